@@ -1,0 +1,224 @@
+//! Where a hasher keeps input that has not been hashed yet.
+//!
+//! With the standard library: 1024 bytes inside the hasher, and once more have come, a buffer of a group of
+//! chunks on the heap, with the tree's groups beside it. Without: both inside the hasher, and the buffer is smaller.
+
+use crate::CHUNK_LEN;
+use crate::tree::{Groups, Instance, Stack, room};
+use core::mem::MaybeUninit;
+
+/// Bytes in the buffer: a group of the widest kernel, or, where it is part of the hasher, four chunks.
+const CAPACITY: usize = if cfg!(feature = "std") { 16 * CHUNK_LEN } else { 4 * CHUNK_LEN };
+
+/// Bytes of which the first so many are there.
+struct Bytes<const N: usize> {
+    room: [MaybeUninit<u8>; N],
+    len: usize,
+}
+
+impl<const N: usize> Bytes<N> {
+    #[inline(always)]
+    fn new() -> Self {
+        Bytes { room: [const { MaybeUninit::uninit() }; N], len: 0 }
+    }
+
+    /// Adds `input`, for which there must be room.
+    #[inline(always)]
+    fn extend(&mut self, input: &[u8]) {
+        let to = &mut self.room[self.len..][..input.len()];
+        // SAFETY: `to` is as long as the input, and the two do not overlap.
+        unsafe { core::ptr::copy_nonoverlapping(input.as_ptr(), to.as_mut_ptr().cast(), input.len()) };
+        self.len += input.len();
+    }
+
+    #[inline(always)]
+    fn filled(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes are initialised.
+        unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.len) }
+    }
+}
+
+/// The large part of a buffer: for input of more than one chunk.
+pub(crate) struct Wide {
+    pub(crate) groups: Groups,
+    bytes: Bytes<CAPACITY>,
+    /// Bytes that may be held at the present position of the tree.
+    limit: usize,
+}
+
+impl Wide {
+    /// Sets the limit after the tree has grown, or shrunk.
+    pub(crate) fn fit(&mut self, instance: &Instance, stack: &Stack) {
+        let position = stack.chunks + self.groups.chunks(instance);
+        self.limit = (room(instance, position) * CHUNK_LEN).min(CAPACITY);
+    }
+
+    /// Forgets what was held.
+    pub(crate) fn drain(&mut self) {
+        self.bytes.len = 0;
+    }
+
+    /// Takes as much of `input` as fits, and returns the rest.
+    pub(crate) fn fill<'i>(&mut self, input: &'i [u8]) -> &'i [u8] {
+        let (taken, rest) = input.split_at(input.len().min(self.limit - self.bytes.len));
+        self.bytes.extend(taken);
+        rest
+    }
+
+    /// What is held, and the groups to hash it into.
+    pub(crate) fn parts(&mut self) -> (&[u8], &mut Groups) {
+        (self.bytes.filled(), &mut self.groups)
+    }
+
+    fn clear(&mut self) {
+        self.groups.clear();
+        self.bytes.len = 0;
+        self.limit = 0;
+    }
+
+    fn copy_from(&mut self, other: &Wide) {
+        self.groups.copy_from(&other.groups);
+        self.bytes.len = 0;
+        self.bytes.extend(other.bytes.filled());
+        self.limit = other.limit;
+    }
+}
+
+#[cfg(feature = "std")]
+mod storage {
+    use super::*;
+
+    pub(crate) struct Buffer {
+        head: Bytes<CHUNK_LEN>,
+        wide: Option<Box<Wide>>,
+    }
+
+    impl Buffer {
+        #[inline(always)]
+        pub(crate) fn new() -> Self {
+            Buffer { head: Bytes::new(), wide: None }
+        }
+
+        /// Takes in `input` if there is room for it beside what is held.
+        #[inline(always)]
+        pub(crate) fn take_small(&mut self, input: &[u8]) -> bool {
+            match &mut self.wide {
+                None if input.len() <= CHUNK_LEN - self.head.len => self.head.extend(input),
+                Some(wide) if input.len() <= wide.limit.saturating_sub(wide.bytes.len) => wide.bytes.extend(input),
+                _ => return false,
+            }
+            true
+        }
+
+        /// The large part; what was held so far is in it.
+        pub(crate) fn widen(&mut self) -> &mut Wide {
+            let head = &self.head;
+            self.wide.get_or_insert_with(|| {
+                let mut wide = new_wide();
+                wide.bytes.extend(head.filled());
+                wide
+            })
+        }
+
+        pub(crate) fn wide(&self) -> Option<&Wide> {
+            self.wide.as_deref()
+        }
+
+        /// The bytes that are held.
+        pub(crate) fn held(&self) -> &[u8] {
+            match &self.wide {
+                Some(wide) => wide.bytes.filled(),
+                None => self.head.filled(),
+            }
+        }
+
+        /// Holds nothing; what was allocated stays for the next input.
+        pub(crate) fn clear(&mut self) {
+            self.head.len = 0;
+            if let Some(wide) = &mut self.wide {
+                wide.clear();
+            }
+        }
+    }
+
+    /// Nothing is written but the few fields that count.
+    fn new_wide() -> Box<Wide> {
+        let mut wide = Box::<Wide>::new_uninit();
+        let at = wide.as_mut_ptr();
+        // SAFETY: all fields that are not MaybeUninit are written.
+        unsafe {
+            Groups::clear_at(&raw mut (*at).groups);
+            (&raw mut (*at).bytes.len).write(0);
+            (&raw mut (*at).limit).write(0);
+            wide.assume_init()
+        }
+    }
+
+    impl Clone for Buffer {
+        fn clone(&self) -> Self {
+            let mut head = Bytes::new();
+            head.extend(self.head.filled());
+            let wide = self.wide.as_deref().map(|from| {
+                let mut wide = new_wide();
+                wide.copy_from(from);
+                wide
+            });
+            Buffer { head, wide }
+        }
+    }
+}
+
+#[cfg(not(feature = "std"))]
+mod storage {
+    use super::*;
+
+    pub(crate) struct Buffer {
+        wide: Wide,
+    }
+
+    impl Buffer {
+        #[inline(always)]
+        pub(crate) fn new() -> Self {
+            Buffer { wide: Wide { groups: Groups::new(), bytes: Bytes::new(), limit: 0 } }
+        }
+
+        /// Takes in `input` if there is room for it beside what is held.
+        #[inline(always)]
+        pub(crate) fn take_small(&mut self, input: &[u8]) -> bool {
+            let wide = &mut self.wide;
+            let small = input.len() <= wide.limit.saturating_sub(wide.bytes.len);
+            if small {
+                wide.bytes.extend(input);
+            }
+            small
+        }
+
+        pub(crate) fn widen(&mut self) -> &mut Wide {
+            &mut self.wide
+        }
+
+        pub(crate) fn wide(&self) -> Option<&Wide> {
+            Some(&self.wide)
+        }
+
+        /// The bytes that are held.
+        pub(crate) fn held(&self) -> &[u8] {
+            self.wide.bytes.filled()
+        }
+
+        /// Holds nothing.
+        pub(crate) fn clear(&mut self) {
+            self.wide.clear();
+        }
+    }
+
+    impl Clone for Buffer {
+        fn clone(&self) -> Self {
+            let mut buffer = Buffer::new();
+            buffer.wide.copy_from(&self.wide);
+            buffer
+        }
+    }
+}
+
+pub(crate) use storage::Buffer;

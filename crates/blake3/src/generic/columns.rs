@@ -1,0 +1,339 @@
+//! Column form: vector i holds word i of the states of `LANES` inputs. Bound by throughput: 784 operations a block, and
+//! the transpose of the message.
+
+use super::lanes::Prepared;
+use crate::kernel::{Group, Lane};
+use crate::spec::{CHUNK_END, CHUNK_START, IV, PARENT, SCHEDULE, Words};
+use crate::{BLOCK_LEN, CHUNK_LEN};
+use bulla_simd::Columns;
+
+/// The most lanes that any vector has.
+pub(crate) const MAX_LANES: usize = 16;
+
+/// Whether a kernel asks for the cache lines of the next group while it works on this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefetch {
+    /// The input is expected in the caches: asking would cost 4 %.
+    No,
+    /// The input comes from far memory; hardware does not follow 16 short streams in time.
+    Yes,
+}
+
+/// Four quarter rounds side by side, on columns or diagonals.
+macro_rules! half_round {
+    ($v:ident, $m:ident, $r:literal, $at:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
+        $( $v[$a] = V::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a]]); )*
+        $( $v[$a] = V::add($v[$a], $v[$b]); )*
+        $( $v[$d] = V::rotr16(V::xor($v[$d], $v[$a])); )*
+        $( $v[$c] = V::add($v[$c], $v[$d]); )*
+        $( $v[$b] = V::rotr12(V::xor($v[$b], $v[$c])); )*
+        $( $v[$a] = V::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a + 1]]); )*
+        $( $v[$a] = V::add($v[$a], $v[$b]); )*
+        $( $v[$d] = V::rotr8(V::xor($v[$d], $v[$a])); )*
+        $( $v[$c] = V::add($v[$c], $v[$d]); )*
+        $( $v[$b] = V::rotr7(V::xor($v[$b], $v[$c])); )*
+    };
+}
+
+/// The seven rounds: sixteen state words after the last, before the feed-forward.
+#[inline(always)]
+pub(crate) unsafe fn rounds<V: Columns>(
+    h: &[V; 8],
+    m: &[V; 16],
+    counter: (V, V),
+    len: V,
+    flags: V,
+) -> [V; 16] {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe {
+        let iv = [V::splat(IV[0]), V::splat(IV[1]), V::splat(IV[2]), V::splat(IV[3])];
+        let mut v = [
+            h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], iv[0], iv[1], iv[2], iv[3], counter.0, counter.1, len, flags,
+        ];
+        macro_rules! round {
+            ($($r:literal)*) => { $(
+                half_round!(v, m, $r, 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+                half_round!(v, m, $r, 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+            )* };
+        }
+        round!(0 1 2 3 4 5 6);
+        v
+    }
+}
+
+/// One compression: the next chaining values.
+#[inline(always)]
+pub(crate) unsafe fn compress<V: Columns>(
+    h: &[V; 8],
+    m: &[V; 16],
+    counter: (V, V),
+    len: V,
+    flags: V,
+) -> [V; 8] {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe {
+        let v = rounds(h, m, counter, len, flags);
+        [
+            V::xor(v[0], v[8]),
+            V::xor(v[1], v[9]),
+            V::xor(v[2], v[10]),
+            V::xor(v[3], v[11]),
+            V::xor(v[4], v[12]),
+            V::xor(v[5], v[13]),
+            V::xor(v[6], v[14]),
+            V::xor(v[7], v[15]),
+        ]
+    }
+}
+
+/// The key in every lane.
+#[inline(always)]
+unsafe fn splat_words<V: Columns>(words: &Words) -> [V; 8] {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe {
+        let mut h = [V::splat(0); 8];
+        let mut i = 0;
+        while i < 8 {
+            h[i] = V::splat(words[i]);
+            i += 1;
+        }
+        h
+    }
+}
+
+/// The two words of each lane's counter: `counter + i` in lane i.
+#[inline(always)]
+unsafe fn counters<V: Columns>(counter: u64) -> (V, V) {
+    let mut low = [0; MAX_LANES];
+    let mut high = [0; MAX_LANES];
+    let mut i = 0;
+    while i < V::LANES {
+        let at = counter.wrapping_add(i as u64);
+        low[i] = at as u32;
+        high[i] = (at >> 32) as u32;
+        i += 1;
+    }
+    // SAFETY: both arrays have at least as many words as V has lanes.
+    unsafe { (V::load(low.as_ptr()), V::load(high.as_ptr())) }
+}
+
+/// `LANES` whole chunks that lie one after the other at `input`; their chaining values, in columns, to `out`.
+#[inline(always)]
+pub(crate) unsafe fn group<V: Columns>(
+    input: *const u8,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    out: *mut Group,
+    prefetch: Prefetch,
+) {
+    // SAFETY: `input` is readable for LANES chunks, `out` is writable.
+    unsafe {
+        let mut blocks = [input; MAX_LANES];
+        let mut i = 1;
+        while i < V::LANES {
+            blocks[i] = input.add(i * CHUNK_LEN);
+            i += 1;
+        }
+        let mut h = splat_words::<V>(key);
+        let counter = counters::<V>(counter);
+        let len = V::splat(BLOCK_LEN as u32);
+        // Segments in which the flags stay the same: no test for the first or the last block in the loop.
+        let segments = [(0, 1, CHUNK_START), (1, 15, 0), (15, 16, CHUNK_END)];
+        for (from, to, edge) in segments {
+            let flags = V::splat(flags | edge);
+            for block in from..to {
+                let m = V::load_blocks(blocks.as_ptr(), BLOCK_LEN * block);
+                if prefetch == Prefetch::Yes {
+                    let mut i = 0;
+                    while i < V::LANES {
+                        fetch(blocks[i].wrapping_add(BLOCK_LEN * block + CHUNK_LEN * V::LANES));
+                        i += 1;
+                    }
+                }
+                h = compress(&h, &m, counter, len, flags);
+            }
+        }
+        store_group(&h, out);
+    }
+}
+
+/// Asks for the cache line at `p`, which need not be readable.
+#[inline(always)]
+fn fetch(p: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+#[inline(always)]
+unsafe fn store_group<V: Columns>(h: &[V; 8], out: *mut Group) {
+    let mut i = 0;
+    while i < 8 {
+        // SAFETY: a group has room for eight vectors of the widest kind.
+        unsafe { h[i].store(out.cast::<u32>().add(i * V::LANES)) };
+        i += 1;
+    }
+}
+
+#[inline(always)]
+unsafe fn load_group<V: Columns>(group: *const Group) -> [V; 8] {
+    // SAFETY: the group was written by `store_group` for the same V.
+    unsafe {
+        let mut h = [V::splat(0); 8];
+        let mut i = 0;
+        while i < 8 {
+            h[i] = V::load(group.cast::<u32>().add(i * V::LANES));
+            i += 1;
+        }
+        h
+    }
+}
+
+/// The parents of the `2 * LANES` neighbours in two groups. `out` may be one of them.
+#[inline(always)]
+pub(crate) unsafe fn merge<V: Columns>(
+    left: *const Group,
+    right: *const Group,
+    key: &Words,
+    flags: u32,
+    out: *mut Group,
+) {
+    // SAFETY: both groups hold chaining values, `out` is writable.
+    unsafe {
+        let (left, right) = (load_group::<V>(left), load_group::<V>(right));
+        let mut m = [V::splat(0); 16];
+        let mut i = 0;
+        while i < 8 {
+            (m[i], m[i + 8]) = V::unzip(left[i], right[i]);
+            i += 1;
+        }
+        let h = compress_parents(&m, key, flags);
+        store_group(&h, out);
+    }
+}
+
+#[inline(always)]
+unsafe fn compress_parents<V: Columns>(m: &[V; 16], key: &Words, flags: u32) -> [V; 8] {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe {
+        let zero = V::splat(0);
+        let h = splat_words::<V>(key);
+        compress(&h, m, (zero, zero), V::splat(BLOCK_LEN as u32), V::splat(flags | PARENT))
+    }
+}
+
+/// The chaining values of a group as 32 bytes each, in order.
+#[inline(always)]
+pub(crate) unsafe fn ungroup<V: Columns>(group: *const Group, out: *mut u8) {
+    // SAFETY: `out` has room for LANES chaining values.
+    unsafe { V::store_halves(load_group::<V>(group), out) }
+}
+
+/// The `n <= LANES` parents of chaining values that lie one after the other at `values`, 32 bytes each; writes
+/// `LANES` chaining values at `out`, of which n mean something. `out` may be `values`.
+#[inline(always)]
+pub(crate) unsafe fn parents<V: Columns>(
+    values: *const u8,
+    n: usize,
+    key: &Words,
+    flags: u32,
+    out: *mut u8,
+) {
+    // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
+    unsafe {
+        let mut blocks = [values; MAX_LANES];
+        let mut i = 1;
+        while i < V::LANES {
+            blocks[i] = if i < n { values.add(BLOCK_LEN * i) } else { values };
+            i += 1;
+        }
+        let m = V::load_blocks(blocks.as_ptr(), 0);
+        V::store_halves(compress_parents(&m, key, flags), out);
+    }
+}
+
+/// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with a counter and last flags
+/// of its own; writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
+#[inline(always)]
+pub(crate) unsafe fn lanes<V: Columns>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+    // SAFETY: every lane's input is readable, `out` has room for LANES chaining values.
+    unsafe {
+        let mut job = Prepared::empty();
+        job.fill(inputs, V::LANES);
+        let mut h = splat_words::<V>(key);
+        let counter = (V::load(job.counter_low.as_ptr()), V::load(job.counter_high.as_ptr()));
+        let blocks = V::load(job.blocks.as_ptr());
+        let last_len = V::load(job.last_len.as_ptr());
+        let last_flags = V::load(job.last_flags.as_ptr());
+        let full = V::splat(BLOCK_LEN as u32);
+        let mut dead = 0;
+        let mut block = 0;
+        while block < job.most_blocks {
+            let ending = V::equal(blocks, V::splat(block as u32 + 1));
+            dead |= V::equal(blocks, V::splat(block as u32));
+            job.point_at(block, ending, dead);
+            let common = flags | if block == 0 { CHUNK_START } else { 0 };
+            let plain = V::splat(common);
+            let len = V::select(ending, last_len, full);
+            let flags = V::select(ending, V::xor(last_flags, plain), plain);
+            let end = job.next_change(block);
+            while block < end {
+                let m = V::load_blocks(job.pointers.as_ptr(), BLOCK_LEN * block);
+                let next = compress(&h, &m, counter, len, flags);
+                if dead == 0 {
+                    h = next;
+                } else {
+                    freeze(&mut h, &next, !dead);
+                }
+                block += 1;
+            }
+        }
+        V::store_halves(h, out);
+    }
+}
+
+/// Takes over `next` in the lanes of `live` only.
+#[inline(always)]
+unsafe fn freeze<V: Columns>(h: &mut [V; 8], next: &[V; 8], live: u32) {
+    let mut i = 0;
+    while i < 8 {
+        // SAFETY: the caller has the instruction set of V.
+        h[i] = unsafe { V::select(live, next[i], h[i]) };
+        i += 1;
+    }
+}
+
+/// `LANES` output blocks of 64 bytes from the same compression with counters `counter`, `counter + 1`, ...
+#[inline(always)]
+pub(crate) unsafe fn output<V: Columns>(
+    value: &Words,
+    block: &[u32; 16],
+    counter: u64,
+    len: u32,
+    flags: u32,
+    out: *mut u8,
+) {
+    // SAFETY: `out` has room for LANES blocks.
+    unsafe {
+        let h = splat_words::<V>(value);
+        let mut m = [V::splat(0); 16];
+        let mut i = 0;
+        while i < 16 {
+            m[i] = V::splat(block[i]);
+            i += 1;
+        }
+        let mut v = rounds(&h, &m, counters::<V>(counter), V::splat(len), V::splat(flags));
+        let mut i = 0;
+        while i < 8 {
+            v[i] = V::xor(v[i], v[i + 8]);
+            v[i + 8] = V::xor(v[i + 8], h[i]);
+            i += 1;
+        }
+        V::store_blocks(v, out);
+    }
+}

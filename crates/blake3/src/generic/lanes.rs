@@ -1,0 +1,130 @@
+//! What the kernels of several inputs share: inputs of different lengths made ready, lane by lane.
+
+use super::columns::MAX_LANES;
+use crate::BLOCK_LEN;
+use crate::kernel::Lane;
+use core::mem::MaybeUninit;
+
+/// Inputs of at most one chunk each, one lane after the other. All arrays count by lane.
+#[repr(C, align(64))]
+pub(crate) struct Prepared {
+    pub(crate) counter_low: [u32; MAX_LANES],
+    pub(crate) counter_high: [u32; MAX_LANES],
+    /// Blocks of the lane: at least one, at most 16.
+    pub(crate) blocks: [u32; MAX_LANES],
+    /// Bytes in the lane's last block.
+    pub(crate) last_len: [u32; MAX_LANES],
+    pub(crate) last_flags: [u32; MAX_LANES],
+    /// Where the lane's block b is to be read: at `pointers[lane] + 64 b`.
+    pub(crate) pointers: [*const u8; MAX_LANES],
+    /// The largest of `blocks`, and a lane that has it.
+    pub(crate) most_blocks: usize,
+    longest: usize,
+    /// Bit b is set when some lane is different at block b from what it was before.
+    changes: u32,
+    /// The lane's last block, where it is shorter than 64 bytes: a zero-padded copy.
+    padded: [MaybeUninit<[u8; BLOCK_LEN]>; MAX_LANES],
+    /// Where the lane's last block is.
+    tails: [*const u8; MAX_LANES],
+}
+
+impl Prepared {
+    /// Nothing prepared yet.
+    #[inline(always)]
+    pub(crate) fn empty() -> Self {
+        Prepared {
+            counter_low: [0; MAX_LANES],
+            counter_high: [0; MAX_LANES],
+            blocks: [0; MAX_LANES],
+            last_len: [0; MAX_LANES],
+            last_flags: [0; MAX_LANES],
+            pointers: [core::ptr::null(); MAX_LANES],
+            most_blocks: 0,
+            longest: 0,
+            changes: 1 << 1,
+            padded: [const { MaybeUninit::uninit() }; MAX_LANES],
+            tails: [core::ptr::null(); MAX_LANES],
+        }
+    }
+
+    /// Takes in the inputs. Lanes up to `width` that have no input do the work of lane 0 again. The lanes point into `self`,
+    /// which must stay where it is from here on.
+    ///
+    /// # Safety
+    ///
+    /// Every input must be readable. There must be at least one.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(&mut self, inputs: &[Lane], width: usize) {
+        let mut i = 0;
+        while i < width {
+            let lane = if i < inputs.len() { &inputs[i] } else { &inputs[0] };
+            let blocks = lane.len.div_ceil(BLOCK_LEN).max(1);
+            let at = (blocks - 1) * BLOCK_LEN;
+            let last = lane.len - at;
+            self.counter_low[i] = lane.counter as u32;
+            self.counter_high[i] = (lane.counter >> 32) as u32;
+            self.blocks[i] = blocks as u32;
+            self.last_len[i] = last as u32;
+            self.last_flags[i] = lane.last_flags;
+            self.pointers[i] = lane.input;
+            self.tails[i] = lane.input.wrapping_add(at);
+            if last < BLOCK_LEN {
+                let to = self.padded[i].as_mut_ptr().cast::<u8>();
+                // SAFETY: the last block of a readable input; the copy has room for a whole block.
+                unsafe { copy_padded(self.tails[i], last, to) };
+                self.tails[i] = to;
+            }
+            if blocks > self.most_blocks {
+                (self.most_blocks, self.longest) = (blocks, i);
+            }
+            self.changes |= 3 << (blocks - 1);
+            i += 1;
+        }
+    }
+
+    /// Sets the pointers for a block at which something changes: lanes that end with it read their last block, and lanes
+    /// that have ended (`dead`) read along with the longest one, whose data is there for as long as anything is.
+    #[inline(always)]
+    pub(crate) fn point_at(&mut self, block: usize, ending: u32, dead: u32) {
+        for i in bits(ending) {
+            self.pointers[i] = self.tails[i].wrapping_sub(BLOCK_LEN * block);
+        }
+        for i in bits(dead) {
+            self.pointers[i] = self.pointers[self.longest];
+        }
+    }
+
+    /// The first block after `block` at which something changes.
+    #[inline(always)]
+    pub(crate) fn next_change(&self, block: usize) -> usize {
+        let later = self.changes & (u32::MAX << (block + 1));
+        (later.trailing_zeros() as usize).min(self.most_blocks)
+    }
+}
+
+/// `n <= 64` bytes at `from`, and zeros after them, to the 64 bytes at `to`.
+///
+/// # Safety
+///
+/// `from` must be readable for n bytes, `to` writable for 64.
+#[inline(always)]
+pub(crate) unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
+    // SAFETY: as the caller promised; n is at most the length of a block.
+    unsafe {
+        to.write_bytes(0, BLOCK_LEN);
+        core::ptr::copy_nonoverlapping(from, to, n);
+    }
+}
+
+/// The places of the bits that are set in the low [`MAX_LANES`] bits.
+#[inline(always)]
+fn bits(mask: u32) -> impl Iterator<Item = usize> {
+    let mut left = mask & (u32::MAX >> (32 - MAX_LANES));
+    core::iter::from_fn(move || {
+        let i = left.trailing_zeros() as usize;
+        (left != 0).then(|| {
+            left &= left - 1;
+            i
+        })
+    })
+}

@@ -1,0 +1,10 @@
+//! The kernels, each written once over the traits of `bulla-simd`.
+//!
+//! Everything here is `#[inline(always)]` and ends up inside the `#[target_feature]` functions that
+//! `crate::kernel` makes for each instruction set. All of it asks the same of its caller: the CPU must have the instruction
+//! set of the vector type, and pointers must be valid for what the function says it reads and writes.
+
+pub(crate) mod columns;
+pub(crate) mod lanes;
+pub(crate) mod plan;
+pub(crate) mod rows;

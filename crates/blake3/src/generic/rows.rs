@@ -1,0 +1,192 @@
+//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Bound by latency: 14 quarter rounds of 12
+//! cycles a block, however many states a vector holds.
+//!
+//! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle
+//! is on the critical path.
+
+use super::lanes::{Prepared, copy_padded};
+use super::plan::rounds;
+use crate::kernel::Lane;
+use crate::spec::{CHUNK_START, IV, PARENT, Words};
+use crate::{BLOCK_LEN, CHUNK_LEN};
+use bulla_simd::Rows;
+use core::mem::MaybeUninit;
+
+/// The most states that any row kernel has side by side.
+const MAX_STATES: usize = 8;
+
+/// The four rows of a block's message, from sixteen bytes of each state at a time.
+#[inline(always)]
+unsafe fn message<V: Rows>(blocks: *const *const u8, offset: usize) -> [V; 4] {
+    // SAFETY: the caller promised 64 readable bytes at the offset of each pointer.
+    unsafe {
+        [
+            V::gather_rows(blocks, offset),
+            V::gather_rows(blocks, offset + 16),
+            V::gather_rows(blocks, offset + 32),
+            V::gather_rows(blocks, offset + 48),
+        ]
+    }
+}
+
+/// One compression: rows a and b of the next chaining values.
+#[inline(always)]
+unsafe fn compress<V: Rows>(h: [V; 2], message: [V; 4], last_row: V) -> [V; 2] {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe {
+        let [a, b, c, d] = rounds([h[0], h[1], V::splat_row(IV.as_ptr()), last_row], message);
+        [V::xor(a, c), V::xor(b, d)]
+    }
+}
+
+#[inline(always)]
+unsafe fn splat_words<V: Rows>(words: &Words) -> [V; 2] {
+    // SAFETY: the caller has the instruction set of V; eight words are there.
+    unsafe { [V::splat_row(words.as_ptr()), V::splat_row(words.as_ptr().add(4))] }
+}
+
+/// The last row of the state: counter, block length, flags.
+#[inline(always)]
+unsafe fn last_row<V: Rows>(counter: u64, len: usize, flags: u32) -> V {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe { V::splat_halves(counter, len as u64 | u64::from(flags) << 32) }
+}
+
+/// The chaining value of one input of at most a chunk. `last_flags` are those that the last block has beside `flags`.
+#[inline(always)]
+pub(crate) unsafe fn chunk<V: Rows>(
+    mut input: *const u8,
+    mut len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    last_flags: u32,
+    out: *mut u8,
+) {
+    // SAFETY: `input` is readable for `len` bytes, `out` writable for 32.
+    unsafe {
+        let mut h = splat_words::<V>(key);
+        let mut start = CHUNK_START;
+        while len > BLOCK_LEN {
+            let d = last_row(counter, BLOCK_LEN, flags | start);
+            h = compress(h, message(&raw const input, 0), d);
+            start = 0;
+            input = input.add(BLOCK_LEN);
+            len -= BLOCK_LEN;
+        }
+        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
+        if len < BLOCK_LEN {
+            copy_padded(input, len, padded.as_mut_ptr().cast());
+            input = padded.as_ptr().cast();
+        }
+        let d = last_row(counter, len, flags | start | last_flags);
+        h = compress(h, message(&raw const input, 0), d);
+        V::store_row_pairs(h[0], h[1], out);
+    }
+}
+
+/// One compression of a whole block held as words; the first half of the state is the next chaining value, the second is what
+/// the second half of an output block is made of.
+#[inline(always)]
+pub(crate) unsafe fn block<V: Rows>(
+    value: &Words,
+    block: *const u8,
+    counter: u64,
+    len: usize,
+    flags: u32,
+    out: *mut u8,
+) {
+    // SAFETY: `block` is readable and `out` writable for 64 bytes.
+    unsafe {
+        let h = splat_words::<V>(value);
+        let d = last_row(counter, len, flags);
+        let [a, b, c, d] =
+            rounds([h[0], h[1], V::splat_row(IV.as_ptr()), d], message(&raw const block, 0));
+        V::store_row_pairs(V::xor(a, c), V::xor(b, d), out);
+        V::store_row_pairs(V::xor(c, h[0]), V::xor(d, h[1]), out.add(BLOCK_LEN / 2));
+    }
+}
+
+/// The `n <= STATES` parents of chaining values that lie one after the other at `values`, 32 bytes each; writes
+/// `STATES` chaining values at `out`, of which n mean something. `out` may be `values`.
+#[inline(always)]
+pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+    // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
+    unsafe {
+        let mut blocks = [values; MAX_STATES];
+        let mut i = 1;
+        while i < V::STATES {
+            blocks[i] = if i < n { values.add(BLOCK_LEN * i) } else { values };
+            i += 1;
+        }
+        let d = last_row(0, BLOCK_LEN, flags | PARENT);
+        let h = compress(splat_words::<V>(key), message(blocks.as_ptr(), 0), d);
+        V::store_row_pairs(h[0], h[1], out);
+    }
+}
+
+/// The chaining values of `inputs.len() <= STATES` inputs of at most one chunk each; writes `STATES` chaining values at `out`.
+#[inline(always)]
+pub(crate) unsafe fn lanes<V: Rows>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+    // SAFETY: every lane's input is readable, `out` has room for STATES chaining values.
+    unsafe {
+        let mut job = Prepared::empty();
+        job.fill(inputs, V::STATES);
+        let mut h = splat_words::<V>(key);
+        let mut block = 0;
+        let mut last_rows = [[0u32; 4]; MAX_STATES];
+        while block < job.most_blocks {
+            let start = if block == 0 { CHUNK_START } else { 0 };
+            let (mut ending, mut dead) = (0, 0);
+            let mut i = 0;
+            while i < V::STATES {
+                let ends = block + 1 == job.blocks[i] as usize;
+                ending |= u32::from(ends) << i;
+                dead |= u32::from(block >= job.blocks[i] as usize) << i;
+                let (len, edge) = if ends { (job.last_len[i], job.last_flags[i]) } else { (64, 0) };
+                last_rows[i] = [job.counter_low[i], job.counter_high[i], len, flags | start | edge];
+                i += 1;
+            }
+            job.point_at(block, ending, dead);
+            let d = V::load(last_rows.as_ptr().cast());
+            let end = job.next_change(block);
+            let frozen = h;
+            while block < end {
+                h = compress(h, message(job.pointers.as_ptr(), BLOCK_LEN * block), d);
+                block += 1;
+            }
+            if dead != 0 {
+                h = restore(frozen, h, dead);
+            }
+        }
+        V::store_row_pairs(h[0], h[1], out);
+    }
+}
+
+/// The states of `dead` as they were in `old`, the others as in `new`. Once a segment, through memory.
+#[inline(always)]
+unsafe fn restore<V: Rows>(old: [V; 2], new: [V; 2], dead: u32) -> [V; 2] {
+    let mut result = [new[0]; 2];
+    let mut half = 0;
+    while half < 2 {
+        let (mut was, mut is) = ([[0u32; 4]; MAX_STATES], [[0u32; 4]; MAX_STATES]);
+        // SAFETY: both arrays have room for the widest vector.
+        unsafe {
+            old[half].store(was.as_mut_ptr().cast());
+            new[half].store(is.as_mut_ptr().cast());
+            let mut i = 0;
+            while i < V::STATES {
+                if dead >> i & 1 == 1 {
+                    is[i] = was[i];
+                }
+                i += 1;
+            }
+            result[half] = V::load(is.as_ptr().cast());
+        }
+        half += 1;
+    }
+    result
+}
+
+/// A whole chunk count for the compiler: no input of a lane is longer.
+const _: () = assert!(CHUNK_LEN == 16 * BLOCK_LEN);

@@ -1,0 +1,164 @@
+use crate::OUT_LEN;
+use arrayvec::ArrayString;
+use constant_time_eq::constant_time_eq_32;
+use core::fmt;
+use core::str::FromStr;
+
+/// A digest of 32 bytes.
+///
+/// `==` takes the same time wherever the two differ. To compare in another way, or to order digests, go through
+/// [`as_bytes`](Hash::as_bytes).
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Hash, Eq)]
+pub struct Hash([u8; OUT_LEN]);
+
+impl Hash {
+    /// The bytes of the digest.
+    #[inline]
+    pub const fn as_bytes(&self) -> &[u8; OUT_LEN] {
+        &self.0
+    }
+
+    /// The digest of these bytes.
+    pub const fn from_bytes(bytes: [u8; OUT_LEN]) -> Self {
+        Hash(bytes)
+    }
+
+    /// The bytes of the digest, as a slice.
+    pub const fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The digest of these bytes.
+    ///
+    /// # Errors
+    ///
+    /// When there are not 32 of them.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, core::array::TryFromSliceError> {
+        Ok(Hash(bytes.try_into()?))
+    }
+
+    /// 64 lower-case hexadecimal digits.
+    pub fn to_hex(&self) -> ArrayString<{ 2 * OUT_LEN }> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = ArrayString::new();
+        for byte in self.0 {
+            hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        hex
+    }
+
+    /// The digest written as 64 hexadecimal digits of either case.
+    ///
+    /// # Errors
+    ///
+    /// [`HexError`] when the length or a digit is wrong.
+    pub fn from_hex(hex: impl AsRef<[u8]>) -> Result<Self, HexError> {
+        let hex = hex.as_ref();
+        if hex.len() != 2 * OUT_LEN {
+            return Err(HexError(HexErrorKind::Length(hex.len())));
+        }
+        let mut bytes = [0; OUT_LEN];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Ok(Hash(bytes))
+    }
+}
+
+fn digit(byte: u8) -> Result<u8, HexError> {
+    match byte {
+        b'0'..=b'9' => Ok(byte - b'0'),
+        b'a'..=b'f' => Ok(byte - b'a' + 10),
+        b'A'..=b'F' => Ok(byte - b'A' + 10),
+        _ => Err(HexError(HexErrorKind::Digit(byte))),
+    }
+}
+
+impl From<[u8; OUT_LEN]> for Hash {
+    fn from(bytes: [u8; OUT_LEN]) -> Self {
+        Hash(bytes)
+    }
+}
+
+impl From<Hash> for [u8; OUT_LEN] {
+    fn from(hash: Hash) -> Self {
+        hash.0
+    }
+}
+
+impl FromStr for Hash {
+    type Err = HexError;
+
+    fn from_str(hex: &str) -> Result<Self, HexError> {
+        Hash::from_hex(hex)
+    }
+}
+
+/// In constant time.
+impl PartialEq for Hash {
+    #[inline]
+    fn eq(&self, other: &Hash) -> bool {
+        constant_time_eq_32(&self.0, &other.0)
+    }
+}
+
+/// In constant time.
+impl PartialEq<[u8; OUT_LEN]> for Hash {
+    #[inline]
+    fn eq(&self, other: &[u8; OUT_LEN]) -> bool {
+        constant_time_eq_32(&self.0, other)
+    }
+}
+
+/// In constant time when the length is 32.
+impl PartialEq<[u8]> for Hash {
+    #[inline]
+    fn eq(&self, other: &[u8]) -> bool {
+        constant_time_eq::constant_time_eq(&self.0, other)
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Hash").field(&self.to_hex().as_str()).finish()
+    }
+}
+
+#[cfg(feature = "zeroize")]
+impl zeroize::Zeroize for Hash {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// What is wrong with a hexadecimal digest.
+#[derive(Clone, Debug)]
+pub struct HexError(HexErrorKind);
+
+#[derive(Clone, Debug)]
+enum HexErrorKind {
+    Length(usize),
+    Digit(u8),
+}
+
+impl fmt::Display for HexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            HexErrorKind::Length(len) => write!(f, "a digest is 64 hexadecimal digits, these are {len} bytes"),
+            HexErrorKind::Digit(byte) if byte.is_ascii_graphic() => {
+                write!(f, "'{}' is no hexadecimal digit", char::from(byte))
+            }
+            HexErrorKind::Digit(byte) => write!(f, "byte 0x{byte:02x} is no hexadecimal digit"),
+        }
+    }
+}
+
+impl core::error::Error for HexError {}

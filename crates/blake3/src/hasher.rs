@@ -1,0 +1,209 @@
+use crate::buffer::Buffer;
+use crate::hazmat;
+use crate::kernel::{Functions, functions};
+use crate::oneshot::key_words;
+use crate::output::{Output, OutputReader};
+use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, PARENT, ROOT, Words};
+use crate::tree::{Distance, Instance, Stack, Tree, root_block};
+use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN};
+use core::fmt;
+
+/// Hashes input that comes piece by piece, in any of the three modes.
+///
+/// Small updates are collected so that they reach the widest kernel. With the standard library the value itself takes about 3 KiB
+/// and is cheap to make and to move; a buffer of 16 KiB and 3 KiB of tree are allocated once more than 1024 bytes
+/// came. Without it the buffer is 4 KiB and part of the value, which takes about 9 KiB.
+///
+/// ```
+/// let mut hasher = bulla_blake3::Hasher::new();
+/// hasher.update(b"foo").update(b"bar");
+/// assert_eq!(hasher.finalize(), bulla_blake3::hash(b"foobar"));
+/// ```
+#[derive(Clone)]
+pub struct Hasher {
+    pub(crate) instance: Instance,
+    /// The counter of the first chunk: 0, except for a subtree.
+    pub(crate) offset: u64,
+    pub(crate) stack: Stack,
+    pub(crate) buffer: Buffer,
+}
+
+impl Hasher {
+    /// For plain hashing, as [`hash`](crate::hash).
+    #[inline(always)]
+    pub fn new() -> Self {
+        Hasher::with(functions(), &IV, 0)
+    }
+
+    /// For keyed hashing, as [`keyed_hash`](crate::keyed_hash).
+    #[inline(always)]
+    pub fn new_keyed(key: &[u8; KEY_LEN]) -> Self {
+        Hasher::with(functions(), &key_words(key), KEYED_HASH)
+    }
+
+    /// For key derivation, as [`derive_key`](crate::derive_key): what is hashed is the key material.
+    #[inline]
+    pub fn new_derive_key(context: &str) -> Self {
+        let key = key_words(&hazmat::hash_derive_key_context(context));
+        Hasher::with(functions(), &key, DERIVE_KEY_MATERIAL)
+    }
+
+    #[inline(always)]
+    pub(crate) fn with(functions: &'static Functions, key: &Words, flags: u32) -> Self {
+        let instance = Instance::new(functions, key, flags);
+        Hasher { instance, offset: 0, stack: Stack::new(), buffer: Buffer::new() }
+    }
+
+    /// Back to the state after it was made: same mode, same key, no input.
+    pub fn reset(&mut self) -> &mut Self {
+        self.offset = 0;
+        self.stack.clear();
+        self.buffer.clear();
+        self
+    }
+
+    /// Hashes more input, on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Only after [`hazmat::HasherExt::set_input_offset`], when the input is longer than the subtree may be.
+    #[inline]
+    pub fn update(&mut self, input: &[u8]) -> &mut Self {
+        self.check_length(input.len());
+        if !self.buffer.take_small(input) {
+            self.update_tree(input);
+        }
+        self
+    }
+
+    #[inline(always)]
+    pub(crate) fn check_length(&self, more: usize) {
+        if self.offset != 0 {
+            hazmat::check_subtree_len(self.offset, self.count(), more as u64);
+        }
+    }
+
+    /// Takes in more than there is room for.
+    #[inline(never)]
+    fn update_tree(&mut self, mut input: &[u8]) {
+        let Hasher { instance, offset, stack, buffer } = self;
+        let (instance, offset) = (&*instance, *offset);
+        let wide = buffer.widen();
+        let distance = Distance::of(input);
+        wide.fit(instance, stack);
+        input = wide.fill(input);
+        while !input.is_empty() {
+            // The buffer is full, and more comes.
+            let (held, groups) = wide.parts();
+            let mut tree = Tree { instance, offset, stack, groups };
+            tree.absorb(held, Distance::Near);
+            let whole = tree.whole(input);
+            tree.absorb(&input[..whole], distance);
+            input = &input[whole..];
+            wide.drain();
+            wide.fit(instance, stack);
+            input = wide.fill(input);
+        }
+    }
+
+    /// Takes in input until nothing is held and all that was taken in is on the stack; returns the rest of it.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn settle<'i>(&mut self, mut input: &'i [u8]) -> &'i [u8] {
+        let Hasher { instance, offset, stack, buffer } = self;
+        let (instance, offset) = (&*instance, *offset);
+        let wide = buffer.widen();
+        wide.fit(instance, stack);
+        if !wide.parts().0.is_empty() {
+            input = wide.fill(input);
+            let (held, groups) = wide.parts();
+            Tree { instance, offset, stack, groups }.absorb(held, Distance::Near);
+            wide.drain();
+        }
+        wide.groups.spill(instance, stack);
+        self.fit();
+        input
+    }
+
+    /// Adds whole chunks that are a subtree, when nothing is held.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn push_subtree(&mut self, subtree: &[u8]) {
+        let Hasher { instance, offset, stack, buffer } = self;
+        let groups = &mut buffer.widen().groups;
+        Tree { instance, offset: *offset, stack, groups }.absorb(subtree, Distance::Near);
+        groups.spill(instance, stack);
+        self.fit();
+    }
+
+    /// Has the buffer know the position of the tree.
+    pub(crate) fn fit(&mut self) {
+        self.buffer.widen().fit(&self.instance, &self.stack);
+    }
+
+    /// The digest of the input so far. The hasher stays as it is: more may come.
+    pub fn finalize(&self) -> Hash {
+        Hash::from_bytes(match self.only_chunk() {
+            Some(chunk) => self.chunk_value(chunk, CHUNK_END | ROOT),
+            None => self.instance.parent(&self.root_block(), PARENT | ROOT),
+        })
+    }
+
+    /// The digest of any length.
+    pub fn finalize_xof(&self) -> OutputReader {
+        OutputReader::new(self.root())
+    }
+
+    /// The chaining value as of a subtree that is not the root.
+    pub(crate) fn finalize_non_root(&self) -> [u8; OUT_LEN] {
+        match self.only_chunk() {
+            Some(chunk) => self.chunk_value(chunk, CHUNK_END),
+            None => self.instance.parent(&self.root_block(), PARENT),
+        }
+    }
+
+    fn chunk_value(&self, chunk: &[u8], last_flags: u32) -> [u8; OUT_LEN] {
+        let Instance { functions, key, flags } = &self.instance;
+        let mut out = [0; OUT_LEN];
+        // SAFETY: the chunk is readable, 32 bytes are written.
+        unsafe {
+            (functions.chunk)(chunk.as_ptr(), chunk.len(), key, self.offset, *flags, last_flags, out.as_mut_ptr());
+        }
+        out
+    }
+
+    fn root_block(&self) -> [u8; 64] {
+        let groups = self.buffer.wide().map(|wide| &wide.groups);
+        root_block(&self.instance, self.offset, &self.stack, groups, self.buffer.held())
+    }
+
+    /// The last compression of the tree, not yet done.
+    pub(crate) fn root(&self) -> Output {
+        match self.only_chunk() {
+            Some(chunk) => Output::of_chunk(&self.instance, chunk, self.offset),
+            None => Output::of_parent(&self.instance, &self.root_block()),
+        }
+    }
+
+    /// Bytes hashed so far.
+    pub fn count(&self) -> u64 {
+        let groups = self.buffer.wide().map_or(0, |wide| wide.groups.chunks(&self.instance));
+        (self.stack.chunks + groups) * CHUNK_LEN as u64 + self.buffer.held().len() as u64
+    }
+
+    /// The input, if it is at most one chunk.
+    fn only_chunk(&self) -> Option<&[u8]> {
+        let held = self.buffer.held();
+        (self.count() == held.len() as u64 && held.len() <= CHUNK_LEN).then_some(held)
+    }
+}
+
+impl Default for Hasher {
+    fn default() -> Self {
+        Hasher::new()
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hasher").field("kernel", &self.instance.functions.isa.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+//! Input from readers, writers and files.
+
+use crate::Hasher;
+use std::io::{self, ErrorKind, Read, Write};
+
+/// Bytes asked of a reader at a time: enough for the widest kernel several times over, small enough for the second-level cache.
+const READ: usize = 64 * 1024;
+
+impl Hasher {
+    /// Hashes everything that `reader` still has.
+    ///
+    /// # Errors
+    ///
+    /// The reader's, but not interruptions: those are tried again. What was read before stays hashed.
+    pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
+        let mut buffer = vec![0; READ];
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => return Ok(self),
+                Ok(n) => self.update(&buffer[..n]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+        }
+    }
+}
+
+impl Write for Hasher {
+    /// Takes everything; never fails.
+    fn write(&mut self, input: &[u8]) -> io::Result<usize> {
+        self.update(input);
+        Ok(input.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "mmap")]
+mod map {
+    use super::*;
+    use memmap2::Mmap;
+    use std::fs::File;
+    use std::path::Path;
+
+    /// Files below this are read: a map costs more than it saves.
+    const SMALLEST_MAP: u64 = 16 * 1024;
+
+    /// A map of the file if it is one that can be mapped and is worth it.
+    fn map(file: &File) -> io::Result<Option<Mmap>> {
+        let metadata = file.metadata()?;
+        let len = metadata.len();
+        // Pseudo-files have no length, or a wrong one; some file systems cannot map.
+        if !metadata.is_file() || len < SMALLEST_MAP || usize::try_from(len).is_err() {
+            return Ok(None);
+        }
+        // SAFETY: a map of a file that another process changes is shared memory that changes. The bytes are read once, by code that
+        // makes nothing of their values; the digest is then one of no state that the file ever had. Truncation raises
+        // SIGBUS. Both are in the documentation.
+        Ok(unsafe { Mmap::map(file) }.ok())
+    }
+
+    impl Hasher {
+        /// Hashes the file at `path` through a memory map; without one where it is short, not a regular file, or cannot be mapped.
+        ///
+        /// If another process writes to the file meanwhile, the digest may belong to no state that the file ever had; if it truncates
+        /// the file, the operating system may end this process (SIGBUS). Where that is a danger read the file instead:
+        /// [`update_reader`](Hasher::update_reader).
+        ///
+        /// # Errors
+        ///
+        /// Those of opening and reading.
+        pub fn update_mmap(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
+            let file = File::open(path)?;
+            match map(&file)? {
+                Some(map) => Ok(self.update(&map)),
+                None => self.update_reader(file),
+            }
+        }
+
+        /// As [`update_mmap`](Hasher::update_mmap), on all threads of the current rayon pool.
+        ///
+        /// On spinning disks this reads all over the file and is slower than one thread.
+        ///
+        /// # Errors
+        ///
+        /// Those of opening and reading.
+        #[cfg(feature = "rayon")]
+        pub fn update_mmap_rayon(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
+            let file = File::open(path)?;
+            match map(&file)? {
+                Some(map) => Ok(self.update_rayon(&map)),
+                None => self.update_reader(file),
+            }
+        }
+    }
+}

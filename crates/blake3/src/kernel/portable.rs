@@ -1,0 +1,138 @@
+//! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
+
+use super::table::{Functions, Group, Lane};
+use crate::generic::columns;
+use crate::generic::lanes::copy_padded;
+use crate::spec::{CHUNK_END, CHUNK_START, PARENT, Words};
+use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
+use bulla_simd::cpu::Isa;
+use bulla_simd::scalar::U32x1;
+use bulla_simd::{Columns, Vector};
+use core::mem::MaybeUninit;
+
+/// Chunks in a group. Nothing is wide here; four let the tree work as it does with the other kernels.
+const LANES: usize = 4;
+
+pub(super) static PORTABLE: Functions = Functions {
+    isa: Isa::Portable,
+    lanes: LANES,
+    chunk,
+    block,
+    group,
+    far_group: group,
+    merge,
+    ungroup,
+    lanes_of,
+    parents,
+    output,
+};
+
+/// The next chaining value.
+///
+/// # Safety
+///
+/// `block` must be readable for 64 bytes.
+#[inline(always)]
+unsafe fn compress(h: &[U32x1; 8], block: *const u8, counter: u64, len: usize, flags: u32) -> [U32x1; 8] {
+    // SAFETY: one lane needs no instruction set; the block is readable.
+    unsafe {
+        let m = U32x1::load_blocks(&raw const block, 0);
+        let counter = (U32x1::splat(counter as u32), U32x1::splat((counter >> 32) as u32));
+        columns::compress(h, &m, counter, U32x1::splat(len as u32), U32x1::splat(flags))
+    }
+}
+
+unsafe fn chunk(
+    mut input: *const u8,
+    mut len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    last_flags: u32,
+    out: *mut u8,
+) {
+    // SAFETY: the table's caller promised `len` readable bytes and 32 writable ones.
+    unsafe {
+        let mut h = key.map(|word| U32x1::splat(word));
+        let mut start = CHUNK_START;
+        while len > BLOCK_LEN {
+            h = compress(&h, input, counter, BLOCK_LEN, flags | start);
+            start = 0;
+            input = input.add(BLOCK_LEN);
+            len -= BLOCK_LEN;
+        }
+        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
+        if len < BLOCK_LEN {
+            copy_padded(input, len, padded.as_mut_ptr().cast());
+            input = padded.as_ptr().cast();
+        }
+        h = compress(&h, input, counter, len, flags | start | last_flags);
+        U32x1::store_halves(h, out);
+    }
+}
+
+unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) {
+    // SAFETY: the table's caller promised 64 readable and 64 writable bytes.
+    unsafe {
+        let words = core::array::from_fn(|i| u32::from_le(block.cast::<u32>().add(i).read_unaligned()));
+        columns::output::<U32x1>(value, &words, counter, len as u32, flags, out);
+    }
+}
+
+unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *mut Group) {
+    for i in 0..LANES {
+        // SAFETY: the table's caller promised four chunks; a group has room for four chaining values.
+        unsafe {
+            let value = out.cast::<u8>().add(OUT_LEN * i);
+            chunk(input.add(CHUNK_LEN * i), CHUNK_LEN, key, counter + i as u64, flags, CHUNK_END, value);
+        }
+    }
+}
+
+unsafe fn merge(left: *const Group, right: *const Group, key: &Words, flags: u32, out: *mut Group) {
+    // SAFETY: both groups hold four chaining values; each half of `out` is written after the group it may be was read. That of
+    // `right` must be read before the second half of the result is written, and is: parents come from a copy.
+    unsafe {
+        let mut values = MaybeUninit::<[[u8; OUT_LEN * LANES]; 2]>::uninit();
+        let to = values.as_mut_ptr().cast::<u8>();
+        core::ptr::copy_nonoverlapping(left.cast(), to, OUT_LEN * LANES);
+        core::ptr::copy_nonoverlapping(right.cast(), to.add(OUT_LEN * LANES), OUT_LEN * LANES);
+        parents(to, LANES, key, flags, out.cast());
+    }
+}
+
+unsafe fn ungroup(group: *const Group, out: *mut u8) {
+    // SAFETY: the table's caller promised room for four chaining values.
+    unsafe { core::ptr::copy_nonoverlapping(group.cast(), out, OUT_LEN * LANES) }
+}
+
+unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+    for (i, lane) in inputs.iter().enumerate() {
+        // SAFETY: the table's caller promised readable inputs and room for their chaining values.
+        unsafe {
+            let value = out.add(OUT_LEN * i);
+            chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, value);
+        }
+    }
+}
+
+unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+    for i in 0..n {
+        // SAFETY: the table's caller promised 2 n chaining values; parent i is written where only children up to i have been.
+        unsafe {
+            let h = key.map(|word| U32x1::splat(word));
+            let parent = compress(&h, values.add(BLOCK_LEN * i), 0, BLOCK_LEN, flags | PARENT);
+            U32x1::store_halves(parent, out.add(OUT_LEN * i));
+        }
+    }
+}
+
+unsafe fn output(value: &Words, block: &[u32; 16], counter: u64, len: u32, flags: u32, out: *mut u8) {
+    for i in 0..LANES {
+        // SAFETY: the table's caller promised room for four blocks.
+        unsafe {
+            let at = out.add(BLOCK_LEN * i);
+            columns::output::<U32x1>(value, block, counter.wrapping_add(i as u64), len, flags, at);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The x86-64 kernels: for each instruction set, the generic bodies inlined into functions of its own.
+
+use super::table::{Functions, Group, Lane};
+use crate::generic::columns::{self, Prefetch};
+use crate::generic::rows;
+use crate::spec::Words;
+use bulla_simd::cpu::Isa;
+use bulla_simd::x86_64::{avx2, avx512, sse41};
+use bulla_simd::{Pair, Vector};
+
+/// A kernel: its table, and a module of `#[target_feature]` functions.
+///
+/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs the widths say which
+/// form serves: `rows::<V>` or `columns::<V>`.
+macro_rules! kernel {
+    (
+        $TABLE:ident, $module:ident, $isa:expr, $features:literal, $Column:ty, $One:ty,
+        $(up to $n:literal => $form:ident::<$V:ty>,)*
+    ) => {
+        pub(super) static $TABLE: Functions = Functions {
+            isa: $isa,
+            lanes: <$Column>::LANES,
+            chunk: $module::chunk,
+            block: $module::block,
+            group: $module::group,
+            far_group: $module::far_group,
+            merge: $module::merge,
+            ungroup: $module::ungroup,
+            lanes_of: $module::lanes_of,
+            parents: $module::parents,
+            output: $module::output,
+        };
+
+        mod $module {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn chunk(
+                input: *const u8,
+                len: usize,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                last_flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: as the table asks of the caller; so in all functions here.
+                unsafe { rows::chunk::<$One>(input, len, key, counter, flags, last_flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn block(
+                value: &Words,
+                block: *const u8,
+                counter: u64,
+                len: usize,
+                flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { rows::block::<$One>(value, block, counter, len, flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn group(
+                input: *const u8,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                out: *mut Group,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::No) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn far_group(
+                input: *const u8,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                out: *mut Group,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::Yes) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn merge(
+                left: *const Group,
+                right: *const Group,
+                key: &Words,
+                flags: u32,
+                out: *mut Group,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::merge::<$Column>(left, right, key, flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn ungroup(group: *const Group, out: *mut u8) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::ungroup::<$Column>(group, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+                // SAFETY: see `chunk`.
+                unsafe {
+                    match inputs.len() {
+                        1 => {
+                            let lane = &inputs[0];
+                            chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, out);
+                        }
+                        $( ..=$n => $form::lanes::<$V>(inputs, key, flags, out), )*
+                        _ => columns::lanes::<$Column>(inputs, key, flags, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+                // SAFETY: see `chunk`.
+                unsafe {
+                    match n {
+                        1 => rows::parents::<$One>(values, n, key, flags, out),
+                        $( ..=$n => $form::parents::<$V>(values, n, key, flags, out), )*
+                        _ => columns::parents::<$Column>(values, n, key, flags, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn output(
+                value: &Words,
+                block: &[u32; 16],
+                counter: u64,
+                len: u32,
+                flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::output::<$Column>(value, block, counter, len, flags, out) }
+            }
+        }
+    };
+}
+
+kernel!(
+    AVX512, avx512_kernel, Isa::Avx512, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2",
+    avx512::U32x16, avx512::U32x4,
+    up to 2 => rows::<avx512::U32x8>,
+    up to 4 => rows::<avx512::U32x16>,
+    up to 8 => columns::<avx512::U32x8>,
+);
+
+kernel!(
+    AVX2, avx2_kernel, Isa::Avx2, "avx2,bmi1,bmi2",
+    avx2::U32x8, sse41::U32x4,
+    up to 2 => rows::<avx2::U32x8>,
+    up to 4 => rows::<Pair<avx2::U32x8>>,
+);
+
+kernel!(
+    SSE41, sse41_kernel, Isa::Sse41, "sse4.1,ssse3",
+    sse41::U32x4, sse41::U32x4,
+    up to 2 => rows::<Pair<sse41::U32x4>>,
+);

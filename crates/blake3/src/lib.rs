@@ -1,0 +1,56 @@
+//! BLAKE3 at the limit of the hardware.
+//!
+//! ```
+//! let digest = bulla_blake3::hash(b"abc");
+//! assert_eq!(
+//!     digest.to_hex().as_str(),
+//!     "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85",
+//! );
+//! ```
+//!
+//! The names are those of the `blake3` crate, so that moving over costs a line in `Cargo.toml`. Beyond it there are
+//! [`hash_many`] for independent inputs side by side, [`DeriveKey`] for contexts hashed once, [`Hasher::save`] and [`Hasher::restore`],
+//! and [`kernel`], which says what code is in use and lets a process force it.
+//!
+//! # Kernels
+//!
+//! A kernel is chosen at run time by what the CPU supports; no build flag changes that. See [`kernel`] and `docs/decisions`.
+//!
+//! # Features
+//!
+//! `std` (default), `rayon`, `mmap`, `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the crate needs neither the
+//! standard library nor an allocator.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+mod buffer;
+mod generic;
+mod hash;
+mod hasher;
+pub mod hazmat;
+#[cfg(feature = "std")]
+mod io;
+pub mod kernel;
+mod oneshot;
+mod output;
+#[cfg(feature = "rayon")]
+mod parallel;
+mod spec;
+mod tree;
+
+pub use hash::{Hash, HexError};
+pub use hasher::Hasher;
+pub use oneshot::{derive_key, hash, keyed_hash};
+pub use output::OutputReader;
+
+/// Bytes in a digest.
+pub const OUT_LEN: usize = 32;
+
+/// Bytes in a key.
+pub const KEY_LEN: usize = 32;
+
+/// Bytes in a block: what one compression takes.
+pub const BLOCK_LEN: usize = 64;
+
+/// Bytes in a chunk: a leaf of the tree.
+pub const CHUNK_LEN: usize = 1024;

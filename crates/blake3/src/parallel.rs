@@ -1,0 +1,58 @@
+//! Hashing on several threads: subtrees, by recursive halving.
+
+use crate::tree::{Instance, Value, join, largest_subtree, root_block_of};
+use crate::{CHUNK_LEN, Hasher};
+
+/// What one thread hashes at a time.
+const LEAF: usize = 128 * 1024;
+
+/// Below this the pool is not asked, nor started: waking a thread costs as much as hashing some 50 KiB.
+const SMALLEST: usize = 2 * LEAF;
+
+impl Hasher {
+    /// Hashes more input, on all threads of the current rayon pool. Input under 256 KiB is hashed on this thread.
+    ///
+    /// # Panics
+    ///
+    /// As [`update`](Hasher::update).
+    pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
+        self.check_length(input.len());
+        while input.len() >= SMALLEST {
+            input = self.settle(input);
+            let subtree = largest_subtree(self.stack.chunks, input.len());
+            let (now, rest) = input.split_at(subtree);
+            if now.len() >= SMALLEST {
+                self.push_in_parallel(now);
+            } else {
+                self.push_subtree(now);
+            }
+            input = rest;
+        }
+        self.update(input)
+    }
+
+    /// Adds a subtree of several chunks by its two halves, which are never the root.
+    fn push_in_parallel(&mut self, subtree: &[u8]) {
+        let instance = &self.instance;
+        let (left, right) = subtree.split_at(subtree.len() / 2);
+        let chunks = (left.len() / CHUNK_LEN) as u64;
+        let counter = self.offset + self.stack.chunks;
+        let (left, right) =
+            rayon_core::join(|| value(instance, left, counter), || value(instance, right, counter + chunks));
+        self.stack.push(instance, &left, chunks);
+        self.stack.push(instance, &right, chunks);
+        self.fit();
+    }
+}
+
+/// The chaining value of a complete subtree of several chunks that is not the root.
+fn value(instance: &Instance, subtree: &[u8], counter: u64) -> Value {
+    if subtree.len() <= LEAF {
+        return instance.parent(&root_block_of(instance, subtree, counter), 0);
+    }
+    let (left, right) = subtree.split_at(subtree.len() / 2);
+    let right_counter = counter + (left.len() / CHUNK_LEN) as u64;
+    let (left, right) =
+        rayon_core::join(|| value(instance, left, counter), || value(instance, right, right_counter));
+    instance.parent(&join(&left, &right), 0)
+}

@@ -1,0 +1,82 @@
+//! Every kernel of this machine, at every length, in every mode, against a slow reference and the official crate.
+
+mod support;
+
+use bulla_blake3::hazmat::hash_derive_key_context;
+use bulla_blake3::kernel::{self, Kernel};
+use support::{CONTEXT, input, modes, official, reference};
+
+/// Four chunks past two groups of the widest kernel.
+const LENGTHS: usize = 36 * 1024;
+
+/// Longer inputs: around group and superblock boundaries, and odd ones.
+fn long_lengths() -> Vec<usize> {
+    let mut lengths = vec![];
+    for chunks in [48, 64, 96, 128, 255, 256, 257, 511, 512, 513, 528, 1023, 1024, 1025, 2047] {
+        for odd in [-1025, -1, 0, 1, 63, 64, 700] {
+            lengths.push((chunks * 1024 + odd) as usize);
+        }
+    }
+    lengths.extend([3 << 20, (3 << 20) + 1, 4_567_891]);
+    lengths
+}
+
+/// The official crate is fast enough to check every length; the reference proves it, and us, at a sample.
+#[test]
+fn the_reference_agrees_with_the_official_crate() {
+    let data = input(70_000);
+    for len in (0..=2100).chain([3072, 4095, 5000, 8192, 9217, 16384, 16385, 33000, 65537, 70_000]) {
+        for mode in ["hash", "keyed", "derive"] {
+            let mut theirs = [0; 100];
+            official(mode).update(&data[..len]).finalize_xof().fill(&mut theirs);
+            assert_eq!(reference::output(mode, &data[..len], 100), theirs, "{mode}, {len} bytes");
+        }
+    }
+}
+
+fn check(kernel: Kernel, lengths: impl Iterator<Item = usize>) {
+    let context_key = hash_derive_key_context(CONTEXT);
+    let data = input(5 << 20);
+    for len in lengths {
+        // Another alignment at every length.
+        let data = &data[len % 61..][..len];
+        for (name, mode) in modes(&context_key) {
+            let theirs = official(name).update(data).finalize();
+            let ours = kernel.hash_in(mode, data);
+            assert_eq!(ours.as_bytes(), theirs.as_bytes(), "{kernel}, {name}, {len} bytes at once");
+            let mut hasher = kernel.hasher(mode);
+            let cut = len * (len % 7) / 7;
+            hasher.update(&data[..cut]).update(&data[cut..]);
+            assert_eq!(hasher.finalize(), ours, "{kernel}, {name}, {len} bytes in two updates");
+            assert_eq!(hasher.count(), len as u64);
+        }
+    }
+}
+
+macro_rules! every_length {
+    ($($test:ident: $name:literal,)*) => { $(
+        #[test]
+        fn $test() {
+            let kernel = Kernel::by_name($name).expect("the tests need this kernel");
+            check(kernel, (0..=LENGTHS).chain(long_lengths()));
+        }
+    )* };
+}
+
+every_length! {
+    portable: "portable",
+}
+
+#[cfg(target_arch = "x86_64")]
+every_length! {
+    sse41: "x86_64/sse4.1",
+    avx2: "x86_64/avx2",
+    avx512: "x86_64/avx512",
+}
+
+#[test]
+fn the_best_kernel_is_in_use() {
+    let forced = kernel::forced().expect("a kernel of this machine");
+    let best = forced.or_else(|| kernel::available().next()).expect("there is always one");
+    assert_eq!(kernel::active(), best);
+}

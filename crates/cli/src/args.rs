@@ -1,0 +1,399 @@
+//! The command line: each flag is defined here once, and parsing, help, completions and manual pages follow from it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  bulla sign README.md                 write README.md.bulla, made with the key `default`
+  bulla verify README.md               is README.md still what was signed?
+  bulla sign photos                    sign a folder: every file in it, by one signature
+  bulla keys export-public > me.pub    the public key, for those who verify
+  bulla verify photos --public-key me.pub
+  bulla sum *.iso > SUMS               print checksums as b3sum does
+  bulla check SUMS                     and check them
+
+Exit status: 0 all is well, 1 something does not verify, 2 something could not be done.";
+
+/// Hash, sign and verify files.
+///
+/// bulla hashes with BLAKE3 and signs with Ed25519 keys that lie in a sealed keystore.
+#[derive(Parser)]
+#[command(name = "bulla", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// When to use colour; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColourWhen::Auto)]
+    pub(crate) color: ColourWhen,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ColourWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Sign(SignArgs),
+    Verify(VerifyArgs),
+    Keys(KeysArgs),
+    Sum(SumArgs),
+    Check(CheckArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// How much is said on standard output, and in which form.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ReportArgs {
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print problems only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Where the keystore is and what opens it.
+#[derive(Args, Clone)]
+pub(crate) struct KeystoreArgs {
+    /// The folder of the keystore [default: `bulla` in your data folder]
+    #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
+    pub(crate) keystore: Option<PathBuf>,
+
+    /// Read the keystore's passphrase from the first line of FILE
+    ///
+    /// Without it, bulla asks for the passphrase on the terminal. A keystore that is sealed by a key file needs none.
+    #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
+    pub(crate) passphrase_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SignatureFormat {
+    /// PATH.bulla: files and folders
+    Bulla,
+    /// PATH.minisig: files only, for those who verify with minisign
+    Minisign,
+}
+
+/// Sign files and folders
+///
+/// Writes PATH.bulla beside each PATH. The first use creates a keystore in your data folder, with the key `default`.
+///
+/// A folder is signed as a whole: every file in it is hashed, and PATH.bulla lists and signs them all. A link inside a
+/// folder is never followed: its target text is signed. A PATH that is itself a link is followed. Empty folders, modes
+/// and times are not part of a signature. Sockets, fifos and devices in a folder are refused, and so is a folder that
+/// holds the keystore or the signature file itself.
+///
+/// An older signature file at PATH.bulla is replaced in one step; any other file there is left alone and reported.
+/// With `-`, standard input is signed and the signature goes to standard output, or to the FILE of --output.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla sign README.md
+  bulla sign --comment 'release 1.2' dist
+  bulla sign --format minisign app.tar.gz
+  tar c src | bulla sign - --output src.tar.bulla
+
+Exit status: 0 all signed, 2 something could not be signed.")]
+pub(crate) struct SignArgs {
+    /// Files and folders to sign, or `-` for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The key to sign with: its label or its id
+    #[arg(short, long, value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// One line of text that is signed too
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) comment: Option<String>,
+
+    /// Write the signature to FILE, or to standard output for `-`; only with one PATH
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The form of the signature file
+    #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
+    pub(crate) format: SignatureFormat,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Verify files and folders against their signatures
+///
+/// Reads PATH.bulla beside each PATH and prints one line for each file that is not what was signed: changed, missing
+/// or unexpected. A signature itself is reported as malformed signature, bad signature, wrong key, unknown key or unknown version.
+///
+/// The keys of your keystore are trusted. With --public-key, only that key is, and no keystore is needed.
+/// With `-`, standard input is verified against the file of --signature.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla verify README.md
+  bulla verify photos --public-key signer.pub
+  bulla verify app.tar.gz --format minisign --public-key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3
+  curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
+
+Exit status: 0 all verified, 1 something does not verify, 2 something could not be checked (1 if both happened).")]
+pub(crate) struct VerifyArgs {
+    /// Files and folders to verify, or `-` for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Trust this public key alone: a file, or the key itself in base64
+    #[arg(short, long, value_name = "FILE|KEY")]
+    pub(crate) public_key: Option<String>,
+
+    /// The signature file [default: PATH.bulla, or PATH.minisig]; only with one PATH
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) signature: Option<PathBuf>,
+
+    /// The form of the signature file
+    #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
+    pub(crate) format: SignatureFormat,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Create, show and rotate keys
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys init --passphrase          a keystore that a passphrase opens
+  bulla keys new releases               a key labelled `releases`
+  bulla keys list
+  bulla keys rotate releases            sign with a new version; older signatures still verify
+  bulla keys export-public releases > releases.pub")]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeysCommand {
+    Init(KeysInitArgs),
+    New(KeysNewArgs),
+    List(KeysListArgs),
+    Show(KeyArgs),
+    Rotate(KeyArgs),
+    Disable(KeyArgs),
+    Enable(KeyArgs),
+    ExportPublic(ExportPublicArgs),
+}
+
+/// Create the keystore and its key `default`
+///
+/// Without --passphrase the keystore is opened by a key file beside it, which only you can read. `bulla sign` does the
+/// same on first use.
+#[derive(Args)]
+pub(crate) struct KeysInitArgs {
+    /// Seal the keystore by a passphrase, asked for twice or read from --passphrase-file
+    #[arg(long)]
+    pub(crate) passphrase: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Create a key
+#[derive(Args)]
+pub(crate) struct KeysNewArgs {
+    /// The name by which you call the key: letters a-z, digits, and inside `-`, `_`, `.`
+    pub(crate) label: String,
+
+    /// What the key is for; part of its id
+    #[arg(long, default_value = crate::store::DEFAULT_PURPOSE)]
+    pub(crate) purpose: String,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// List all keys
+#[derive(Args)]
+pub(crate) struct KeysListArgs {
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The commands that act on one key: what they do is said where they are listed.
+#[derive(Args)]
+pub(crate) struct KeyArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Print a public key, for those who verify your signatures
+///
+/// The newest version of the key is printed, or the one that an id with a version names.
+#[derive(Args)]
+pub(crate) struct ExportPublicArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// The form of the public key
+    #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
+    pub(crate) format: SignatureFormat,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
+/// How files are read.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ReadArgs {
+    /// The maximum number of threads; 0 means RAYON_NUM_THREADS or the number of processors
+    #[arg(long, value_name = "NUM", default_value_t = 0, hide_default_value = true)]
+    pub(crate) num_threads: usize,
+
+    /// Read one file after the other, each from start to end, with one thread: best for spinning disks
+    ///
+    /// bulla never maps files into memory; the name is the one b3sum uses.
+    #[arg(long)]
+    pub(crate) no_mmap: bool,
+}
+
+/// Print BLAKE3 checksums, as b3sum does
+///
+/// When no FILE is given, or when FILE is `-`, standard input is read. A file that changes while it is read is an error.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla sum *.iso > SUMS
+  tar c src | bulla sum
+  bulla sum --length 64 --no-names file
+  bulla sum --keyed file < key.bin
+
+Exit status: 0 all hashed, 1 some file could not be read (or, with --check, does not match), 2 wrong usage.")]
+pub(crate) struct SumArgs {
+    /// Files to hash, or files of checksums to check
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Use the keyed mode, with the 32-byte key from standard input
+    #[arg(long, requires = "files")]
+    pub(crate) keyed: bool,
+
+    /// Use the key derivation mode, with this context string
+    #[arg(long, value_name = "CONTEXT", conflicts_with = "keyed")]
+    pub(crate) derive_key: Option<String>,
+
+    /// The number of output bytes, before hex encoding
+    #[arg(short, long, value_name = "LEN", default_value_t = 32)]
+    pub(crate) length: u64,
+
+    /// The first output byte, before hex encoding
+    #[arg(long, value_name = "SEEK", default_value_t = 0)]
+    pub(crate) seek: u64,
+
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+
+    /// Leave out the names of the files
+    #[arg(long)]
+    pub(crate) no_names: bool,
+
+    /// Write the bytes themselves instead of hex; only with one FILE
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Print lines of the form `BLAKE3 (FILE) = HASH`
+    #[arg(long)]
+    pub(crate) tag: bool,
+
+    /// Read checksums from the FILEs and check them, as `bulla check` does
+    #[arg(short, long, conflicts_with_all = ["derive_key", "keyed", "length", "raw", "tag", "no_names"])]
+    pub(crate) check: bool,
+
+    /// With --check, do not print OK for each file
+    #[arg(short, long, requires = "check")]
+    pub(crate) quiet: bool,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long, conflicts_with_all = ["raw", "tag", "no_names"])]
+    pub(crate) json: bool,
+}
+
+/// Check files against checksums that `bulla sum` or b3sum printed
+///
+/// When no FILE is given, or when FILE is `-`, the checksums are read from standard input. Lines of both forms are
+/// read: `HASH  NAME` and `BLAKE3 (NAME) = HASH`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla check SUMS
+  bulla check --quiet SUMS && echo unchanged
+
+Exit status: 0 all match, 1 something does not, 2 a file of checksums could not be read or is empty (1 if both happened).")]
+pub(crate) struct CheckArgs {
+    /// Files of checksums
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Print a completion script for your shell
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla completions bash > ~/.local/share/bash-completion/completions/bulla
+  bulla completions zsh > ~/.zfunc/_bulla
+  bulla completions fish > ~/.config/fish/completions/bulla.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print the manual page of bulla, or of one command
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla man | man -l -
+  bulla man sign > bulla-sign.1
+  bulla man keys rotate | man -l -")]
+pub(crate) struct ManArgs {
+    /// The command, as you would type it
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}

@@ -1,0 +1,26 @@
+//! One file for each command.
+
+mod check;
+mod completions;
+mod keys;
+mod man;
+mod sign;
+mod sum;
+mod verify;
+
+use crate::args::Command;
+use crate::error::Result;
+use crate::exit::Exit;
+
+/// Runs a command.
+pub(crate) fn run(command: Command) -> Result<Exit> {
+    match command {
+        Command::Sign(args) => sign::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Keys(args) => keys::run(&args.command),
+        Command::Sum(args) => sum::run(&args),
+        Command::Check(args) => check::run(&args.files, args.read, 0, args.report),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}

@@ -1,0 +1,382 @@
+//! `bulla sign`: signature files for files and folders.
+
+use crate::args::{SignArgs, SignatureFormat};
+use crate::commands::sum::STDIN;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::files::atomic;
+use crate::files::name::{shell_word, shown};
+use crate::files::order::{Threads, in_order};
+use crate::files::read::{HashMode, LARGE, Links, Pace, ReadError, Source};
+use crate::files::sidecar::{check_replaceable, sidecar};
+use crate::folder;
+use crate::interrupt;
+use crate::minisign;
+use crate::output::{JsonError, JsonPath, Out};
+use crate::progress::Progress;
+use crate::store::{self, Access, Named};
+use bulla_kms::signature::{Comment, manifest};
+use bulla_kms::{Code, KeyState, Keystore, Kind, SignatureFile, Statement};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
+    check_usage(args)?;
+    interrupt::guard();
+    let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
+    let access = Access::existing_or_new(&args.keystore)?;
+    // The keystore is opened twice: now, so that a wrong passphrase or key is known before a long read, and when all
+    // is read; in between others may use it.
+    check_key(&access.open()?, args)?;
+    let contents = read_all(args, &access)?;
+
+    let keystore = access.open()?;
+    let key = Named::find(&keystore, &args.key)?;
+    let sign =
+        |content: Result<Content>| content.and_then(|content| seal(&keystore, &key, args, &comment, content));
+    let signed: Vec<_> = contents.into_iter().map(sign).collect();
+    drop(keystore);
+
+    let mut out = Out::new();
+    let mut exit = Exit::Ok;
+    for (path, signed) in args.paths.iter().zip(signed) {
+        let result = signed.and_then(|signed| write(&mut out, path, args, &signed));
+        if let Err(error) = result {
+            if error.is_broken_pipe() {
+                return Err(error);
+            }
+            exit = Exit::Trouble;
+            error.print();
+            if args.report.json {
+                out.json(&JsonLine::error(path, &error))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(exit)
+}
+
+fn check_usage(args: &SignArgs) -> Result<()> {
+    let usage = |message: &str| Err(Error::new("usage", message));
+    if args.output.is_some() && args.paths.len() > 1 {
+        return usage("--output names one signature file, so only one PATH can be given");
+    }
+    let stdins = args.paths.iter().filter(|path| path.as_path() == Path::new(STDIN)).count();
+    if stdins > 0 && args.paths.len() > 1 {
+        return usage("standard input can be signed only alone");
+    }
+    if args.report.json
+        && args.paths.iter().any(|path| matches!(destination(path, args), Ok(Destination::Stdout)))
+    {
+        return usage("with --json the signature cannot go to standard output: add --output FILE");
+    }
+    Ok(())
+}
+
+/// Checks that the key is there and signs.
+fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
+    if args.key == store::DEFAULT_LABEL {
+        store::ensure_default(keystore)?;
+    }
+    let key = keystore.attest(Named::find(keystore, &args.key)?.family())?;
+    if key.state == KeyState::Enabled {
+        return Ok(());
+    }
+    Err(Error::new(Code::KeyDisabled.as_str(), format!("the key {} is disabled and does not sign", args.key))
+        .hint(format!("`bulla keys enable {}` makes it sign again; --key names another one", args.key)))
+}
+
+/// Where a signature goes.
+enum Destination {
+    Stdout,
+    File(PathBuf),
+}
+
+fn destination(path: &Path, args: &SignArgs) -> Result<Destination> {
+    match &args.output {
+        Some(output) if output == Path::new(STDIN) => Ok(Destination::Stdout),
+        Some(output) => Ok(Destination::File(output.clone())),
+        None if path == Path::new(STDIN) => Ok(Destination::Stdout),
+        None => Ok(Destination::File(sidecar(path, args.format)?)),
+    }
+}
+
+/// What is to be signed, read and hashed.
+enum Content {
+    File { digest: bulla_blake3::Hash, size: u64 },
+    Folder { body: Vec<u8>, summary: manifest::Summary },
+    Prehashed(minisign::Digest),
+}
+
+/// Reads all paths, several small files at a time. The results are in the order of the paths.
+fn read_all(args: &SignArgs, access: &Access) -> Result<Vec<Result<Content>>> {
+    let progress = Progress::new(None);
+    let is_large = |path: &PathBuf| {
+        path.metadata().is_ok_and(|metadata| metadata.is_dir() || metadata.len() >= LARGE)
+            || path == Path::new(STDIN)
+    };
+    let mut contents = Vec::with_capacity(args.paths.len());
+    in_order(
+        &args.paths,
+        Threads::AtMost(0),
+        is_large,
+        |path, pace| read(path, args, access, pace, &progress),
+        |_, content| {
+            contents.push(content);
+            Ok(())
+        },
+    )?;
+    Ok(contents)
+}
+
+fn read(path: &Path, args: &SignArgs, access: &Access, pace: Pace, progress: &Progress) -> Result<Content> {
+    let about = |error: ReadError| Error::from(error).about(shown(path));
+    let output = destination(path, args)?;
+    if let Destination::File(output) = &output {
+        check_replaceable(output)?;
+    }
+    let is_stdin = path == Path::new(STDIN);
+    let is_folder = !is_stdin && path.metadata().is_ok_and(|metadata| metadata.is_dir());
+    match args.format {
+        SignatureFormat::Bulla if is_stdin => {
+            read_file(Source::stdin().map_err(ReadError::Io), pace, progress).map_err(about)
+        }
+        SignatureFormat::Bulla if is_folder => read_folder(path, &output, access),
+        SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
+            .map_err(|error| file_error(path, error)),
+        SignatureFormat::Minisign if is_folder => {
+            Err(Error::new("is_a_folder", "is a folder: minisign signs files only")
+                .about(shown(path))
+                .hint("without --format minisign, bulla signs folders"))
+        }
+        SignatureFormat::Minisign => {
+            let source = match is_stdin {
+                true => Source::stdin().map_err(ReadError::Io),
+                false => Source::open_file(path, Links::Follow),
+            };
+            let source = source.map_err(|error| file_error(path, error))?;
+            Ok(Content::Prehashed(minisign::prehash(&source, progress).map_err(about)?))
+        }
+    }
+}
+
+fn file_error(path: &Path, error: ReadError) -> Error {
+    let is_stream = matches!(error, ReadError::NotAFile(_));
+    let error = Error::from(error).about(shown(path));
+    if is_stream { error.hint("to sign what comes out of it, pipe it to `bulla sign -`") } else { error }
+}
+
+fn read_file(
+    source: Result<Source, ReadError>,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Content, ReadError> {
+    let digested = source?.digest(&HashMode::Plain, pace, progress)?;
+    Ok(Content::File { size: digested.size, digest: digested.hash() })
+}
+
+fn read_folder(path: &Path, output: &Destination, access: &Access) -> Result<Content> {
+    if let Destination::File(output) = output {
+        let folder =
+            output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        refuse_inside(path, folder, "the signature file")?;
+    }
+    refuse_inside(path, access.folder(), "the keystore")?;
+    let entries = folder::list(path).map_err(|errors| {
+        errors.iter().for_each(Error::print);
+        let things = if errors.len() == 1 { "1 thing" } else { "some things" };
+        Error::new("not_signed", format!("not signed: {things} in it cannot be signed")).about(shown(path))
+    })?;
+    let mut writer = manifest::Writer::new(Vec::new());
+    entries.iter().try_for_each(|entry| writer.push(entry))?;
+    let (body, summary) = writer.finish();
+    Ok(Content::Folder { body, summary })
+}
+
+/// Refuses to sign a folder that holds something which the signature itself changes, or which is secret.
+fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
+    let real = |path: &Path| {
+        path.canonicalize().map_err(|error| Error::io("cannot find it", &error).about(shown(path)))
+    };
+    if real(inner)?.starts_with(real(folder)?) {
+        return Err(Error::new("inside", format!("holds {what}, which cannot be part of what is signed"))
+            .about(shown(folder))
+            .hint("sign a folder without it; --output and --keystore name other places"));
+    }
+    Ok(())
+}
+
+/// A signature, ready to be written.
+struct Signed {
+    /// The signature file; for a folder, without its body.
+    text: String,
+    body: Vec<u8>,
+    json: JsonSigned,
+    /// For minisign, the line of base64 that `minisign -P` takes.
+    minisign_key: Option<String>,
+}
+
+fn seal(
+    keystore: &Keystore,
+    key: &Named,
+    args: &SignArgs,
+    comment: &Comment,
+    content: Content,
+) -> Result<Signed> {
+    let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
+    let (statement, body, entries) = match content {
+        Content::File { digest, size } => (statement(Kind::File, digest, size), Vec::new(), None),
+        Content::Folder { body, summary } => {
+            (statement(Kind::Manifest, summary.digest, summary.size), body, Some(summary.entries))
+        }
+        Content::Prehashed(digest) => return seal_minisign(keystore, key, args, comment, &digest),
+    };
+    let file = SignatureFile::sign(keystore, key.as_ref(), statement)?;
+    let json = JsonSigned {
+        key: file.key.to_string(),
+        kind: file.kind.as_str(),
+        digest: Some(file.digest.to_hex().to_string()),
+        entries,
+        signed_at: file.signed_at.to_string(),
+    };
+    Ok(Signed { text: file.to_string(), body, json, minisign_key: None })
+}
+
+fn seal_minisign(
+    keystore: &Keystore,
+    key: &Named,
+    args: &SignArgs,
+    comment: &Comment,
+    digest: &minisign::Digest,
+) -> Result<Signed> {
+    let signed_at = bulla_kms::Timestamp::now();
+    let name = args.paths.first().and_then(|path| path.file_name()).map(PathBuf::from).unwrap_or_default();
+    let trusted_comment = if comment.as_str().is_empty() {
+        format!("timestamp:{}\tfile:{}\thashed", signed_at.unix_millis() / 1000, shown(&name))
+    } else {
+        comment.to_string()
+    };
+    let first = keystore.sign(key.as_ref(), digest)?;
+    let global = minisign::Signature::global_message(&first.bytes, &trusted_comment);
+    // By the same version: this process alone has the keystore open.
+    let second = keystore.sign(key.as_ref(), &global)?;
+    let public_key = minisign::NamedKey::of(keystore.public_key(&first.key)?);
+    let file = minisign::Signature {
+        algorithm: minisign::Algorithm::Prehashed,
+        key: public_key.id,
+        signature: first.bytes,
+        trusted_comment,
+        global: second.bytes,
+    };
+    let json = JsonSigned {
+        key: first.key.to_string(),
+        kind: Kind::File.as_str(),
+        digest: None,
+        entries: None,
+        signed_at: signed_at.to_string(),
+    };
+    let text = file.file(&format!("signature from bulla key {}", first.key));
+    Ok(Signed { text, body: Vec::new(), json, minisign_key: Some(public_key.line()) })
+}
+
+/// Writes the signature file and says how to verify it.
+fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result<()> {
+    let output = match destination(path, args)? {
+        Destination::Stdout => {
+            out.bytes(signed.text.as_bytes())?;
+            return out.bytes(&signed.body);
+        }
+        Destination::File(output) => output,
+    };
+    check_replaceable(&output)?;
+    atomic::write(&output, |file| {
+        file.write_all(signed.text.as_bytes())?;
+        file.write_all(&signed.body)
+    })?;
+    if args.report.json {
+        return out.json(&JsonLine::signed(path, &output, &signed.json));
+    }
+    if args.report.quiet {
+        return Ok(());
+    }
+    out.line(format_args!("{}: signed, see {}", shown(path), shown(&output)))?;
+    out.line("verify it with:")?;
+    out.line(format_args!("  {}", verify_line(path, args)))?;
+    if let Some(key) = &signed.minisign_key {
+        let mut line = format!("  minisign -Vm {} -P {key}", shell_word(path.as_os_str()));
+        if args.output.is_some() {
+            line.push_str(&format!(" -x {}", shell_word(output.as_os_str())));
+        }
+        out.line(line)?;
+    }
+    out.flush_sometimes()
+}
+
+/// The command that verifies the signature, as it can be pasted into the shell that ran this one.
+fn verify_line(path: &Path, args: &SignArgs) -> String {
+    // As it was called: a program without a folder in its name is found by the shell again, any other where it was.
+    let program = std::env::args_os().next().unwrap_or_else(|| "bulla".into());
+    let mut words: Vec<OsString> = vec![program, "verify".into()];
+    if args.format == SignatureFormat::Minisign {
+        words.extend(["--format".into(), "minisign".into()]);
+    }
+    if let Some(output) = &args.output {
+        words.extend(["--signature".into(), output.into()]);
+    }
+    let settings = [
+        ("--keystore", "BULLA_KEYSTORE", &args.keystore.keystore),
+        ("--passphrase-file", "BULLA_PASSPHRASE_FILE", &args.keystore.passphrase_file),
+    ];
+    for (flag, variable, value) in settings {
+        // What the environment said it will say again.
+        if let Some(value) = value
+            && std::env::var_os(variable).as_deref() != Some(value.as_os_str())
+        {
+            words.extend([flag.into(), value.into()]);
+        }
+    }
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") && path != Path::new(STDIN) {
+        words.push("--".into());
+    }
+    words.push(path.into());
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// What `--json` says of a signature.
+#[derive(Serialize)]
+struct JsonSigned {
+    key: String,
+    kind: &'static str,
+    /// The BLAKE3 digest that was signed; none for minisign.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// For a folder, how many files and links were signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
+    signed_at: String,
+}
+
+/// What `--json` prints for a path.
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    #[serde(flatten)]
+    path: JsonPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+    #[serde(flatten)]
+    signed: Option<&'a JsonSigned>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<JsonError>,
+}
+
+impl<'a> JsonLine<'a> {
+    fn signed(path: &Path, output: &Path, signed: &'a JsonSigned) -> Self {
+        let signature = Some(output.to_string_lossy().into_owned());
+        Self { path: path.into(), signature, signed: Some(signed), error: None }
+    }
+
+    fn error(path: &Path, error: &Error) -> Self {
+        Self { path: path.into(), signature: None, signed: None, error: Some(error.into()) }
+    }
+}

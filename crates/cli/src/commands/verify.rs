@@ -1,0 +1,224 @@
+//! `bulla verify`: files and folders against their signatures.
+
+use crate::args::{SignatureFormat, VerifyArgs};
+use crate::commands::sum::STDIN;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::files::kind::describe;
+use crate::files::name::shown;
+use crate::files::read::{Links, Pace, ReadError, Source};
+use crate::files::sidecar::sidecar;
+use crate::folder;
+use crate::minisign;
+use crate::output::Out;
+use crate::progress::Progress;
+use crate::report::{Finding, Problem, Report, Signed};
+use crate::trust::Trust;
+use bulla_kms::signature::manifest;
+use bulla_kms::{Code, Kind, KmsError, SignatureFile};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
+    if args.signature.is_some() && args.paths.len() > 1 {
+        return Err(Error::new(
+            "usage",
+            "--signature names one signature file, so only one PATH can be given",
+        ));
+    }
+    let trust = Trust::new(args)?;
+    let mut out = Out::new();
+    let mut exit = Exit::Ok;
+    let mut counts = [0_u64; 3];
+    for path in &args.paths {
+        let report = verify(path, args, &trust).unwrap_or_else(Report::from);
+        report.print(&mut out, path, args.report)?;
+        out.flush()?;
+        counts[report.exit() as usize] += 1;
+        exit = exit.and(report.exit());
+    }
+    if args.paths.len() > 1 && !args.report.json && !(args.report.quiet && exit == Exit::Ok) {
+        let [good, failed, unchecked] = counts;
+        out.line(format_args!("{good} verified, {failed} failed, {unchecked} not checked"))?;
+        out.flush()?;
+    }
+    Ok(exit)
+}
+
+/// Verifies one path. What is wrong before the content is looked at comes as the error.
+fn verify(path: &Path, args: &VerifyArgs, trust: &Trust) -> Result<Report, Finding> {
+    let signature = signature_path(path, args)?;
+    match args.format {
+        SignatureFormat::Bulla => verify_bulla(path, &signature, trust),
+        SignatureFormat::Minisign => verify_minisign(path, &signature, trust),
+    }
+}
+
+/// Where the signature of `path` is.
+fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
+    match &args.signature {
+        Some(signature) => Ok(signature.clone()),
+        None if path == Path::new(STDIN) => {
+            Err(Error::new("usage", "to verify standard input, name its signature with --signature FILE"))
+        }
+        None => sidecar(path, args.format),
+    }
+}
+
+/// Opens a signature file, and helps when there is none.
+fn open_signature(path: &Path, signature: &Path) -> Result<File> {
+    File::open(signature).map_err(|error| {
+        let about = |error: Error| error.about(shown(path));
+        if error.kind() != io::ErrorKind::NotFound {
+            return about(Error::io(&format!("cannot read its signature {}", shown(signature)), &error));
+        }
+        let error = about(Error::new("no_signature", format!("there is no signature {}", shown(signature))));
+        match sidecar(path, SignatureFormat::Minisign) {
+            Ok(other) if other != signature && other.exists() => {
+                error.hint(format!("there is {}: add --format minisign", shown(&other)))
+            }
+            _ => error.hint("`bulla sign` makes one; --signature FILE names one elsewhere"),
+        }
+    })
+}
+
+fn verify_bulla(path: &Path, signature: &Path, trust: &Trust) -> Result<Report, Finding> {
+    let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
+    let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
+    let entries = match file.kind {
+        Kind::Manifest => read_manifest(path, &file, reader)?,
+        _ => Vec::new(),
+    };
+    trust.check(&file)?;
+    let mut report = match file.kind {
+        Kind::File => Report::from(compare_file(path, &file)?),
+        Kind::Manifest => compare_folder(path, &entries)?,
+        kind => {
+            let reason = format!("it is the signature of a {kind}, not of a file or a folder");
+            return Err(Problem::BadSignature.because(reason));
+        }
+    };
+    report.signed = Some(Signed {
+        key: file.key.to_string(),
+        by: trust.name(&file.key),
+        signed_at: Some(file.signed_at.to_string()),
+        comment: file.comment.to_string(),
+    });
+    Ok(report)
+}
+
+/// Reads the list of what was signed and holds it to the digest in the signature.
+fn read_manifest(
+    path: &Path,
+    file: &SignatureFile,
+    reader: BufReader<File>,
+) -> Result<Vec<manifest::Entry>, Finding> {
+    let mut reader = manifest::Reader::new(reader);
+    let entries: Vec<_> =
+        reader.by_ref().collect::<Result<_, KmsError>>().map_err(|error| malformed(path, error))?;
+    let summary = reader.summary();
+    if (summary.digest, summary.size) != (file.digest, file.size) {
+        return Err(Problem::BadSignature.because("the list of files in the signature file was edited"));
+    }
+    Ok(entries)
+}
+
+/// The finding for a signature file that cannot be read or understood.
+fn malformed(path: &Path, error: KmsError) -> Finding {
+    match error.code {
+        Code::MalformedSignature | Code::MalformedManifest => {
+            Problem::MalformedSignature.because(error.message)
+        }
+        _ => Error::from(error).about(shown(path)).into(),
+    }
+}
+
+/// Is a single file what was signed?
+fn compare_file(path: &Path, file: &SignatureFile) -> Result<Finding, Finding> {
+    let source = open_signed(path)?;
+    let progress = Progress::new(source.len());
+    folder::compare_source(&source, file.digest, file.size, Pace::Parallel, &progress)
+        .map_err(|error| Error::from(error).about(shown(path)).into())
+}
+
+/// Opens the file that a signature is about. That it is not there, or is no file, is a finding.
+fn open_signed(path: &Path) -> Result<Source, Finding> {
+    if path == Path::new(STDIN) {
+        return Source::stdin()
+            .map_err(|error| Error::io("cannot read", &error).about("standard input").into());
+    }
+    Source::open_file(path, Links::Follow).map_err(|error| match error {
+        ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            Problem::Missing.because("a file was signed")
+        }
+        ReadError::NotAFile(kind) => Problem::Changed.because(format!("a file was signed, now it is {kind}")),
+        error => Error::from(error).about(shown(path)).into(),
+    })
+}
+
+fn compare_folder(path: &Path, entries: &[manifest::Entry]) -> Result<Report, Finding> {
+    let metadata = path.metadata().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Problem::Missing.because("a folder was signed"),
+        _ => Error::io("cannot look at it", &error).about(shown(path)).into(),
+    })?;
+    if !metadata.is_dir() {
+        let kind = describe(metadata.file_type());
+        return Err(Problem::Changed.because(format!("a folder was signed, now it is {kind}")));
+    }
+    Ok(folder::compare(path, entries)?)
+}
+
+fn verify_minisign(path: &Path, signature: &Path, trust: &Trust) -> Result<Report, Finding> {
+    let mut text = String::new();
+    // Four lines; the comments of minisign have at most 8,192 bytes.
+    open_signature(path, signature)?.take(1 << 16).read_to_string(&mut text).map_err(|error| match error
+        .kind()
+    {
+        io::ErrorKind::InvalidData => Problem::MalformedSignature.because("it is not UTF-8"),
+        _ => Error::io("cannot read its signature", &error).about(shown(path)).into(),
+    })?;
+    let file =
+        minisign::Signature::parse(&text).map_err(|reason| Problem::MalformedSignature.because(reason))?;
+    let key = trust.minisign_key(file.key)?;
+    if !file.comment_verifies(&key) {
+        return Err(Problem::BadSignature
+            .because("the signature file was edited, or is not by the key that it names"));
+    }
+    let message = minisign_message(path, file.algorithm)?;
+    if !file.verifies(&key, &message) {
+        return Err(Problem::Changed.because("it is not what was signed"));
+    }
+    let signed = Signed {
+        key: file.key.to_string(),
+        by: format!("minisign key {}", file.key),
+        signed_at: None,
+        comment: shown(Path::new(&file.trusted_comment.replace('\t', " "))),
+    };
+    Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
+}
+
+/// What a minisign signature of `path` is over: the digest of the file, or the file.
+fn minisign_message(path: &Path, algorithm: minisign::Algorithm) -> Result<Vec<u8>, Finding> {
+    let about = |error: Error| Finding::from(error.about(shown(path)));
+    let source = open_signed(path)?;
+    let progress = Progress::new(source.len());
+    if algorithm == minisign::Algorithm::Prehashed {
+        return Ok(minisign::prehash(&source, &progress).map_err(|error| about(error.into()))?.to_vec());
+    }
+    let too_large =
+        || about(Error::new("file_too_large", "a legacy signature is verified for files up to 1 GiB only"));
+    if source.len() > Some(minisign::LEGACY_LIMIT) {
+        return Err(too_large());
+    }
+    let mut content = Vec::new();
+    let mut within = true;
+    let collect = |bytes: &[u8]| {
+        within &= (content.len() + bytes.len()) as u64 <= minisign::LEGACY_LIMIT;
+        if within {
+            content.extend_from_slice(bytes);
+        }
+    };
+    source.for_each(&progress, collect).map_err(|error| about(error.into()))?;
+    if within { Ok(content) } else { Err(too_large()) }
+}

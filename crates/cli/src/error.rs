@@ -1,0 +1,112 @@
+//! Errors that end a command or one of its items: what is wrong, and what to do next.
+
+use crate::exit::{BROKEN_PIPE, Exit};
+use crate::output;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// An error as a person reads it, with a stable code for programs.
+#[derive(Debug)]
+pub(crate) struct Error {
+    /// What it is about, ready to print: most often a file name.
+    subject: Option<String>,
+    message: String,
+    hint: Option<String>,
+    code: String,
+    broken_pipe: bool,
+}
+
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of this program. `code` is stable and in snake_case: it is what `--json` prints.
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { subject: None, message: message.into(), hint: None, code: code.to_owned(), broken_pipe: false }
+    }
+
+    /// An error of the operating system while `doing`, such as `cannot read`.
+    pub(crate) fn io(doing: &str, error: &io::Error) -> Self {
+        let hint = match error.kind() {
+            io::ErrorKind::StorageFull => {
+                Some("free some space and run the command again; nothing was written")
+            }
+            io::ErrorKind::ReadOnlyFilesystem => Some("choose another place with --output"),
+            _ => None,
+        };
+        Self {
+            subject: None,
+            message: format!("{doing}: {error}"),
+            hint: hint.map(str::to_owned),
+            code: io_code(error).to_owned(),
+            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+        }
+    }
+
+    /// Names what the error is about, ready to print.
+    pub(crate) fn about(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Says what to do next.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The stable code.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// The message without its subject.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Prints the error and its hint on standard error.
+    pub(crate) fn print(&self) {
+        output::error_line(&self.to_string());
+        if let Some(hint) = &self.hint {
+            output::hint_line(hint);
+        }
+    }
+
+    /// Prints the error and gives the exit status it asks for: nothing is said about a closed standard output.
+    pub(crate) fn report(&self) -> ExitCode {
+        if self.broken_pipe {
+            return ExitCode::from(BROKEN_PIPE);
+        }
+        self.print();
+        Exit::Trouble.into()
+    }
+
+    /// Is this the end of the reader of standard output?
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            Some(subject) => write!(f, "{subject}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// The stable code of an error of the operating system.
+fn io_code(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "not_found",
+        io::ErrorKind::PermissionDenied => "permission_denied",
+        io::ErrorKind::IsADirectory => "is_a_folder",
+        io::ErrorKind::NotADirectory => "not_a_folder",
+        io::ErrorKind::StorageFull => "storage_full",
+        io::ErrorKind::FileTooLarge => "file_too_large",
+        io::ErrorKind::BrokenPipe => "broken_pipe",
+        _ => "io",
+    }
+}

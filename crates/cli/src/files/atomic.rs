@@ -1,0 +1,81 @@
+//! Writing a file so that it is there as a whole or not at all.
+
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::interrupt::Unfinished;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Writes the file at `path` by `fill`: into a temporary file in the same folder, which takes the name `path` once
+/// all of it is on the disk. What was at `path` before stays whole until then.
+///
+/// # Errors
+/// Any error of the system. Nothing is left behind then, and `path` is as it was.
+pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    try_write(path, fill).map_err(|error| Error::io("cannot write", &error).about(shown(path)))
+}
+
+fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut temporary = Temporary::create(folder)?;
+    let mut buffer = BufWriter::with_capacity(1 << 16, temporary.file()?);
+    fill(&mut buffer)?;
+    buffer.flush()?;
+    drop(buffer);
+    temporary.file()?.sync_all()?;
+    temporary.persist(path)?;
+    sync_folder(folder)
+}
+
+/// A temporary file that an error or an interrupt removes.
+struct Temporary {
+    /// `None` once it has its final name.
+    file: Option<NamedTempFile>,
+    path: PathBuf,
+}
+
+impl Temporary {
+    fn create(folder: &Path) -> io::Result<Self> {
+        let mut unfinished = Unfinished::lock();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".bulla-").suffix(".tmp");
+        // The mode that any program would give a new file: the umask takes its part.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder.tempfile_in(folder)?;
+        unfinished.add(file.path());
+        Ok(Self { path: file.path().to_owned(), file: Some(file) })
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        let file =
+            self.file.as_mut().ok_or_else(|| io::Error::other("the file has its final name already"))?;
+        Ok(file.as_file_mut())
+    }
+
+    fn persist(&mut self, path: &Path) -> io::Result<()> {
+        let _no_interrupt = Unfinished::lock();
+        match self.file.take() {
+            Some(file) => file.persist(path).map(drop).map_err(|error| error.error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut unfinished = Unfinished::lock();
+        self.file = None;
+        unfinished.remove(&self.path);
+    }
+}
+
+/// Makes a new name in `folder` last. Windows has no such call and needs none.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}

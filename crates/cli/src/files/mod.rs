@@ -1,0 +1,9 @@
+//! Files as they are on a real disk: odd names, links, special files, files that change while they are read.
+
+pub(crate) mod atomic;
+pub(crate) mod kind;
+pub(crate) mod name;
+pub(crate) mod order;
+pub(crate) mod read;
+pub(crate) mod sidecar;
+pub(crate) mod walk;

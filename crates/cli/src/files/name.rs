@@ -1,0 +1,110 @@
+//! File names in text: for people, for a shell, and as b3sum writes them.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::path::Path;
+
+/// A path for people: backslashes, control characters, marks that reorder text, and bytes that are not UTF-8 are
+/// escaped, so that no name can fake a line of output or steer a terminal.
+pub(crate) fn shown(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => text.push_str("\\n"),
+                '\\' if cfg!(unix) => text.push_str("\\\\"),
+                c if is_deceptive(c) => push_bytes(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c => text.push(c),
+            }
+        }
+        push_bytes(&mut text, chunk.invalid());
+    }
+    text
+}
+
+/// Control characters, line separators and marks that reorder the text around them (Unicode Standard Annex #9).
+fn is_deceptive(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        write!(text, "\\x{byte:02x}").expect("a string takes any text");
+    }
+}
+
+/// A word that a POSIX shell reads back as `word`; names that need it take the `$'...'` form of bash, zsh and ksh.
+pub(crate) fn shell_word(word: &OsStr) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
+        Some(text) if !text.chars().any(is_deceptive) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let mut quoted = String::from("$'");
+            for byte in word.as_encoded_bytes() {
+                match byte {
+                    b'\'' | b'\\' => quoted.extend(['\\', char::from(*byte)]),
+                    b' '..=b'~' => quoted.push(char::from(*byte)),
+                    byte => push_bytes(&mut quoted, &[*byte]),
+                }
+            }
+            quoted.push('\'');
+            quoted
+        }
+    }
+}
+
+/// A name as a line of checksums carries it.
+pub(crate) struct SumName {
+    /// The name with `\`, newline and carriage return escaped; bytes that are not UTF-8 became U+FFFD.
+    pub(crate) text: String,
+    /// Whether anything was escaped: the line then starts with a backslash.
+    pub(crate) escaped: bool,
+}
+
+impl SumName {
+    pub(crate) fn new(path: &Path) -> Self {
+        let text = path.to_string_lossy();
+        if !text.contains(['\\', '\n', '\r']) {
+            return Self { text: text.into_owned(), escaped: false };
+        }
+        // A Windows separator is written as `/`, so that lists of checksums travel between systems.
+        if cfg!(windows) {
+            return Self { text: text.replace('\\', "/"), escaped: false };
+        }
+        let text = text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
+        Self { text, escaped: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn names_for_people_are_one_line_and_harmless() {
+        for (name, text) in [
+            ("plain é.txt", "plain é.txt"),
+            ("a\nb", "a\\nb"),
+            ("back\\slash", "back\\\\slash"),
+            ("\x1b[31mred", "\\x1b[31mred"),
+            ("\u{202e}txt.exe", "\\xe2\\x80\\xaetxt.exe"),
+        ] {
+            assert_eq!(shown(Path::new(name)), text);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_shell_reads_back_every_name() {
+        use std::os::unix::ffi::OsStrExt;
+        for name in
+            [&b"plain.txt"[..], b"two words", b"it's", b"$HOME `id` \"x\"", b"a\nb\t\\'", b"\xff\xfe", b"~"]
+        {
+            let script = format!("printf %s {}", shell_word(OsStr::from_bytes(name)));
+            let output = Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+            assert_eq!(output.stdout, name, "{script}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Finding every file in a folder.
+
+use crate::error::Error;
+use crate::files::kind::describe;
+use crate::files::name::shown;
+use std::fs::FileType;
+use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
+
+/// Something in a folder that is no folder itself.
+pub(crate) struct Found {
+    /// The path relative to the folder.
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    /// A symbolic link; it is not followed.
+    Link,
+    /// A fifo, a socket, a device: in words.
+    Special(&'static str),
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Self {
+        if kind.is_file() {
+            Kind::File
+        } else if kind.is_symlink() {
+            Kind::Link
+        } else {
+            Kind::Special(describe(kind))
+        }
+    }
+}
+
+/// Everything below `folder` in no particular order, and an error for each place that could not be looked into.
+pub(crate) fn walk(folder: &Path) -> (Vec<Found>, Vec<Error>) {
+    let mut found = Vec::new();
+    let mut errors = Vec::new();
+    for entry in WalkDir::new(folder).min_depth(1) {
+        match entry {
+            Ok(entry) if entry.file_type().is_dir() => {}
+            Ok(entry) => {
+                let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_owned();
+                found.push(Found { path, kind: entry.file_type().into() });
+            }
+            Err(error) => errors.push(walk_error(folder, &error)),
+        }
+    }
+    (found, errors)
+}
+
+fn walk_error(folder: &Path, error: &walkdir::Error) -> Error {
+    let path = error.path().unwrap_or(folder);
+    match error.io_error() {
+        Some(error) => Error::io("cannot look into it", error).about(shown(path)),
+        None => Error::new("io", error.to_string()).about(shown(path)),
+    }
+}

@@ -1,0 +1,332 @@
+//! Folders: what is in one, as the entries of a manifest, and how that differs from what was signed.
+
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::files::order::{Threads, in_order};
+use crate::files::read::{HashMode, LARGE, Links, Pace, ReadError, Source};
+use crate::files::walk::{Found, Kind, walk};
+use crate::progress::Progress;
+use crate::report::{EntryFinding, Finding, Problem, Report};
+use bulla_blake3::Hash;
+use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Lists a folder: an entry for each file and each link in it, sorted.
+///
+/// # Errors
+/// One for each thing in the folder that cannot be read or is no file, folder or link.
+pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>, Vec<Error>> {
+    let (found, mut errors) = walk(folder);
+    let (found, more) = sorted(folder, found);
+    errors.extend(more);
+    for item in &found {
+        if let Kind::Special(kind) = item.kind {
+            let error =
+                Error::new("not_a_file", format!("is {kind}: only files, folders and links can be signed"));
+            errors.push(error.about(shown(&folder.join(&item.file))));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let progress = Progress::new(total_size(folder, &found));
+    let mut entries = Vec::with_capacity(found.len());
+    let work = |item: &Item, pace| content(folder, item, pace, &progress);
+    in_order(
+        &found,
+        Threads::AtMost(0),
+        |item| is_large(folder, item),
+        work,
+        |item, result| {
+            match result {
+                Ok(content) => entries.push(Entry { path: item.path.clone(), content }),
+                Err(error) => errors.push(error),
+            }
+            Ok(())
+        },
+    )
+    .map_err(|error| vec![error])?;
+    if errors.is_empty() { Ok(entries) } else { Err(errors) }
+}
+
+/// Compares a folder with the entries that were signed, which are sorted.
+pub(crate) fn compare(folder: &Path, signed: &[Entry]) -> Result<Report> {
+    let (found, errors) = walk(folder);
+    let (found, more) = sorted(folder, found);
+    let (both, mut entries, mut unexpected) = join(folder, signed, &found);
+    let unreadable = |error| EntryFinding { path: PathBuf::new(), finding: Finding::Unchecked(error) };
+    entries.extend(errors.into_iter().chain(more).map(unreadable));
+
+    let progress = Progress::new(total_size(folder, &found));
+    let mut intact = 0;
+    let work = |pair: &Pair<'_>, pace| compare_entry(folder, pair, pace, &progress);
+    in_order(
+        &both,
+        Threads::AtMost(0),
+        |pair| is_large(folder, pair.item),
+        work,
+        |pair, finding| {
+            match finding {
+                Finding::Ok => intact += 1,
+                finding => entries.push(EntryFinding { path: pair.item.file.clone(), finding }),
+            }
+            Ok(())
+        },
+    )?;
+    name_moves(folder, signed, &mut entries, &mut unexpected, &progress);
+    entries.append(&mut unexpected);
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Report { finding: summary(folder, &entries, intact), signed: None, entries, intact: Some(intact) })
+}
+
+/// Something in a folder with its path as it is signed.
+struct Item {
+    path: ManifestPath,
+    file: PathBuf,
+    kind: Kind,
+}
+
+/// Gives everything its signed path and sorts by it. A name that no manifest may have is an error.
+fn sorted(folder: &Path, found: Vec<Found>) -> (Vec<Item>, Vec<Error>) {
+    let mut errors = Vec::new();
+    let mut items = Vec::with_capacity(found.len());
+    for Found { path: file, kind } in found {
+        match ManifestPath::from_bytes(path_bytes(&file)) {
+            Ok(path) => items.push(Item { path, file, kind }),
+            Err(error) => errors.push(Error::from(error).about(shown(&folder.join(file)))),
+        }
+    }
+    items.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    (items, errors)
+}
+
+/// A relative path with `/` between its components.
+fn path_bytes(path: &Path) -> Vec<u8> {
+    let components: Vec<&[u8]> = path.iter().map(|component| component.as_encoded_bytes()).collect();
+    components.join(&b'/')
+}
+
+/// The inverse of [`path_bytes`].
+#[cfg(unix)]
+fn bytes_path(path: &ManifestPath) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(path.as_bytes()).into()
+}
+
+/// The inverse of [`path_bytes`]; a name that is not Unicode cannot be on this system.
+#[cfg(not(unix))]
+fn bytes_path(path: &ManifestPath) -> PathBuf {
+    String::from_utf8_lossy(path.as_bytes()).into_owned().into()
+}
+
+fn is_large(folder: &Path, item: &Item) -> bool {
+    item.kind == Kind::File
+        && folder.join(&item.file).symlink_metadata().is_ok_and(|metadata| metadata.len() >= LARGE)
+}
+
+/// The size of all files, if anyone wants to know.
+fn total_size(folder: &Path, found: &[Item]) -> Option<u64> {
+    let size = |item: &Item| folder.join(&item.file).symlink_metadata().map_or(0, |metadata| metadata.len());
+    Progress::is_wanted().then(|| found.iter().filter(|item| item.kind == Kind::File).map(size).sum())
+}
+
+/// What is to be signed of one thing.
+fn content(folder: &Path, item: &Item, pace: Pace, progress: &Progress) -> Result<Content> {
+    let path = folder.join(&item.file);
+    let about = |error: Error| error.about(shown(&path));
+    match item.kind {
+        Kind::File => {
+            let (digest, size) = digest_of(&path, pace, progress).map_err(|error| about(error.into()))?;
+            Ok(Content::File { digest, size })
+        }
+        Kind::Link => Ok(Content::Link { target: target_of(&path).map_err(about)? }),
+        Kind::Special(kind) => Err(about(ReadError::NotAFile(kind).into())),
+    }
+}
+
+fn digest_of(path: &Path, pace: Pace, progress: &Progress) -> Result<(Hash, u64), ReadError> {
+    let source = Source::open_file(path, Links::Refuse)?;
+    let digested = source.digest(&HashMode::Plain, pace, progress)?;
+    Ok((digested.hash(), digested.size))
+}
+
+fn target_of(path: &Path) -> Result<LinkTarget> {
+    let target = std::fs::read_link(path).map_err(|error| Error::io("cannot read the link", &error))?;
+    Ok(LinkTarget::from_bytes(target.into_os_string().into_encoded_bytes())?)
+}
+
+/// A signed entry and what is in its place now.
+struct Pair<'a> {
+    entry: &'a Entry,
+    item: &'a Item,
+}
+
+/// Walks both sorted lists at once: what is in both, what is missing, what is unexpected.
+fn join<'a>(
+    folder: &Path,
+    signed: &'a [Entry],
+    found: &'a [Item],
+) -> (Vec<Pair<'a>>, Vec<EntryFinding>, Vec<EntryFinding>) {
+    let (mut both, mut missing, mut unexpected) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = found.iter().peekable();
+    let mut add_unexpected = |item: &Item| {
+        let reason = match item.kind {
+            Kind::Special(kind) => kind.to_owned(),
+            Kind::File | Kind::Link => String::new(),
+        };
+        unexpected
+            .push(EntryFinding { path: item.file.clone(), finding: Problem::Unexpected.because(reason) });
+    };
+    for entry in signed {
+        while let Some(item) = found.next_if(|item| item.path < entry.path) {
+            add_unexpected(item);
+        }
+        match found.next_if(|item| item.path == entry.path) {
+            Some(item) => both.push(Pair { entry, item }),
+            None => missing.push(missing_entry(folder, entry)),
+        }
+    }
+    found.for_each(&mut add_unexpected);
+    (both, missing, unexpected)
+}
+
+/// A signed entry that was not found: it is missing, or lies where this user may not look.
+fn missing_entry(folder: &Path, entry: &Entry) -> EntryFinding {
+    let path = bytes_path(&entry.path);
+    let finding = match folder.join(&path).symlink_metadata() {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Error::io("cannot look at it", &error).about(shown(&folder.join(&path))).into()
+        }
+        Ok(metadata) if metadata.is_dir() => {
+            Problem::Changed.because(format!("{} was signed, now it is a folder", kind_of(&entry.content)))
+        }
+        Ok(_) | Err(_) => Problem::Missing.because(""),
+    };
+    EntryFinding { path, finding }
+}
+
+fn kind_of(content: &Content) -> &'static str {
+    match content {
+        Content::File { .. } => "a file",
+        Content::Link { .. } => "a link",
+    }
+}
+
+/// Is what is there what was signed?
+fn compare_entry(folder: &Path, pair: &Pair<'_>, pace: Pace, progress: &Progress) -> Finding {
+    let path = folder.join(&pair.item.file);
+    match (&pair.entry.content, pair.item.kind) {
+        (Content::File { digest, size }, Kind::File) => compare_file(&path, *digest, *size, pace, progress),
+        (Content::Link { target }, Kind::Link) => match target_of(&path) {
+            Ok(now) if now == *target => Finding::Ok,
+            Ok(now) => Problem::Changed.because(format!("it leads to {now}, {target} was signed")),
+            Err(error) => error.about(shown(&path)).into(),
+        },
+        (signed, Kind::Special(kind)) => now_other(signed, kind),
+        (signed @ Content::File { .. }, Kind::Link) => now_other(signed, "a link"),
+        (signed @ Content::Link { .. }, Kind::File) => now_other(signed, "a file"),
+    }
+}
+
+fn now_other(signed: &Content, now: &str) -> Finding {
+    Problem::Changed.because(format!("{} was signed, now it is {now}", kind_of(signed)))
+}
+
+/// Is a file in a folder what was signed? A link in its place is not followed.
+fn compare_file(path: &Path, digest: Hash, size: u64, pace: Pace, progress: &Progress) -> Finding {
+    let source = match Source::open_file(path, Links::Refuse) {
+        Ok(source) => source,
+        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Problem::Missing.because("");
+        }
+        Err(error) => return Error::from(error).about(shown(path)).into(),
+    };
+    compare_source(&source, digest, size, pace, progress)
+        .unwrap_or_else(|error| Error::from(error).about(shown(path)).into())
+}
+
+/// Is an open file what was signed? One of another length is not even read.
+pub(crate) fn compare_source(
+    source: &Source,
+    digest: Hash,
+    size: u64,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Finding, ReadError> {
+    if let Some(len) = source.len().filter(|len| *len != size) {
+        return Ok(other_size(len, size));
+    }
+    let digested = source.digest(&HashMode::Plain, pace, progress)?;
+    Ok(match (digested.size, digested.hash()) {
+        (len, _) if len != size => other_size(len, size),
+        (_, hash) if hash != digest => Problem::Changed.because("the size is the same, the content is not"),
+        _ => Finding::Ok,
+    })
+}
+
+fn other_size(size: u64, signed: u64) -> Finding {
+    Problem::Changed.because(format!("it has {size} bytes, {signed} were signed"))
+}
+
+/// Says of missing files where their content is now, and of unexpected files where theirs was.
+///
+/// Empty files are left alone: their content says nothing of where they came from.
+fn name_moves(
+    folder: &Path,
+    signed: &[Entry],
+    entries: &mut [EntryFinding],
+    unexpected: &mut [EntryFinding],
+    progress: &Progress,
+) {
+    let mut gone: HashMap<(u64, [u8; 32]), Vec<usize>> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let path = path_bytes(&entry.path);
+        let content =
+            signed.binary_search_by(|signed| signed.path.as_bytes().cmp(&path)).map(|at| &signed[at].content);
+        if let (Finding::Problem(Problem::Missing, _), Ok(Content::File { digest, size: size @ 1.. })) =
+            (&entry.finding, content)
+        {
+            gone.entry((*size, *digest.as_bytes())).or_default().push(index);
+        }
+    }
+    for new in unexpected {
+        let path = folder.join(&new.path);
+        // Only a file whose size is that of a missing one is worth reading.
+        let len =
+            path.symlink_metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
+        if !gone.keys().any(|(size, _)| Some(*size) == len) {
+            continue;
+        }
+        let Ok((digest, size)) = digest_of(&path, Pace::Parallel, progress) else { continue };
+        if let Some(index) = gone.get_mut(&(size, *digest.as_bytes())).and_then(Vec::pop) {
+            let old = &mut entries[index];
+            old.finding = Problem::Missing.because(format!("its content is now in {}", shown(&path)));
+            new.finding =
+                Problem::Unexpected.because(format!("it was signed as {}", shown(&folder.join(&old.path))));
+        }
+    }
+}
+
+/// What a folder as a whole is.
+fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
+    let count = |wanted: Problem| {
+        entries
+            .iter()
+            .filter(|entry| matches!(entry.finding, Finding::Problem(problem, _) if problem == wanted))
+            .count()
+    };
+    let (changed, missing, unexpected) =
+        (count(Problem::Changed), count(Problem::Missing), count(Problem::Unexpected));
+    let unchecked = entries.iter().filter(|entry| matches!(entry.finding, Finding::Unchecked(_))).count();
+    let counts = format!("{changed} changed, {missing} missing, {unexpected} unexpected, {intact} as signed");
+    if changed + missing + unexpected > 0 {
+        Problem::Changed.because(counts)
+    } else if unchecked > 0 {
+        let message = format!("{unchecked} could not be checked, {intact} as signed");
+        Error::new("unchecked", message).about(shown(folder)).into()
+    } else {
+        Finding::Ok
+    }
+}

@@ -1,0 +1,74 @@
+//! Ctrl-C and its like: an interrupted command leaves no unfinished file behind, and the terminal as it found it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The temporary files that exist now.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The list of temporary files, locked: while a caller holds it, no signal ends the process.
+///
+/// A file is created and put on the list under one lock, and renamed and taken off under one lock, so that there is
+/// no moment at which an interrupt would miss it.
+pub(crate) struct Unfinished(MutexGuard<'static, Vec<PathBuf>>);
+
+impl Unfinished {
+    pub(crate) fn lock() -> Self {
+        guard();
+        Self(UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn add(&mut self, path: &Path) {
+        self.0.push(path.to_owned());
+    }
+
+    pub(crate) fn remove(&mut self, path: &Path) {
+        self.0.retain(|other| other != path);
+    }
+}
+
+#[cfg(unix)]
+pub(crate) use unix::guard;
+
+/// Elsewhere the system ends the process and a temporary file may stay.
+#[cfg(not(unix))]
+pub(crate) fn guard() {}
+
+#[cfg(unix)]
+mod unix {
+    use super::Unfinished;
+    use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+    use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+    use signal_hook::iterator::Signals;
+    use std::fs::File;
+    use std::sync::Once;
+    use std::sync::{Arc, atomic::AtomicBool};
+
+    /// Starts to watch for signals; to be called before anything is written or a passphrase is asked for.
+    pub(crate) fn guard() {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| {
+            // Caught, a limit on file sizes is an error of the write, which cleans up, and not the end of the process.
+            let limit = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+            let signals = Signals::new([SIGINT, SIGTERM]);
+            if let (Ok(_), Ok(signals)) = (limit, signals) {
+                let terminal = File::open("/dev/tty").ok();
+                let state = terminal.as_ref().and_then(|terminal| tcgetattr(terminal).ok());
+                std::thread::spawn(move || watch(signals, terminal.zip(state)));
+            }
+        });
+    }
+
+    /// Waits for a signal, removes what is unfinished, puts the terminal back and ends the process.
+    fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
+        let Some(signal) = signals.forever().next() else { return };
+        let unfinished = Unfinished::lock();
+        for path in unfinished.0.iter() {
+            let _ = std::fs::remove_file(path);
+        }
+        if let Some((terminal, state)) = terminal {
+            let _ = tcsetattr(&terminal, OptionalActions::Now, &state);
+        }
+        std::process::exit(128 + signal);
+    }
+}

@@ -1,0 +1,148 @@
+//! Printing: text for people, JSON lines for programs, problems on standard error.
+
+use crate::args::ColourWhen;
+use crate::error::{Error, Result};
+use anstyle::{AnsiColor, Style};
+use base64ct::{Base64, Encoding};
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The colours that results and problems are printed in.
+pub(crate) mod style {
+    use super::{AnsiColor, Style};
+
+    pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+    pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+}
+
+/// Fixes for the whole process whether colours are used.
+pub(crate) fn choose_colour(when: ColourWhen) {
+    match when {
+        // anstream itself looks at the terminal, NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
+        ColourWhen::Auto => anstream::ColorChoice::Auto,
+        ColourWhen::Always => anstream::ColorChoice::Always,
+        ColourWhen::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// Standard output, buffered.
+pub(crate) struct Out {
+    buffer: BufWriter<io::StdoutLock<'static>>,
+    colour: Colour,
+    flushed: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    Used,
+    Left,
+}
+
+/// Results wait no longer than this for the ones after them.
+const LATEST: Duration = Duration::from_millis(100);
+
+impl Out {
+    pub(crate) fn new() -> Self {
+        let colour = match anstream::AutoStream::choice(&io::stdout()) {
+            anstream::ColorChoice::Never => Colour::Left,
+            _ => Colour::Used,
+        };
+        let buffer = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        Self { buffer, colour, flushed: Instant::now() }
+    }
+
+    /// The style as it is to be used here: none at all where colour is unwanted.
+    ///
+    /// Text is never stripped of escapes afterwards: they might belong to a file's name.
+    pub(crate) fn style(&self, style: Style) -> Style {
+        if self.colour == Colour::Used { style } else { Style::new() }
+    }
+
+    /// Prints one line.
+    pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
+        writeln!(self.buffer, "{text}").map_err(|error| stdout_error(&error))
+    }
+
+    /// Prints one JSON object on a line of its own.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        let mut line = serde_json::to_vec(value).expect("plain structures serialise");
+        line.push(b'\n');
+        self.bytes(&line)
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.write_all(bytes).map_err(|error| stdout_error(&error))
+    }
+
+    /// Hands what was printed to the reader if the last time is some while ago.
+    ///
+    /// A write for each of many small files would cost more than hashing them.
+    pub(crate) fn flush_sometimes(&mut self) -> Result<()> {
+        if self.flushed.elapsed() < LATEST { Ok(()) } else { self.flush() }
+    }
+
+    /// Hands what was printed to the reader.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.flushed = Instant::now();
+        self.buffer.flush().map_err(|error| stdout_error(&error))
+    }
+}
+
+/// The error of a write to standard output.
+fn stdout_error(error: &io::Error) -> Error {
+    Error::io("cannot write", error).about("standard output")
+}
+
+/// Prints `bulla: TEXT` on standard error. A closed standard error is nothing that could be reported.
+pub(crate) fn error_line(text: &str) {
+    let bad = style::BAD;
+    let _ = writeln!(anstream::stderr(), "{bad}bulla:{bad:#} {text}");
+}
+
+/// Prints what to do next, under an error.
+pub(crate) fn hint_line(text: &str) {
+    let hint = style::HINT;
+    let _ = writeln!(anstream::stderr(), "  {hint}hint:{hint:#} {text}");
+}
+
+/// Prints a remark that is no error.
+pub(crate) fn note_line(text: &str) {
+    let _ = writeln!(anstream::stderr(), "bulla: {text}");
+}
+
+/// A path in JSON: `path` as text and, only where the name is not UTF-8, its bytes as `path_base64`.
+#[derive(Serialize)]
+pub(crate) struct JsonPath {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_base64: Option<String>,
+}
+
+impl From<&Path> for JsonPath {
+    fn from(path: &Path) -> Self {
+        let path_base64 = match path.to_str() {
+            Some(_) => None,
+            None => Some(Base64::encode_string(path.as_os_str().as_encoded_bytes())),
+        };
+        Self { path: path.to_string_lossy().into_owned(), path_base64 }
+    }
+}
+
+/// An error in JSON: `{"code": "...", "message": "..."}`.
+#[derive(Serialize)]
+pub(crate) struct JsonError {
+    code: String,
+    message: String,
+}
+
+impl From<&Error> for JsonError {
+    fn from(error: &Error) -> Self {
+        Self { code: error.code().to_owned(), message: error.message().to_owned() }
+    }
+}

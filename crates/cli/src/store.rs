@@ -1,0 +1,308 @@
+//! Where the keystore is, what opens it, and which key a person means.
+
+use crate::args::KeystoreArgs;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::interrupt;
+use crate::output::note_line;
+use bulla_kms::{
+    Algorithm, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KmsError, Name, NewKey, SecretString,
+    Unlock, UnlockMethod,
+};
+use etcetera::{BaseStrategy, base_strategy};
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The label of the key that signs when no other is named.
+pub(crate) const DEFAULT_LABEL: &str = "default";
+/// The purpose of keys that sign files.
+pub(crate) const DEFAULT_PURPOSE: &str = "files";
+/// The tenant of all keys that the command line makes.
+const TENANT: &str = "local";
+
+const STORE_FILE: &str = "keystore.redb";
+const KEY_FILE: &str = "keystore.key";
+/// A passphrase is read up to this length.
+const MAX_PASSPHRASE: usize = 4096;
+
+/// A keystore and what opens it. The keystore itself is open, and locked for others, only as long as it is used.
+pub(crate) struct Access {
+    folder: PathBuf,
+    unlock: Unlock,
+}
+
+/// What is to open a keystore that is yet to be made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewSeal {
+    /// A passphrase if there is a file with one, else a key file.
+    AsGiven,
+    /// A passphrase, which is asked for if there is no file with it.
+    Passphrase,
+}
+
+impl Access {
+    /// The keystore that is there.
+    ///
+    /// # Errors
+    /// When there is none, or the passphrase cannot be had.
+    pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
+        let folder = folder(args)?;
+        let store = folder.join(STORE_FILE);
+        let unlock = match Keystore::unlock_method(&store) {
+            Ok(UnlockMethod::KeyFile) => Unlock::KeyFile(folder.join(KEY_FILE)),
+            Ok(UnlockMethod::Passphrase) => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
+            Err(error) if error.code == Code::NotFound => {
+                return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
+                    .hint("`bulla keys init` creates one; to verify, give the signer's key with --public-key FILE"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { folder, unlock })
+    }
+
+    /// The keystore that is there, or a new one with the key `default`.
+    pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
+        if exists(args)? { Self::existing(args) } else { Self::create(args, NewSeal::AsGiven) }
+    }
+
+    /// A new keystore with the key `default`. It is said so on standard error.
+    ///
+    /// # Errors
+    /// When there is one already.
+    pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal) -> Result<Self> {
+        let folder = folder(args)?;
+        interrupt::guard();
+        if exists(args)? {
+            return Err(Error::new(
+                "already_exists",
+                format!("there is a keystore in {} already", shown(&folder)),
+            ));
+        }
+        let unlock = if seal == NewSeal::Passphrase || args.passphrase_file.is_some() {
+            Unlock::Passphrase(passphrase(args, &folder, Asked::Twice)?)
+        } else {
+            Unlock::KeyFile(key_file(&folder)?)
+        };
+        let access = Self { folder, unlock };
+        let keystore = match Keystore::create(&access.folder.join(STORE_FILE), &access.unlock) {
+            Ok(keystore) => keystore,
+            // Another process was first, and the folder's key file opens what it made.
+            Err(error) if error.code == Code::AlreadyExists => access.open()?,
+            Err(error) => return Err(error.into()),
+        };
+        ensure_default(&keystore)?;
+        let opened_by = match access.unlock {
+            Unlock::KeyFile(_) => {
+                format!("opened by the key file {KEY_FILE} in it: whoever has both can sign as you")
+            }
+            Unlock::Passphrase(_) => "opened by your passphrase".to_owned(),
+        };
+        note_line(&format!(
+            "created the keystore {} with the key `{DEFAULT_LABEL}`, {opened_by}",
+            shown(&access.folder)
+        ));
+        Ok(access)
+    }
+
+    /// Opens the keystore. Drop it soon: meanwhile other processes wait.
+    pub(crate) fn open(&self) -> Result<Keystore> {
+        interrupt::guard();
+        Ok(Keystore::open(&self.folder.join(STORE_FILE), &self.unlock)?)
+    }
+
+    /// The keystore's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Which kind of secret opens it.
+    pub(crate) fn method(&self) -> UnlockMethod {
+        match self.unlock {
+            Unlock::KeyFile(_) => UnlockMethod::KeyFile,
+            Unlock::Passphrase(_) => UnlockMethod::Passphrase,
+        }
+    }
+}
+
+/// Is there a keystore?
+pub(crate) fn exists(args: &KeystoreArgs) -> Result<bool> {
+    Ok(folder(args)?.join(STORE_FILE).symlink_metadata().is_ok())
+}
+
+/// The keystore's folder: as given, or the platform's place for data.
+fn folder(args: &KeystoreArgs) -> Result<PathBuf> {
+    if let Some(folder) = &args.keystore {
+        return Ok(folder.clone());
+    }
+    match base_strategy::choose_native_strategy() {
+        Ok(base) => Ok(base.data_dir().join("bulla")),
+        Err(_) => Err(Error::new("no_home", "there is no home folder to look for the keystore in")
+            .hint("name its folder with --keystore DIR or BULLA_KEYSTORE")),
+    }
+}
+
+/// The key file of a new keystore. One that is there already was left by a creation that was interrupted.
+fn key_file(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join(KEY_FILE);
+    match KeyFile::create(&path) {
+        Ok(()) => Ok(path),
+        Err(error) if error.code == Code::AlreadyExists => Ok(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the key `default` if there is none: the process that made the keystore may have been stopped before.
+pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
+    let label = parse_name(DEFAULT_LABEL)?;
+    match keystore.find(&parse_name(TENANT)?, &label)? {
+        Some(family) => Ok(family),
+        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.family().clone()),
+    }
+}
+
+/// Makes a key for files.
+pub(crate) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
+    let tenant = parse_name(TENANT)?;
+    Ok(keystore.create_key(NewKey { tenant, purpose, algorithm: Algorithm::Ed25519, label: Some(label) })?)
+}
+
+/// A label or a purpose from the command line.
+pub(crate) fn parse_name(text: &str) -> Result<Name> {
+    Ok(text.parse()?)
+}
+
+/// The key that a person means: all of it, or one version.
+pub(crate) enum Named {
+    Family(KeyFamily),
+    Version(KeyId),
+}
+
+impl Named {
+    /// Finds the key by its label, its id, or its id with a version.
+    pub(crate) fn find(keystore: &Keystore, text: &str) -> Result<Self> {
+        if text.contains('/') {
+            return match text.parse::<KeyId>() {
+                Ok(id) => Ok(Self::Version(id)),
+                Err(_) => Ok(Self::Family(text.parse().map_err(|error: KmsError| no_such_key(text, error))?)),
+            };
+        }
+        let found = match (text.parse(), TENANT.parse()) {
+            (Ok(label), Ok(tenant)) => keystore.find(&tenant, &label)?,
+            _ => None,
+        };
+        found.map(Self::Family).ok_or_else(|| {
+            Error::new("key_not_found", format!("there is no key with the label {text:?}"))
+                .hint("`bulla keys list` lists the keys, `bulla keys new LABEL` makes one")
+        })
+    }
+
+    /// The key without a version.
+    pub(crate) fn family(&self) -> &KeyFamily {
+        match self {
+            Self::Family(family) => family,
+            Self::Version(id) => id.family(),
+        }
+    }
+
+    /// The key as it is to sign.
+    pub(crate) fn as_ref(&self) -> KeyRef<'_> {
+        match self {
+            Self::Family(family) => family.into(),
+            Self::Version(id) => id.into(),
+        }
+    }
+}
+
+fn no_such_key(text: &str, error: KmsError) -> Error {
+    Error::new(error.code.as_str(), format!("{text:?} is no key id: {error}"))
+        .hint("`bulla keys list` prints the ids of your keys")
+}
+
+/// How often a passphrase is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Once,
+    /// A new one: a slip of the finger would lock its owner out.
+    Twice,
+}
+
+fn passphrase(args: &KeystoreArgs, folder: &Path, asked: Asked) -> Result<SecretString> {
+    match &args.passphrase_file {
+        Some(file) => passphrase_from_file(file),
+        None => passphrase_from_terminal(folder, asked),
+    }
+}
+
+/// The first line of the file, without its end.
+fn passphrase_from_file(path: &Path) -> Result<SecretString> {
+    let error = |message: &str| Error::new("passphrase_file", message).about(shown(path));
+    let cannot_read = |error| Error::io("cannot read the passphrase", &error).about(shown(path));
+    let file = File::open(path).map_err(cannot_read)?;
+    // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PASSPHRASE));
+    file.take(MAX_PASSPHRASE as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
+    if bytes.len() > MAX_PASSPHRASE {
+        return Err(error("a passphrase file has at most 4096 bytes"));
+    }
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok("") => Err(error("the passphrase, which is the first line, is empty")),
+        Ok(line) => Ok(SecretString::from(line)),
+        Err(_) => Err(error("the passphrase, which is the first line, is not UTF-8")),
+    }
+}
+
+fn passphrase_from_terminal(folder: &Path, asked: Asked) -> Result<SecretString> {
+    if !std::io::stderr().is_terminal() {
+        return Err(Error::new(
+            "no_passphrase",
+            "the keystore is opened by a passphrase, and there is no terminal to ask for it",
+        )
+        .hint("name a file that holds it with --passphrase-file FILE or BULLA_PASSPHRASE_FILE"));
+    }
+    // Reading a passphrase switches the terminal's echo off: an interrupt must switch it on again.
+    interrupt::guard();
+    let first = ask(&format!("Passphrase of the keystore {}: ", shown(folder)))?;
+    if first.is_empty() {
+        return Err(Error::new("no_passphrase", "the passphrase is empty"));
+    }
+    if asked == Asked::Twice && *ask("The same again: ")? != *first {
+        return Err(
+            Error::new("no_passphrase", "the two passphrases are not the same").hint("run the command again")
+        );
+    }
+    Ok(SecretString::from(first.as_str()))
+}
+
+fn ask(prompt: &str) -> Result<Zeroizing<String>> {
+    rpassword::prompt_password(prompt)
+        .map(Zeroizing::new)
+        .map_err(|error| Error::io("cannot read the passphrase", &error).about("terminal"))
+}
+
+impl From<KmsError> for Error {
+    fn from(error: KmsError) -> Self {
+        let hint = match error.code {
+            Code::Locked => {
+                Some("another process is using the keystore; run the command again when it is done")
+            }
+            Code::StoreTooNew | Code::SignatureTooNew => {
+                Some("install a newer version of bulla; nothing was changed")
+            }
+            Code::StoreDamaged => Some("restore the folder of the keystore from a copy; nothing was changed"),
+            Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
+            Code::KeyDisabled => Some("`bulla keys enable` makes it sign again"),
+            Code::WrongPassphrase => Some("check the passphrase; without it the keys cannot be had back"),
+            Code::StorageFull => Some("free some space and run the command again; nothing was changed"),
+            _ => None,
+        };
+        let converted = Error::new(error.code.as_str(), error.message);
+        match hint {
+            Some(hint) => converted.hint(hint),
+            None => converted,
+        }
+    }
+}

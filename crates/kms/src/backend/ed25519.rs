@@ -1,0 +1,106 @@
+//! Ed25519 (RFC 8032) in software, by `ed25519-dalek`.
+
+use ed25519_dalek::{Signature, Signer as _, SigningKey};
+use zeroize::Zeroizing;
+
+use super::{Backend, KeyMaterial, SIGNATURE_LENGTH, Signer};
+use crate::error::{KmsError, Result};
+use crate::public_key::{PublicKey, Verdict};
+
+/// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32 random bytes.
+pub(super) struct Software;
+
+impl Backend for Software {
+    fn generate(&self) -> Result<KeyMaterial> {
+        let mut seed = Zeroizing::new(vec![0; ed25519_dalek::SECRET_KEY_LENGTH]);
+        crate::seal::random(&mut seed)?;
+        Ok(seed)
+    }
+
+    fn load(&self, material: &KeyMaterial) -> Result<Box<dyn Signer>> {
+        let key = SigningKey::try_from(material.as_slice())
+            .map_err(|_| KmsError::damaged("a sealed Ed25519 key does not have 32 bytes"))?;
+        Ok(Box::new(SoftwareKey(key)))
+    }
+
+    fn verify(&self, key: &PublicKey, message: &[u8], signature: &[u8]) -> Verdict {
+        let Ok(signature) = Signature::from_slice(signature) else { return Verdict::Invalid };
+        match key.as_dalek().verify_strict(message, &signature) {
+            Ok(()) => Verdict::Valid,
+            Err(_) => Verdict::Invalid,
+        }
+    }
+}
+
+/// The seed together with its public key: deriving that again for each signature would double its cost.
+struct SoftwareKey(SigningKey);
+
+impl Signer for SoftwareKey {
+    fn public_key(&self) -> PublicKey {
+        PublicKey::from_dalek(self.0.verifying_key())
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<[u8; SIGNATURE_LENGTH]> {
+        Ok(self.0.sign(message).to_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    }
+
+    /// RFC 8032, section 7.1: tests 1, 2, 3 and SHA(abc). Seed, public key, message, signature.
+    const RFC_8032: [[&str; 4]; 4] = [
+        [
+            "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+            "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+            "",
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e06522490155\
+             5fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+        ],
+        [
+            "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+            "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+            "72",
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da\
+             085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+        ],
+        [
+            "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+            "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
+            "af82",
+            "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac\
+             18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
+        ],
+        [
+            "833fe62409237b9d62ec77587520911e9a759cec1d19755b7da901b96dca3d42",
+            "ec172b93ad5e563f4932c70e1245034c35467ef2efd4d64ebf819683467e2bf2",
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+             2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+            "dc2a4459e7369633a52b1bf277839a00201009a3efbf3ecb69bea2186c26b589\
+             09351fc9ac90b3ecfdfbc7c66431e0303dca179c138ac17ad9bef1177331a704",
+        ],
+    ];
+
+    #[test]
+    fn the_vectors_of_rfc_8032() {
+        for [seed, public_key, message, signature] in RFC_8032 {
+            let signer = Software.load(&Zeroizing::new(bytes(seed))).unwrap();
+            assert_eq!(signer.public_key(), PublicKey::from_bytes(&bytes(public_key)).unwrap());
+            assert_eq!(signer.sign(&bytes(message)).unwrap().as_slice(), bytes(signature));
+            let verdict = Software.verify(&signer.public_key(), &bytes(message), &bytes(signature));
+            assert_eq!(verdict, Verdict::Valid);
+        }
+    }
+
+    #[test]
+    fn material_of_another_length_is_no_key() {
+        for length in [0, 31, 33, 64] {
+            assert!(Software.load(&Zeroizing::new(vec![1; length])).is_err());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The text forms of bytes: base64 with the standard alphabet and padding (RFC 4648, section 4), and lower-case hex.
+//!
+//! Decoding accepts exactly what encoding gives, so that no text has two forms.
+
+use base64ct::{Base64, Encoding};
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    Base64::encode_string(bytes)
+}
+
+pub(crate) fn from_base64<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    match Base64::decode(text, &mut bytes) {
+        Ok(decoded) if decoded.len() == N => Some(bytes),
+        _ => None,
+    }
+}
+
+/// A BLAKE3 digest from exactly 64 lower-case hexadecimal digits.
+pub(crate) fn digest(text: &str) -> Option<bulla_blake3::Hash> {
+    let canonical = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if canonical { bulla_blake3::Hash::from_hex(text).ok() } else { None }
+}
+
+/// Whether a character could mislead the reader of a terminal or of a line-based file: a control character, a line
+/// separator, or a mark that reorders the text around it (Unicode Standard Annex #9).
+pub(crate) fn is_deceptive(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

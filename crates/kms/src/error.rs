@@ -1,0 +1,182 @@
+//! One error type with stable codes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = KmsError> = std::result::Result<T, E>;
+
+/// What went wrong, as a name that programs may depend on.
+///
+/// The text form ([`Code::as_str`], serde) is snake case and never changes once released; new codes may be added.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// An argument breaks a rule that its documentation states.
+    InvalidArgument,
+    /// A text is no key id, key family, name or label.
+    InvalidId,
+    /// The bytes or the text are no usable public key.
+    InvalidPublicKey,
+    /// A signature file breaks its grammar.
+    MalformedSignature,
+    /// A signature file is of a newer format than this program reads.
+    SignatureTooNew,
+    /// The body of a folder's signature breaks its grammar.
+    MalformedManifest,
+    /// A message starts with the bytes that are reserved for signature files.
+    ReservedMessage,
+    /// There is no keystore, or no key file, at the path.
+    NotFound,
+    /// Something is already there.
+    AlreadyExists,
+    /// No such key.
+    KeyNotFound,
+    /// The key has no such version.
+    UnknownVersion,
+    /// The version is not the newest one, and only that one signs.
+    NotHead,
+    /// The key is disabled and does not sign.
+    KeyDisabled,
+    /// Another key of the tenant has the label.
+    LabelTaken,
+    /// The key has 2^32 - 1 versions: there is no number for another one.
+    VersionsExhausted,
+    /// The passphrase does not open the keystore.
+    WrongPassphrase,
+    /// The key file does not open the keystore.
+    WrongKeyFile,
+    /// The keystore opens with the other kind of secret: a passphrase, or a key file.
+    WrongUnlockMethod,
+    /// Others than its owner may read or write the key file.
+    KeyFileMode,
+    /// The key file belongs to another user.
+    KeyFileOwner,
+    /// The key file is a symbolic link or no regular file.
+    KeyFileType,
+    /// The key file's content is not that of a key file.
+    MalformedKeyFile,
+    /// The keystore is of a newer format than this program reads.
+    StoreTooNew,
+    /// The keystore was damaged or edited, or is no keystore.
+    StoreDamaged,
+    /// Another process changed the keystore since it was opened.
+    StoreChanged,
+    /// Another process has the keystore open.
+    Locked,
+    /// The disk is full, or a quota or a limit on file sizes is reached.
+    StorageFull,
+    /// The operating system does not permit it.
+    PermissionDenied,
+    /// Reading or writing failed in another way.
+    Io,
+    /// The operating system gave no random bytes.
+    RandomUnavailable,
+}
+
+impl Code {
+    /// The stable name: snake case, the same as in serde.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::InvalidId => "invalid_id",
+            Self::InvalidPublicKey => "invalid_public_key",
+            Self::MalformedSignature => "malformed_signature",
+            Self::SignatureTooNew => "signature_too_new",
+            Self::MalformedManifest => "malformed_manifest",
+            Self::ReservedMessage => "reserved_message",
+            Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
+            Self::KeyNotFound => "key_not_found",
+            Self::UnknownVersion => "unknown_version",
+            Self::NotHead => "not_head",
+            Self::KeyDisabled => "key_disabled",
+            Self::LabelTaken => "label_taken",
+            Self::VersionsExhausted => "versions_exhausted",
+            Self::WrongPassphrase => "wrong_passphrase",
+            Self::WrongKeyFile => "wrong_key_file",
+            Self::WrongUnlockMethod => "wrong_unlock_method",
+            Self::KeyFileMode => "key_file_mode",
+            Self::KeyFileOwner => "key_file_owner",
+            Self::KeyFileType => "key_file_type",
+            Self::MalformedKeyFile => "malformed_key_file",
+            Self::StoreTooNew => "store_too_new",
+            Self::StoreDamaged => "store_damaged",
+            Self::StoreChanged => "store_changed",
+            Self::Locked => "locked",
+            Self::StorageFull => "storage_full",
+            Self::PermissionDenied => "permission_denied",
+            Self::Io => "io",
+            Self::RandomUnavailable => "random_unavailable",
+        }
+    }
+
+    /// Whether the same call may succeed later although nothing in it changes.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::Locked | Self::StorageFull | Self::RandomUnavailable)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error: a stable code, a message for a person, and whether trying again may help.
+///
+/// It holds no secret. `Display` is the message; serde gives `{"code", "message", "retryable"}`.
+#[derive(Clone, Debug, Serialize)]
+pub struct KmsError {
+    /// What went wrong, for programs.
+    pub code: Code,
+    /// What went wrong and, where there is something to do, what to do next.
+    pub message: String,
+    /// Whether the same call may succeed later although nothing in it changes.
+    pub retryable: bool,
+    #[serde(skip)]
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl KmsError {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retryable: code.is_retryable(), source: None }
+    }
+
+    pub(crate) fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// An input or output error; `what` reads like "cannot write /a/b".
+    pub(crate) fn io(what: impl fmt::Display, error: std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        let code = match error.kind() {
+            ErrorKind::NotFound => Code::NotFound,
+            ErrorKind::AlreadyExists => Code::AlreadyExists,
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Code::PermissionDenied,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Code::StorageFull,
+            _ => Code::Io,
+        };
+        Self::new(code, format!("{what}: {error}")).with_source(error)
+    }
+
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self::new(Code::StoreDamaged, message)
+    }
+}
+
+impl fmt::Display for KmsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for KmsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}

@@ -1,0 +1,66 @@
+//! Creating files that are whole or not there at all.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::error::{Code, KmsError, Result};
+
+/// The folder a path lies in.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A temporary file (mode 0600) in the folder of `path`, so that it can be renamed to `path`. The folder is made,
+/// with mode 0700, if it is missing.
+pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile> {
+    let folder = folder(path);
+    create_folder(folder)
+        .map_err(|error| KmsError::io(format!("cannot create {}", folder.display()), error))?;
+    tempfile::Builder::new()
+        .prefix(".bulla-")
+        .tempfile_in(folder)
+        .map_err(|error| KmsError::io(format!("cannot create a file in {}", folder.display()), error))
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Gives a finished, synced temporary file its name, for good.
+///
+/// # Errors
+/// [`Code::AlreadyExists`] when something has that name; it stays as it is.
+pub(crate) fn publish(file: TempPath, path: &Path) -> Result<()> {
+    file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => already_exists(path),
+        _ => KmsError::io(format!("cannot create {}", path.display()), error.error),
+    })?;
+    sync_folder(folder(path))
+        .map_err(|error| KmsError::io(format!("cannot sync the folder of {}", path.display()), error))
+}
+
+pub(crate) fn already_exists(path: &Path) -> KmsError {
+    KmsError::new(Code::AlreadyExists, format!("{} exists already", path.display()))
+}
+
+/// A rename is on the disk only when its folder is.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Windows has no handle on a folder that can be synced; NTFS journals the rename.
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Key files: a random secret in a file, for keystores that must open without a person.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+use crate::{files, seal};
+
+const HEADER: &str = "bulla key file v1\n";
+const SECRET: usize = 32;
+
+/// A file with 32 random bytes that opens a keystore:
+///
+/// ```text
+/// bulla key file v1
+/// <base64 of the bytes>
+/// ```
+///
+/// Whoever can read it can open the keystore: it is made with mode 0600, and refused when its mode is wider, when it
+/// belongs to another user, and when it is a symbolic link.
+#[derive(Debug)]
+pub struct KeyFile;
+
+impl KeyFile {
+    /// Makes a key file with a new secret. It is whole and on the disk when this returns. Its folder is made, with
+    /// mode 0700, if it is missing.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`: a key file is never replaced.
+    pub fn create(path: &Path) -> Result<()> {
+        if path.symlink_metadata().is_ok() {
+            return Err(files::already_exists(path));
+        }
+        let mut secret = Zeroizing::new([0; SECRET]);
+        seal::random(&mut *secret)?;
+        let encoded = Zeroizing::new(encoding::base64(&*secret));
+        let mut file = files::temporary(path)?;
+        let write = |file: &mut File| {
+            file.write_all(HEADER.as_bytes())?;
+            file.write_all(encoded.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        write(file.as_file_mut())
+            .map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
+        files::publish(file.into_temp_path(), path)
+    }
+
+    /// Reads the secret, if the file is well kept.
+    pub(crate) fn read(path: &Path) -> Result<Zeroizing<[u8; SECRET]>> {
+        let file = open(path)?;
+        check(path, &file)?;
+        let malformed = || {
+            let message = format!("{} is not a key file: its content is malformed", path.display());
+            KmsError::new(Code::MalformedKeyFile, message)
+        };
+        // The capacity is never exceeded, so that no copy of the secret is left behind by a growing buffer.
+        let mut text = Zeroizing::new(String::with_capacity(256));
+        file.take(128).read_to_string(&mut text).map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidData => malformed(),
+            _ => KmsError::io(format!("cannot read the key file {}", path.display()), error),
+        })?;
+        text.strip_prefix(HEADER)
+            .and_then(|rest| rest.strip_suffix('\n'))
+            .and_then(encoding::from_base64)
+            .map(Zeroizing::new)
+            .ok_or_else(malformed)
+    }
+}
+
+#[cfg(unix)]
+fn open(path: &Path) -> Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    // Not blocking: a named pipe in the place of the file must give an error, not wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(descriptor) => Ok(File::from(descriptor)),
+        Err(rustix::io::Errno::LOOP) => Err(KmsError::new(
+            Code::KeyFileType,
+            format!("the key file {} is a symbolic link; name the file itself", path.display()),
+        )),
+        Err(error) => Err(KmsError::io(format!("cannot open the key file {}", path.display()), error.into())),
+    }
+}
+
+#[cfg(unix)]
+fn check(path: &Path, file: &File) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let shown = path.display();
+    let metadata = file
+        .metadata()
+        .map_err(|error| KmsError::io(format!("cannot look at the key file {shown}"), error))?;
+    if !metadata.is_file() {
+        let message = format!("the key file {shown} is not a regular file");
+        return Err(KmsError::new(Code::KeyFileType, message));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        let message = format!("the key file {shown} belongs to another user (uid {})", metadata.uid());
+        return Err(KmsError::new(Code::KeyFileOwner, message));
+    }
+    if metadata.mode() & 0o077 != 0 {
+        let message = format!(
+            "others may use the key file {shown} (mode {:04o}); put it right with: chmod 600 {shown}",
+            metadata.mode() & 0o7777
+        );
+        return Err(KmsError::new(Code::KeyFileMode, message));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> Result<File> {
+    File::open(path)
+        .map_err(|error| KmsError::io(format!("cannot open the key file {}", path.display()), error))
+}
+
+/// Elsewhere the folder's access control list decides; there is no mode to check.
+#[cfg(not(unix))]
+fn check(_path: &Path, _file: &File) -> Result<()> {
+    Ok(())
+}

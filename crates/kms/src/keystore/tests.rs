@@ -1,0 +1,260 @@
+//! What needs a look inside: a store that is edited row by row, and passphrases at a cost that tests can pay.
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::seal::Argon2Cost;
+use crate::store::{MemoryStore, Rows};
+
+fn new_key(label: &str) -> NewKey {
+    NewKey {
+        tenant: "local".parse().unwrap(),
+        purpose: "files".parse().unwrap(),
+        algorithm: Algorithm::Ed25519,
+        label: Some(label.parse().unwrap()),
+    }
+}
+
+fn unlock() -> Unlock {
+    Unlock::Passphrase("correct horse battery staple".into())
+}
+
+fn empty_rows() -> Rows {
+    load::new_rows(&unlock(), Argon2Cost::LEAST).unwrap().0
+}
+
+/// A store whose rows the test sees and edits.
+struct SharedStore(Arc<Mutex<MemoryStore>>);
+
+impl Store for SharedStore {
+    fn load(&mut self) -> Result<Rows> {
+        self.0.lock().unwrap().load()
+    }
+
+    fn commit(&mut self, change: Change<'_>) -> Result<()> {
+        self.0.lock().unwrap().commit(change)
+    }
+}
+
+/// The rows of a keystore after each of some changes to it.
+fn history(changes: &[&dyn Fn(&Keystore)]) -> Vec<Rows> {
+    let store = Arc::new(Mutex::new(MemoryStore::new(empty_rows())));
+    let keystore = load::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
+    changes
+        .iter()
+        .map(|change| {
+            change(&keystore);
+            store.lock().unwrap().load().unwrap()
+        })
+        .collect()
+}
+
+fn open(rows: &Rows) -> Result<Keystore> {
+    load::open_store(Box::new(MemoryStore::new(rows.clone())), &unlock())
+}
+
+#[track_caller]
+fn assert_damaged(rows: &Rows) {
+    assert_eq!(open(rows).expect_err("the edit is detected").code, Code::StoreDamaged);
+}
+
+fn create(label: &'static str) -> impl Fn(&Keystore) {
+    move |keystore| {
+        keystore.create_key(new_key(label)).unwrap();
+    }
+}
+
+fn rotate(keystore: &Keystore) {
+    let key = keystore.list().unwrap().swap_remove(0).key;
+    keystore.rotate(&key).unwrap();
+}
+
+fn disable(keystore: &Keystore) {
+    let key = keystore.list().unwrap().swap_remove(0).key;
+    keystore.disable(&key).unwrap();
+}
+
+#[test]
+fn what_was_changed_is_there_when_the_store_is_opened_again() {
+    let rows = history(&[&create("a"), &rotate, &create("b")]).pop().unwrap();
+    let keystore = open(&rows).unwrap();
+    let heads: Vec<_> = keystore.list().unwrap().iter().map(|key| key.head).collect();
+    assert_eq!(heads, [2, 1]);
+    // And it goes on from there.
+    rotate(&keystore);
+    assert_eq!(keystore.list().unwrap()[0].head, 3);
+}
+
+#[test]
+fn a_wrong_passphrase_is_told_from_damage() {
+    let rows = history(&[&create("a")]).pop().unwrap();
+    let wrong = Unlock::Passphrase("incorrect horse".into());
+    let error = load::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err();
+    assert_eq!(error.code, Code::WrongPassphrase);
+}
+
+#[test]
+fn every_flipped_byte_of_every_row_is_detected() {
+    let rows = history(&[&create("a"), &rotate, &create("b")]).pop().unwrap();
+    let mut flips = 0;
+    for (table, name, value) in rows.iter() {
+        for index in 0..value.len() {
+            let mut edited = rows.clone();
+            edited.table_mut(table).get_mut(name).unwrap()[index] ^= 0x01;
+            let code = open(&edited).expect_err("the edit is detected").code;
+            let newer = name == crate::store::FORMAT && code == Code::StoreTooNew;
+            assert!(code == Code::StoreDamaged || newer, "{table:?} {name} byte {index}: {code}");
+            flips += 1;
+        }
+    }
+    assert!(flips > 1000, "{flips} bytes were tried");
+}
+
+#[test]
+fn every_row_that_is_removed_or_renamed_is_detected() {
+    let rows = history(&[&create("a"), &rotate, &create("b")]).pop().unwrap();
+    for (table, name, value) in rows.iter() {
+        let mut edited = rows.clone();
+        edited.table_mut(table).remove(name);
+        assert_damaged(&edited);
+        let mut renamed = name.clone();
+        renamed.replace_range(..1, "x");
+        edited.table_mut(table).insert(renamed, value.clone());
+        assert_damaged(&edited);
+    }
+}
+
+#[test]
+fn values_that_are_swapped_between_rows_are_detected() {
+    let rows = history(&[&create("a"), &create("b")]).pop().unwrap();
+    for table in [Table::Records, Table::PrivateKeys] {
+        let mut edited = rows.clone();
+        let mut values = edited.table_mut(table).values_mut();
+        std::mem::swap(values.next().unwrap(), values.next().unwrap());
+        assert_damaged(&edited);
+    }
+}
+
+#[test]
+fn a_row_that_is_put_back_to_an_older_form_is_detected() {
+    let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
+    // The head back to version 1: the record alone, with its key, and with the state of another time.
+    let record_back = Rows { records: one.records.clone(), ..two.clone() };
+    assert_damaged(&record_back);
+    assert_damaged(&Rows { private_keys: one.private_keys.clone(), ..record_back });
+    assert_damaged(&Rows { meta: one.meta.clone(), ..two.clone() });
+    // A key that was disabled, enabled again.
+    let [enabled, disabled] = history(&[&create("a"), &disable]).try_into().unwrap();
+    assert_damaged(&Rows { records: enabled.records, ..disabled });
+}
+
+#[test]
+fn a_key_that_is_put_back_after_it_was_not_there_is_detected() {
+    let [one, two] = history(&[&create("a"), &create("b")]).try_into().unwrap();
+    let without_b =
+        Rows { records: one.records.clone(), private_keys: one.private_keys.clone(), ..two.clone() };
+    assert_damaged(&without_b);
+    assert_damaged(&Rows { meta: one.meta.clone(), ..two.clone() });
+    let orphan = Rows { private_keys: two.private_keys, ..one };
+    assert_damaged(&orphan);
+}
+
+#[test]
+fn a_newer_format_is_named_as_such_before_anything_else_is_read() {
+    let mut rows = history(&[&create("a")]).pop().unwrap();
+    rows.meta.insert(crate::store::FORMAT.to_owned(), 2_u32.to_be_bytes().to_vec());
+    rows.meta.remove(crate::store::PROTECTION);
+    assert_eq!(open(&rows).unwrap_err().code, Code::StoreTooNew);
+}
+
+#[test]
+fn a_change_to_a_store_that_changed_meanwhile_is_refused_and_changes_nothing() {
+    let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
+    let store = Arc::new(Mutex::new(MemoryStore::new(one)));
+    let keystore = load::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
+    *store.lock().unwrap() = MemoryStore::new(two.clone());
+    let key = keystore.list().unwrap().swap_remove(0).key;
+    assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StoreChanged);
+    assert_eq!(store.lock().unwrap().load().unwrap(), two);
+    assert_eq!(keystore.attest(&key).unwrap().head, 1);
+}
+
+/// A store that has no room.
+struct FullStore(MemoryStore);
+
+impl Store for FullStore {
+    fn load(&mut self) -> Result<Rows> {
+        self.0.load()
+    }
+
+    fn commit(&mut self, _change: Change<'_>) -> Result<()> {
+        Err(KmsError::new(Code::StorageFull, "no room"))
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_written_does_not_happen() {
+    let rows = history(&[&create("a")]).pop().unwrap();
+    let keystore = load::open_store(Box::new(FullStore(MemoryStore::new(rows))), &unlock()).unwrap();
+    let before = keystore.list().unwrap();
+    let key = before[0].key.clone();
+    assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StorageFull);
+    assert_eq!(keystore.disable(&key).unwrap_err().code, Code::StorageFull);
+    assert_eq!(keystore.create_key(new_key("b")).unwrap_err().code, Code::StorageFull);
+    assert_eq!(keystore.list().unwrap(), before);
+    assert_eq!(keystore.sign(&key, b"message").unwrap().key.version(), 1);
+}
+
+#[test]
+fn a_version_is_never_older_than_the_one_before_it() {
+    let [rows] = history(&[&create("a")]).try_into().unwrap();
+    let keystore = open(&rows).unwrap();
+    let key = keystore.list().unwrap().swap_remove(0).key;
+    // As if the clock had been put back since the key was made.
+    let future = Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 3_600_000).unwrap();
+    let old = keystore.key(&key).unwrap();
+    let mut record = old.record.clone();
+    record.versions[0].created = future;
+    keystore.publish(LoadedKey { record, binding: old.binding, signer: Arc::clone(&old.signer) });
+    keystore.rotate(&key).unwrap();
+    let versions = keystore.attest(&key).unwrap().versions;
+    assert_eq!(
+        (versions[0].created, versions[0].retired, versions[1].created),
+        (future, Some(future), future)
+    );
+}
+
+/// The seed of each key, as text and in its raw bytes, is in nothing that can be printed.
+#[test]
+fn nothing_that_is_printed_shows_a_secret() {
+    let keystore = open(&empty_rows()).unwrap();
+    let id = keystore.create_key(new_key("a")).unwrap();
+    let seed = {
+        let mut writer = keystore.writer();
+        let rows = writer.store.load().unwrap();
+        let sealed = &rows.private_keys[&id.to_string()];
+        writer.sealer.open(&Place::PrivateKey(id.to_string()), sealed).unwrap()
+    };
+    assert_eq!(seed.len(), 32);
+    let printed = [
+        format!("{keystore:?} {keystore:#?}"),
+        format!("{:?} {}", unlock(), unlock_error()),
+        format!("{:?}", keystore.attest(id.family()).unwrap()),
+        format!("{:?}", keystore.sign(id.family(), b"message").unwrap()),
+        serde_json::to_string(&keystore.list().unwrap()).unwrap(),
+    ]
+    .concat();
+    let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+    let list = format!("{:?}", &seed[..8]);
+    let list = list.trim_matches(['[', ']']);
+    for secret in [&hex, &crate::encoding::base64(&seed)[..20], list, "correct horse"] {
+        assert!(!printed.contains(secret), "a secret is printed");
+    }
+    assert!(printed.contains("Keystore"));
+}
+
+fn unlock_error() -> KmsError {
+    let rows = history(&[&create("a")]).pop().unwrap();
+    let wrong = Unlock::Passphrase("correct horse but wrong".into());
+    load::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err()
+}

@@ -1,0 +1,70 @@
+//! The keystore of bulla: keys that are created, rotated, attested and sealed at rest, and the signature files
+//! that they make.
+//!
+//! - [`Keystore`] holds the private keys. [`Keystore::in_memory`] writes nothing anywhere; [`Keystore::create`] and
+//!   [`Keystore::open`] keep it in one file, sealed by a passphrase or a key file ([`Unlock`]).
+//! - [`KeyId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyFamily`] is the same name
+//!   without its version. Only the newest version, the head, signs; every version verifies for ever.
+//! - [`signature`] is the signature file: text that a person can read, over a file, a folder or a message.
+//! - [`PublicKey`] verifies where there is no keystore.
+//!
+//! ```
+//! use bulla_kms::{Algorithm, KeyRef, Keystore, NewKey, Verdict};
+//!
+//! let keystore = Keystore::in_memory()?;
+//! let key = keystore.create_key(NewKey {
+//!     tenant: "local".parse()?,
+//!     purpose: "files".parse()?,
+//!     algorithm: Algorithm::Ed25519,
+//!     label: Some("default".parse()?),
+//! })?;
+//! let old = keystore.sign(key.family(), b"a message")?;
+//! keystore.rotate(key.family())?;
+//! let new = keystore.sign(key.family(), b"a message")?;
+//! assert_eq!((old.key.version(), new.key.version()), (1, 2));
+//! assert_eq!(keystore.verify(&old.key, b"a message", &old.bytes)?, Verdict::Valid);
+//! assert_eq!(keystore.verify(&new.key, b"a message", &old.bytes)?, Verdict::Invalid);
+//! # Ok::<(), bulla_kms::KmsError>(())
+//! ```
+//!
+//! What lies on the disk, what is bound to what, and what an attacker can and cannot do stands in
+//! `spec/keystore.md`; the signature file in `spec/signature.md`.
+#![forbid(unsafe_code)]
+
+mod attestation;
+mod backend;
+mod encoding;
+mod error;
+mod files;
+mod id;
+mod key_file;
+mod keystore;
+mod public_key;
+mod record;
+mod seal;
+pub mod signature;
+mod store;
+mod time;
+mod unlock;
+
+pub use attestation::{Attestation, KeyState, VersionAttestation};
+pub use error::{Code, KmsError, Result};
+pub use id::{Algorithm, KeyFamily, KeyId, KeyRef, Name};
+pub use key_file::KeyFile;
+pub use keystore::{Keystore, NewKey, Signature};
+pub use public_key::{NamedPublicKey, PublicKey, Verdict};
+pub use secrecy::SecretString;
+pub use signature::{Kind, SignatureFile, Statement};
+pub use time::Timestamp;
+pub use unlock::{Unlock, UnlockMethod};
+
+/// Entry points for the fuzzers in `fuzz/`; not part of the interface.
+#[doc(hidden)]
+pub mod fuzzing {
+    /// Parses a sealed envelope; when that succeeds, its bytes must come back unchanged.
+    pub fn envelope(bytes: &[u8]) {
+        if let Ok(envelope) = crate::seal::Envelope::parse(bytes) {
+            assert_eq!(envelope.to_bytes(), bytes, "an envelope that parses must be the only text of itself");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a store remembers of a key, and what binds all of it together. Both are sealed.
+
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attestation::KeyState;
+use crate::error::{KmsError, Result};
+use crate::id::{KeyFamily, Name};
+use crate::public_key::PublicKey;
+use crate::time::Timestamp;
+
+/// The metadata of one key family, as JSON inside its envelope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyRecord {
+    pub(crate) key: KeyFamily,
+    pub(crate) label: Option<Name>,
+    pub(crate) state: KeyState,
+    /// Version 1 first; never empty. The last one is the head.
+    pub(crate) versions: Vec<VersionRecord>,
+}
+
+/// One version of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionRecord {
+    pub(crate) created: Timestamp,
+    pub(crate) public_key: PublicKey,
+}
+
+impl KeyRecord {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a record has text keys and no values that can fail")
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
+        let record: Self = serde_json::from_slice(bytes)
+            .map_err(|error| KmsError::damaged("a key's record is malformed").with_source(error))?;
+        if record.versions.is_empty() || u32::try_from(record.versions.len()).is_err() {
+            return Err(KmsError::damaged("a key's record has no version, or too many"));
+        }
+        Ok(record)
+    }
+
+    /// The newest version.
+    pub(crate) fn head(&self) -> NonZeroU32 {
+        let versions = u32::try_from(self.versions.len()).ok();
+        versions.and_then(NonZeroU32::new).expect("a record has 1 to 2^32 - 1 versions")
+    }
+
+    /// One version, if there is it.
+    pub(crate) fn version(&self, version: u32) -> Option<&VersionRecord> {
+        self.versions.get(usize::try_from(version).ok()?.checked_sub(1)?)
+    }
+}
+
+/// What binds the records of a store together: their number and the exclusive or of the keyed hash of each. A record
+/// that is removed, added, or put back to an older form changes it.
+///
+/// This is MSet-XOR-Hash (Clarke, Devadas, van Dijk, Gassend, Suh: "Incremental Multiset Hash Functions", ASIACRYPT
+/// 2003) for a set. It needs no nonce of its own, since the value lies inside an envelope and is never seen. It can be
+/// updated without reading the other records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreState {
+    /// One more with each change, so that two states of one store are never equal.
+    pub(crate) generation: u64,
+    pub(crate) records: u64,
+    binding: [u8; 32],
+}
+
+impl StoreState {
+    /// Adds a record, by its hash, and takes away the one that it replaces.
+    pub(crate) fn replace(&mut self, old: Option<&[u8; 32]>, new: &[u8; 32]) {
+        if old.is_none() {
+            self.records += 1;
+        }
+        for hash in old.into_iter().chain([new]) {
+            self.binding.iter_mut().zip(hash).for_each(|(byte, hash)| *byte ^= hash);
+        }
+    }
+
+    /// Whether both bind the same records, whatever their generations.
+    pub(crate) fn binds_the_same(&self, other: &Self) -> bool {
+        (self.records, self.binding) == (other.records, other.binding)
+    }
+
+    /// generation (8, big-endian), records (8, big-endian), binding (32).
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        [&self.generation.to_be_bytes()[..], &self.records.to_be_bytes(), &self.binding].concat()
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
+        let error = || KmsError::damaged("the store's state has a wrong length");
+        let (generation, rest) = bytes.split_first_chunk().ok_or_else(error)?;
+        let (records, rest) = rest.split_first_chunk().ok_or_else(error)?;
+        Ok(Self {
+            generation: u64::from_be_bytes(*generation),
+            records: u64::from_be_bytes(*records),
+            binding: rest.try_into().map_err(|_| error())?,
+        })
+    }
+}

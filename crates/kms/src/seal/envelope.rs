@@ -1,0 +1,231 @@
+//! The sealed envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that says what is inside.
+//!
+//! ```text
+//! magic       4   "BENV"
+//! format      1   1
+//! kind        1   1 root key, 2 store state, 3 key record, 4 private key
+//! subject     2   length, big-endian
+//!             n   UTF-8: what it belongs to; for a private key its key id, for a key record its key family
+//! nonce       24  random, fresh for each envelope
+//! ciphertext  m
+//! tag         16
+//! ```
+//!
+//! Everything before the nonce is the associated data, so that an envelope opens only as what it was sealed as.
+
+use std::fmt;
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+use crate::error::{KmsError, Result};
+
+const MAGIC: &[u8; 4] = b"BENV";
+const FORMAT: u8 = 1;
+const FIXED_HEADER: usize = 8;
+const NONCE: usize = 24;
+const TAG: usize = 16;
+
+/// What an envelope holds and what it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The key under which all other envelopes of the store are sealed.
+    RootKey,
+    /// What binds all records of the store together.
+    StoreState,
+    /// The metadata of the key family with this name.
+    KeyRecord(String),
+    /// The private key of the key version with this id.
+    PrivateKey(String),
+}
+
+impl Place {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::RootKey => 1,
+            Self::StoreState => 2,
+            Self::KeyRecord(_) => 3,
+            Self::PrivateKey(_) => 4,
+        }
+    }
+
+    fn subject(&self) -> &str {
+        match self {
+            Self::RootKey | Self::StoreState => "",
+            Self::KeyRecord(subject) | Self::PrivateKey(subject) => subject,
+        }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let subject = self.subject();
+        let length = u16::try_from(subject.len()).expect("a key id has at most 200 characters");
+        let mut header = Vec::with_capacity(FIXED_HEADER + subject.len());
+        header.extend_from_slice(MAGIC);
+        header.extend_from_slice(&[FORMAT, self.kind()]);
+        header.extend_from_slice(&length.to_be_bytes());
+        header.extend_from_slice(subject.as_bytes());
+        header
+    }
+
+    fn parse(kind: u8, subject: &str) -> Option<Self> {
+        match (kind, subject) {
+            (1, "") => Some(Self::RootKey),
+            (2, "") => Some(Self::StoreState),
+            (3, _) => Some(Self::KeyRecord(subject.to_owned())),
+            (4, _) => Some(Self::PrivateKey(subject.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RootKey => f.write_str("the root key"),
+            Self::StoreState => f.write_str("the store's state"),
+            Self::KeyRecord(family) => write!(f, "the record of {family}"),
+            Self::PrivateKey(key) => write!(f, "the private key of {key}"),
+        }
+    }
+}
+
+/// An envelope, taken apart but not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    place: Place,
+    nonce: [u8; NONCE],
+    /// Ciphertext and tag.
+    sealed: Vec<u8>,
+}
+
+impl Envelope {
+    /// Seals `secret` under `key`.
+    pub(crate) fn seal(key: &[u8; 32], place: Place, secret: &[u8]) -> Result<Self> {
+        let mut nonce = [0; NONCE];
+        super::random(&mut nonce)?;
+        let payload = Payload { msg: secret, aad: &place.header() };
+        let sealed = XChaCha20Poly1305::new(key.into())
+            .encrypt(&XNonce::from(nonce), payload)
+            .expect("the cipher takes messages of up to 256 GiB");
+        Ok(Self { place, nonce, sealed })
+    }
+
+    /// Opens the envelope, if it was sealed under `key` at this very `place`.
+    pub(crate) fn open(&self, key: &[u8; 32], place: &Place) -> Option<Zeroizing<Vec<u8>>> {
+        if self.place != *place {
+            return None;
+        }
+        let payload = Payload { msg: &self.sealed, aad: &place.header() };
+        XChaCha20Poly1305::new(key.into())
+            .decrypt(&XNonce::from(self.nonce), payload)
+            .ok()
+            .map(Zeroizing::new)
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.place.header();
+        bytes.extend_from_slice(&self.nonce);
+        bytes.extend_from_slice(&self.sealed);
+        bytes
+    }
+
+    /// Takes an envelope apart. Its content remains unproven until it is opened.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
+        let error = || KmsError::damaged("a sealed envelope is cut or not of format 1");
+        let (header, rest) = bytes.split_first_chunk::<FIXED_HEADER>().ok_or_else(error)?;
+        let [magic @ .., format, kind, high, low] = header;
+        if magic != MAGIC || *format != FORMAT {
+            return Err(error());
+        }
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let (subject, rest) = rest.split_at_checked(length).ok_or_else(error)?;
+        let (nonce, sealed) = rest.split_first_chunk().ok_or_else(error)?;
+        if sealed.len() < TAG {
+            return Err(error());
+        }
+        let subject = std::str::from_utf8(subject).map_err(|_| error())?;
+        let place = Place::parse(*kind, subject).ok_or_else(error)?;
+        Ok(Self { place, nonce: *nonce, sealed: sealed.to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: [u8; 32] = [7; 32];
+
+    fn places() -> [Place; 5] {
+        let a = "a/b/ed25519/00000000-0000-4000-8000-000000000000";
+        [
+            Place::RootKey,
+            Place::StoreState,
+            Place::KeyRecord(a.to_owned()),
+            Place::PrivateKey(format!("{a}/v1")),
+            Place::PrivateKey(format!("{a}/v2")),
+        ]
+    }
+
+    #[test]
+    fn round_trip() {
+        for place in places() {
+            let bytes = Envelope::seal(&KEY, place.clone(), b"secret").unwrap().to_bytes();
+            let envelope = Envelope::parse(&bytes).unwrap();
+            assert_eq!(envelope.to_bytes(), bytes);
+            assert_eq!(*envelope.open(&KEY, &place).unwrap(), b"secret");
+        }
+    }
+
+    /// The published vector of the cipher: draft-irtf-cfrg-xchacha-03, appendix A.3.1.
+    #[test]
+    fn the_cipher_gives_the_published_tag() {
+        let key: [u8; 32] = std::array::from_fn(|i| 0x80 + i as u8);
+        let nonce: [u8; 24] = std::array::from_fn(|i| 0x40 + i as u8);
+        let aad = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
+        let message =
+            b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
+            sunscreen would be it.";
+        let payload = Payload { msg: message.as_slice(), aad: &aad };
+        let sealed = XChaCha20Poly1305::new(&key.into()).encrypt(&XNonce::from(nonce), payload).unwrap();
+        assert_eq!(
+            sealed[message.len()..],
+            [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49]
+        );
+    }
+
+    #[test]
+    fn an_envelope_opens_at_no_other_place_and_under_no_other_key() {
+        for sealed_at in places() {
+            let envelope = Envelope::seal(&KEY, sealed_at.clone(), b"secret").unwrap();
+            assert!(envelope.open(&[8; 32], &sealed_at).is_none());
+            for opened_at in places().iter().filter(|place| **place != sealed_at) {
+                assert!(envelope.open(&KEY, opened_at).is_none());
+                let relabelled = Envelope { place: opened_at.clone(), ..envelope.clone() };
+                assert!(relabelled.open(&KEY, opened_at).is_none(), "the tag covers the place");
+            }
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_detected() {
+        let place = places()[3].clone();
+        let bytes = Envelope::seal(&KEY, place.clone(), b"secret").unwrap().to_bytes();
+        let opens =
+            |bytes: &[u8]| Envelope::parse(bytes).ok().and_then(|envelope| envelope.open(&KEY, &place));
+        for index in 0..bytes.len() {
+            assert!(opens(&bytes[..index]).is_none());
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[index] ^= 1 << bit;
+                assert!(opens(&flipped).is_none(), "byte {index}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_envelopes_share_a_nonce() {
+        let seal = || Envelope::seal(&KEY, Place::StoreState, b"secret").unwrap();
+        assert_ne!(seal().nonce, seal().nonce);
+    }
+}

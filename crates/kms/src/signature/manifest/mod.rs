@@ -1,0 +1,238 @@
+//! Manifests: what lies in a folder, one line for each file and link, sorted.
+//!
+//! ```text
+//! af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262  0  empty.txt
+//! link  latest -> releases/7
+//! ```
+//!
+//! A line is the BLAKE3 digest, the size and the path of a file, or the word `link`, the path and the target of a
+//! symbolic link, which is recorded and not followed. The text forms of paths stand at [`ManifestPath`]. Folders have
+//! no lines: an empty one is not recorded.
+//!
+//! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and hash what passes
+//! through them. What a reader gives is proven only when its digest and size, at the end, are those that were signed.
+
+mod path;
+
+use std::fmt;
+use std::io::{self, BufRead, Read, Write};
+
+use bulla_blake3::{Hash, Hasher};
+
+pub use path::{LinkTarget, ManifestPath};
+
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+
+/// The most bytes of a line: a path and a link's target of 4,096 bytes each, every byte of them escaped.
+const MAX_LINE: usize = 64 * 1024;
+
+fn malformed(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::MalformedManifest, message)
+}
+
+/// One line of a manifest. `Display` is the line without its line feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it lies in the folder.
+    pub path: ManifestPath,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A regular file.
+    File {
+        /// The BLAKE3 digest of its bytes.
+        digest: Hash,
+        /// Its length in bytes.
+        size: u64,
+    },
+    /// A symbolic link.
+    Link {
+        /// The text of the link.
+        target: LinkTarget,
+    },
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::File { digest, size } => write!(f, "{}  {size}  {}", digest.to_hex(), self.path),
+            Content::Link { target } => write!(f, "link  {} -> {target}", self.path),
+        }
+    }
+}
+
+impl std::str::FromStr for Entry {
+    type Err = KmsError;
+
+    /// Parses a line without its line feed.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`].
+    fn from_str(line: &str) -> Result<Self> {
+        if let Some(link) = line.strip_prefix("link  ") {
+            let (path, target) = link
+                .split_once(" -> ")
+                .ok_or_else(|| malformed("a link has no \" -> \" before its target"))?;
+            return Ok(Self { path: path.parse()?, content: Content::Link { target: target.parse()? } });
+        }
+        let mut parts = line.splitn(3, "  ");
+        let (Some(digest), Some(size), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(malformed("it is not of the form DIGEST, two spaces, SIZE, two spaces, PATH"));
+        };
+        let digest = encoding::digest(digest)
+            .ok_or_else(|| malformed("the digest is not of 64 lower-case hexadecimal digits"))?;
+        let bytes: Option<u64> = size.parse().ok();
+        let bytes = bytes
+            .filter(|bytes| bytes.to_string() == size)
+            .ok_or_else(|| malformed("the size is not a decimal number below 2^64 without leading zeros"))?;
+        Ok(Self { path: path.parse()?, content: Content::File { digest, size: bytes } })
+    }
+}
+
+/// The digest and the length of a manifest's body: what its signature is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The BLAKE3 digest of the body.
+    pub digest: Hash,
+    /// The length of the body in bytes.
+    pub size: u64,
+    /// The number of entries.
+    pub entries: u64,
+}
+
+/// Hashes the lines and holds them to their order.
+struct Progress {
+    hasher: Hasher,
+    size: u64,
+    entries: u64,
+    last: Option<ManifestPath>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self { hasher: Hasher::new(), size: 0, entries: 0, last: None }
+    }
+
+    /// Counts an entry, whose line with its line feed is `line`.
+    fn add(&mut self, entry: &Entry, line: &[u8]) -> Result<()> {
+        match self.last.as_ref().map(|last| last.cmp(&entry.path)) {
+            None | Some(std::cmp::Ordering::Less) => {}
+            Some(std::cmp::Ordering::Equal) => {
+                return Err(malformed(format!("the path {} is there twice", entry.path)));
+            }
+            Some(std::cmp::Ordering::Greater) => {
+                return Err(malformed(format!("the path {} is not in its sorted place", entry.path)));
+            }
+        }
+        self.hasher.update(line);
+        self.size += line.len() as u64;
+        self.entries += 1;
+        self.last = Some(entry.path.clone());
+        Ok(())
+    }
+
+    fn summary(&self) -> Summary {
+        Summary { digest: self.hasher.finalize(), size: self.size, entries: self.entries }
+    }
+}
+
+/// Writes the body of a manifest, entry by entry.
+pub struct Writer<W> {
+    writer: W,
+    progress: Progress,
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a manifest. Each entry is one call to `writer`, which is best a buffered one.
+    pub fn new(writer: W) -> Self {
+        Self { writer, progress: Progress::new() }
+    }
+
+    /// Writes an entry.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`] when its path does not sort after the last one, or its line is too long; those of
+    /// writing.
+    pub fn push(&mut self, entry: &Entry) -> Result<()> {
+        let line = format!("{entry}\n");
+        if line.len() > MAX_LINE {
+            return Err(malformed(format!("the line of {} is longer than {MAX_LINE} bytes", entry.path)));
+        }
+        self.progress.add(entry, line.as_bytes())?;
+        self.writer
+            .write_all(line.as_bytes())
+            .map_err(|error| KmsError::io("cannot write the manifest", error))
+    }
+
+    /// Ends the manifest; gives back the writer, not flushed, and what to sign.
+    pub fn finish(self) -> (W, Summary) {
+        (self.writer, self.progress.summary())
+    }
+}
+
+/// Reads the body of a manifest, entry by entry, as an iterator that ends after the first error.
+pub struct Reader<R> {
+    reader: R,
+    progress: Progress,
+    line: Vec<u8>,
+    failed: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Starts to read at the first line of the body.
+    pub fn new(reader: R) -> Self {
+        Self { reader, progress: Progress::new(), line: Vec::new(), failed: false }
+    }
+
+    /// What was read so far. Once the iterator has ended without an error, compare it with what was signed.
+    pub fn summary(&self) -> Summary {
+        self.progress.summary()
+    }
+
+    fn read(&mut self) -> Result<Option<Entry>> {
+        self.line.clear();
+        let limit = MAX_LINE as u64;
+        (&mut self.reader).take(limit).read_until(b'\n', &mut self.line).map_err(unreadable)?;
+        let Some((last, line)) = self.line.split_last() else { return Ok(None) };
+        let entry = if *last == b'\n' {
+            parse(line)
+        } else if self.line.len() == MAX_LINE {
+            Err(malformed(format!("it is longer than {MAX_LINE} bytes")))
+        } else {
+            Err(malformed("it is cut: there is no line feed at its end"))
+        };
+        let added = entry.and_then(|entry| self.progress.add(&entry, &self.line).map(|()| entry));
+        added.map(Some).map_err(|error| {
+            let line = self.progress.entries + 1;
+            malformed(format!("not a manifest: line {line} of its body: {error}"))
+        })
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Entry> {
+    std::str::from_utf8(line).map_err(|_| malformed("it is not UTF-8"))?.parse()
+}
+
+fn unreadable(error: io::Error) -> KmsError {
+    KmsError::io("cannot read the manifest", error)
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        if self.failed {
+            return None;
+        }
+        let entry = self.read();
+        self.failed = entry.is_err();
+        entry.transpose()
+    }
+}
+
+impl<R: BufRead> std::iter::FusedIterator for Reader<R> {}

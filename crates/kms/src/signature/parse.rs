@@ -1,0 +1,124 @@
+//! The strict parser of signature files: the fields in their order, one form for each, line feeds alone.
+
+use std::fmt;
+use std::io::{BufRead, Read};
+
+use super::{Comment, Kind, SignatureFile};
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+
+/// The most bytes of a line. The longest field is the comment; a file of ten lines stays below 64 KiB.
+const MAX_LINE: usize = 4096;
+
+const FORMAT: &str = "bulla signature v";
+
+fn malformed(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::MalformedSignature, format!("not a signature file: {}", message.into()))
+}
+
+pub(super) fn trailing(kind: Kind) -> KmsError {
+    match kind {
+        Kind::Manifest => malformed("after line 11: a manifest's body follows where none is expected"),
+        Kind::File | Kind::Message => malformed("after line 10, signature: nothing may follow"),
+    }
+}
+
+pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
+    let mut lines = Lines { reader, number: 0 };
+    format_line(&lines.next("format")?)?;
+    let file = SignatureFile {
+        kind: lines.field("kind", "file, manifest or message", Kind::parse)?,
+        key: lines.parsed("key")?,
+        public_key: lines.parsed("public-key")?,
+        digest: {
+            lines.field("digest-algorithm", "blake3", |text| (text == "blake3").then_some(()))?;
+            lines.field("digest", "64 lower-case hexadecimal digits", encoding::digest)?
+        },
+        size: lines.field("size", "a decimal number below 2^64 without leading zeros", size)?,
+        signed_at: lines.parsed("time")?,
+        comment: lines.parsed::<Comment>("comment")?,
+        signature: lines.field("signature", "the base64 of 64 bytes", encoding::from_base64)?,
+    };
+    match file.kind {
+        Kind::Manifest => {
+            let line = lines.next("the empty line before the body")?;
+            if line.is_empty() { Ok(file) } else { Err(malformed("line 11: it must be empty")) }
+        }
+        kind @ (Kind::File | Kind::Message) => {
+            let more = !lines.reader.fill_buf().map_err(unreadable)?.is_empty();
+            if more { Err(trailing(kind)) } else { Ok(file) }
+        }
+    }
+}
+
+fn format_line(line: &str) -> Result<()> {
+    match line.strip_prefix(FORMAT) {
+        Some("1") => Ok(()),
+        Some(version) if version.parse::<u32>().is_ok_and(|version| version > 1) => Err(KmsError::new(
+            Code::SignatureTooNew,
+            format!(
+                "the signature file is of format v{version} and this program reads v1; use a newer version"
+            ),
+        )),
+        _ => Err(malformed("line 1: it must be \"bulla signature v1\"")),
+    }
+}
+
+fn size(text: &str) -> Option<u64> {
+    let size: u64 = text.parse().ok()?;
+    (size.to_string() == text).then_some(size)
+}
+
+fn unreadable(error: std::io::Error) -> KmsError {
+    KmsError::io("cannot read the signature file", error)
+}
+
+struct Lines<'a, R> {
+    reader: &'a mut R,
+    number: u32,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// The next line without its line feed. `name` is for the error.
+    fn next(&mut self, name: &str) -> Result<String> {
+        self.number += 1;
+        let mut line = Vec::new();
+        (&mut *self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut line).map_err(unreadable)?;
+        match line.pop() {
+            None => Err(self.error(name, "it is missing: the file ends here")),
+            Some(b'\n') if line.last() == Some(&b'\r') => {
+                Err(self.error(name, "it ends with a carriage return; lines end with a line feed alone"))
+            }
+            Some(b'\n') => String::from_utf8(line).map_err(|_| self.error(name, "it is not UTF-8")),
+            Some(_) if line.len() + 1 == MAX_LINE => Err(self.error(name, "it is longer than 4095 bytes")),
+            Some(_) => Err(self.error(name, "it is cut: there is no line feed at its end")),
+        }
+    }
+
+    /// The value of the next line, which must be `name: value`; an empty value is `name:`.
+    fn value(&mut self, name: &str) -> Result<String> {
+        let line = self.next(name)?;
+        let value = match line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')) {
+            Some("") => Some(""),
+            Some(rest) => rest.strip_prefix(' ').filter(|value| !value.is_empty()),
+            None => None,
+        };
+        value.map(str::to_owned).ok_or_else(|| {
+            self.error(name, format_args!("it must begin with \"{name}: \", or be \"{name}:\" when empty"))
+        })
+    }
+
+    fn field<T>(&mut self, name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let value = self.value(name)?;
+        parse(&value).ok_or_else(|| self.error(name, format_args!("it must be {expected}")))
+    }
+
+    fn parsed<T: std::str::FromStr<Err = KmsError>>(&mut self, name: &str) -> Result<T> {
+        let value = self.value(name)?;
+        value.parse().map_err(|error: KmsError| self.error(name, &error.message).with_source(error))
+    }
+
+    fn error(&self, name: &str, why: impl fmt::Display) -> KmsError {
+        malformed(format!("line {}, {name}: {why}", self.number))
+    }
+}

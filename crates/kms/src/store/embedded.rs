@@ -1,0 +1,234 @@
+//! A store in one file, by `redb`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use redb::{
+    Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError,
+};
+
+use super::{Change, Rows, STATE, Store, Table, changed, panics};
+use crate::error::{Code, KmsError, Result};
+use crate::files;
+
+/// Names are kept as bytes: `redb` panics on a damaged name of its text type.
+type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+const META: Definition = TableDefinition::new("meta");
+const RECORDS: Definition = TableDefinition::new("records");
+const PRIVATE_KEYS: Definition = TableDefinition::new("private_keys");
+
+/// How long to wait for another process to close the store: longer than a command holds it, shorter than a person
+/// waits.
+const PATIENCE: Duration = Duration::from_secs(5);
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Rows are few and small, and read once: the default cache of 1 GiB would never be used.
+const CACHE: usize = 4 << 20;
+
+fn definition(table: Table) -> Definition {
+    match table {
+        Table::Meta => META,
+        Table::Records => RECORDS,
+        Table::PrivateKeys => PRIVATE_KEYS,
+    }
+}
+
+/// The file is locked while this lives.
+pub(crate) struct EmbeddedStore {
+    path: PathBuf,
+    /// None after a failed write: `redb` then refuses everything until the file is opened again.
+    database: Option<Database>,
+}
+
+impl EmbeddedStore {
+    /// Makes a store with these rows. It appears at `path` whole, or not at all.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`.
+    pub(crate) fn create(path: &Path, rows: &Rows) -> Result<Self> {
+        let (file, temporary) = files::temporary(path)?.into_parts();
+        let database = builder().create_file(file).map_err(|error| failure(path, error))?;
+        write(&database, None, rows.iter()).map_err(|error| error.at(path))?;
+        files::publish(temporary, path)?;
+        Ok(Self { path: path.to_owned(), database: Some(database) })
+    }
+
+    /// Opens a store; waits for a moment when another process has it open.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] when the file is not one of `redb`.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Ok(Self { path: path.to_owned(), database: Some(open(path)?) })
+    }
+
+    /// Reads everything without changing a byte of the file, and lets go of it; `None` when that is not possible, since
+    /// the last writer was killed and the file must be opened for writing once.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::open`].
+    pub(crate) fn peek(path: &Path) -> Result<Option<Rows>> {
+        match patiently(path, || read(&builder().open_read_only(path)?)) {
+            Ok(rows) => Ok(Some(rows)),
+            Err(Failure::Database(redb::Error::RepairAborted)) => Ok(None),
+            Err(failure) => Err(failure.at(path)),
+        }
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn load(&mut self) -> Result<Rows> {
+        let database = match &mut self.database {
+            Some(database) => database,
+            none => none.insert(open(&self.path)?),
+        };
+        guarded(|| read(database)).map_err(|failure| failure.at(&self.path))
+    }
+
+    fn commit(&mut self, change: Change<'_>) -> Result<()> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => open(&self.path)?,
+        };
+        let rows = change.rows.iter().map(|(table, name, value)| (*table, name, value));
+        let written = write(&database, Some(change.expected_state), rows);
+        if !matches!(written, Err(Failure::Database(_))) {
+            self.database = Some(database);
+        }
+        written.map_err(|failure| failure.at(&self.path))
+    }
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
+/// Opens the file for writing and has `redb` check all of it: what is damaged must not be written to.
+fn open(path: &Path) -> Result<Database> {
+    let open = || {
+        let mut database = builder().open(path)?;
+        database.check_integrity()?;
+        Ok(database)
+    };
+    patiently(path, open).map_err(|failure| failure.at(path))
+}
+
+/// Tries again while another process has the file open.
+fn patiently<T>(path: &Path, action: impl Fn() -> Result<T, redb::Error>) -> Result<T, Failure> {
+    let start = Instant::now();
+    loop {
+        match guarded(&action) {
+            Err(Failure::Database(redb::Error::DatabaseAlreadyOpen)) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            Err(Failure::Database(redb::Error::Io(error)))
+                if error.kind() == std::io::ErrorKind::NotFound =>
+            {
+                return Err(Failure::Other(KmsError::new(
+                    Code::NotFound,
+                    format!("there is no keystore at {}", path.display()),
+                )));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// A damaged file can make `redb` panic; that is damage like any other.
+fn guarded<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Failure> {
+    match panics::caught(action) {
+        Some(result) => result.map_err(Failure::Database),
+        None => Err(Failure::Database(redb::Error::Corrupted("the file's structure is damaged".to_owned()))),
+    }
+}
+
+fn read(database: &impl ReadableDatabase) -> Result<Rows, redb::Error> {
+    let transaction = database.begin_read()?;
+    let mut rows = Rows::default();
+    for table in Table::ALL {
+        let opened = match transaction.open_table(definition(table)) {
+            Err(TableError::TableDoesNotExist(_)) => continue,
+            opened => opened?,
+        };
+        for row in opened.iter()? {
+            let (name, value) = row?;
+            let name = std::str::from_utf8(name.value())
+                .map_err(|_| redb::Error::Corrupted("a row's name is not UTF-8".to_owned()))?;
+            rows.table_mut(table).insert(name.to_owned(), value.value().to_owned());
+        }
+    }
+    Ok(rows)
+}
+
+/// Writes rows in one transaction, if the state is the expected one; `None` expects nothing.
+fn write<'a>(
+    database: &Database,
+    expected_state: Option<&[u8]>,
+    rows: impl Iterator<Item = (Table, &'a String, &'a Vec<u8>)>,
+) -> Result<(), Failure> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    // Of two commits, `redb` must never take up an older one because the newer one is damaged.
+    transaction.set_two_phase_commit(true);
+    if let Some(expected) = expected_state {
+        let meta = transaction.open_table(META)?;
+        if meta.get(STATE.as_bytes())?.as_ref().map(|state| state.value()) != Some(expected) {
+            return Err(Failure::Other(changed()));
+        }
+    }
+    for (table, name, value) in rows {
+        transaction.open_table(definition(table))?.insert(name.as_bytes(), value.as_slice())?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+enum Failure {
+    Database(redb::Error),
+    Other(KmsError),
+}
+
+impl<E: Into<redb::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+impl Failure {
+    fn at(self, path: &Path) -> KmsError {
+        match self {
+            Self::Database(error) => failure(path, error),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+/// An error of `redb` in our terms.
+fn failure(path: &Path, error: impl Into<redb::Error>) -> KmsError {
+    use std::io::ErrorKind;
+    let shown = path.display();
+    let damaged = format!("{shown} is damaged or is not a keystore");
+    match error.into() {
+        redb::Error::Io(error)
+            if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
+        {
+            KmsError::damaged(damaged).with_source(error)
+        }
+        redb::Error::Io(error) => KmsError::io(format!("cannot use the keystore {shown}"), error),
+        redb::Error::DatabaseAlreadyOpen => KmsError::new(
+            Code::Locked,
+            format!("another process has the keystore {shown} open; try again when it is done"),
+        ),
+        error @ (redb::Error::Corrupted(_)
+        | redb::Error::UpgradeRequired(_)
+        | redb::Error::RepairAborted
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TableIsMultimap(_)
+        | redb::Error::TypeDefinitionChanged { .. }) => KmsError::damaged(damaged).with_source(error),
+        error => {
+            KmsError::new(Code::Io, format!("cannot use the keystore {shown}: {error}")).with_source(error)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a keystore's rows lie. A store sees sealed bytes only and gives them no meaning, except that one row, the
+//! state, tells whether the store is still as its keystore last saw it.
+
+mod embedded;
+mod memory;
+mod panics;
+
+use std::collections::BTreeMap;
+
+pub(crate) use embedded::EmbeddedStore;
+pub(crate) use memory::MemoryStore;
+
+use crate::error::Result;
+
+/// The tables of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Table {
+    /// [`FORMAT`], [`PROTECTION`] and [`STATE`].
+    Meta,
+    /// Key family to sealed record.
+    Records,
+    /// Key id to sealed private key.
+    PrivateKeys,
+}
+
+impl Table {
+    const ALL: [Self; 3] = [Self::Meta, Self::Records, Self::PrivateKeys];
+}
+
+/// The row with the store's format: a number of four bytes, big-endian.
+pub(crate) const FORMAT: &str = "format";
+/// The row that says how the root key is protected.
+pub(crate) const PROTECTION: &str = "protection";
+/// The row with the sealed state; each change replaces it.
+pub(crate) const STATE: &str = "state";
+
+/// All rows of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) meta: BTreeMap<String, Vec<u8>>,
+    pub(crate) records: BTreeMap<String, Vec<u8>>,
+    pub(crate) private_keys: BTreeMap<String, Vec<u8>>,
+}
+
+impl Rows {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Table, &String, &Vec<u8>)> {
+        let tables = [
+            (Table::Meta, &self.meta),
+            (Table::Records, &self.records),
+            (Table::PrivateKeys, &self.private_keys),
+        ];
+        tables
+            .into_iter()
+            .flat_map(|(table, rows)| rows.iter().map(move |(name, value)| (table, name, value)))
+    }
+
+    pub(crate) fn table_mut(&mut self, table: Table) -> &mut BTreeMap<String, Vec<u8>> {
+        match table {
+            Table::Meta => &mut self.meta,
+            Table::Records => &mut self.records,
+            Table::PrivateKeys => &mut self.private_keys,
+        }
+    }
+}
+
+/// Rows that are written together or not at all.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    /// What the row [`STATE`] must hold for the change to be made.
+    pub(crate) expected_state: &'a [u8],
+    /// What is written, each replacing the row of its name.
+    pub(crate) rows: Vec<(Table, String, Vec<u8>)>,
+}
+
+pub(crate) trait Store: Send {
+    /// Reads everything.
+    fn load(&mut self) -> Result<Rows>;
+
+    /// Makes a change; it is durable when this returns. After an error the store holds either all of the change or
+    /// nothing of it.
+    ///
+    /// # Errors
+    /// [`Code::StoreChanged`](crate::Code::StoreChanged) when the state is not the expected one.
+    fn commit(&mut self, change: Change<'_>) -> Result<()>;
+}
+
+/// The error of a store whose state is not the expected one.
+fn changed() -> crate::KmsError {
+    crate::KmsError::new(
+        crate::Code::StoreChanged,
+        "the keystore was changed by another process; open it again",
+    )
+}

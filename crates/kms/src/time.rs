@@ -1,0 +1,115 @@
+//! Points in time, to the millisecond.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Code, KmsError, Result};
+
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z, up to the end of the year 9998.
+///
+/// The text form is RFC 3339 in UTC with exactly three digits of a second, `2026-01-31T09:30:00.000Z`; no other
+/// form is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+/// 9998-12-31T23:59:59.999Z: the end of the last year that is whole within the bounds of `jiff`.
+const LAST: u64 = 253_370_764_799_999;
+
+impl Timestamp {
+    /// The present, by the system's clock. A clock before 1970 reads as 1970.
+    pub fn now() -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(now.as_millis()).unwrap_or(LAST).min(LAST))
+    }
+
+    /// From milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] after the year 9998.
+    pub fn from_unix_millis(millis: u64) -> Result<Self> {
+        if millis <= LAST {
+            Ok(Self(millis))
+        } else {
+            Err(KmsError::new(Code::InvalidArgument, format!("{millis} ms is after the year 9998")))
+        }
+    }
+
+    /// Milliseconds since 1970.
+    pub fn unix_millis(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = i64::try_from(self.0).map_err(|_| fmt::Error)?;
+        let time = jiff::Timestamp::from_millisecond(millis).map_err(|_| fmt::Error)?;
+        write!(f, "{time:.3}")
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let error = || {
+            KmsError::new(
+                Code::InvalidArgument,
+                "not a time of the form 2026-01-31T09:30:00.000Z (RFC 3339, UTC, milliseconds)",
+            )
+        };
+        let time: jiff::Timestamp = text.parse().map_err(|_| error())?;
+        let time = Self::from_unix_millis(u64::try_from(time.as_millisecond()).map_err(|_| error())?)?;
+        if time.to_string() == text { Ok(time) } else { Err(error()) }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_rfc_3339_with_milliseconds() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_007, "2000-02-29T00:00:00.007Z"),
+            (LAST, "9998-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp(millis).to_string(), text);
+            assert_eq!(text.parse::<Timestamp>().unwrap(), Timestamp(millis));
+        }
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        for text in [
+            "",
+            "2026-01-31",
+            "2026-01-31T09:30:00Z",
+            "2026-01-31T09:30:00.0000Z",
+            "2026-01-31 09:30:00.000Z",
+            "2026-01-31T09:30:00.000z",
+            "2026-01-31T10:30:00.000+01:00",
+            "2026-02-30T09:30:00.000Z",
+            "1969-12-31T23:59:59.999Z",
+            " 2026-01-31T09:30:00.000Z",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+        assert!(Timestamp::from_unix_millis(LAST + 1).is_err());
+    }
+}

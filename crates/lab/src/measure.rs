@@ -1,0 +1,248 @@
+//! Interleaved measurement: contenders take turns, in random order, on the same data.
+//!
+//! What we know of this kind of timing, and what is done about it:
+//! - A shared machine drifts. So contenders are compared within a round, and the median is taken of the ratios.
+//! - Order matters: who follows whom in the caches. So each round draws a new order.
+//! - Alignment matters. So each round draws a new offset of the data, the same for all.
+//! - A process has luck with its addresses. So the caller launches the whole process several times.
+//! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`], where the
+//!   operation is inlined as it would be in a user's code.
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+
+/// The data of one round.
+#[derive(Debug)]
+pub struct Input<'a> {
+    /// All bytes.
+    pub whole: &'a [u8],
+    /// The same bytes as separate inputs, for cases of many inputs; else empty.
+    pub parts: Vec<&'a [u8]>,
+}
+
+/// Something that can be timed, and whose result can be compared.
+pub trait Subject {
+    /// Runs the operation `iterations` times on `input`.
+    fn time(&mut self, input: &Input<'_>, iterations: u64) -> Duration;
+    /// Runs the operation once and returns its result.
+    fn output(&mut self, input: &Input<'_>) -> Vec<u8>;
+}
+
+/// An operation as a closure from the input to `result`, and how `result` reads as bytes.
+pub struct Op<R, F, B> {
+    /// Where the operation leaves its result: memory, so that no result can be optimised away.
+    pub result: R,
+    /// The operation.
+    pub run: F,
+    /// The bytes that contenders must agree on.
+    pub bytes: B,
+}
+
+impl<R, F: FnMut(&Input<'_>, &mut R), B: Fn(&R) -> Vec<u8>> Subject for Op<R, F, B> {
+    fn time(&mut self, input: &Input<'_>, iterations: u64) -> Duration {
+        let start = Instant::now();
+        for _ in 0..iterations {
+            (self.run)(black_box(input), &mut self.result);
+            black_box(&mut self.result);
+        }
+        start.elapsed()
+    }
+
+    fn output(&mut self, input: &Input<'_>) -> Vec<u8> {
+        (self.run)(input, &mut self.result);
+        (self.bytes)(&self.result)
+    }
+}
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The least time of one sample. The timer costs about 25 ns and the first operations after a change of
+    /// contender run with cold branch predictors: in 10 us both drown, and an interruption is still unlikely.
+    pub sample: Duration,
+    /// The least number of rounds. Odd numbers have a median.
+    pub min_rounds: u32,
+    /// The most rounds: beyond, the noise that is left is not random.
+    pub max_rounds: u32,
+    /// The time that a case may take, once the least number of rounds is done.
+    pub budget: Duration,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            sample: Duration::from_micros(10),
+            min_rounds: 51,
+            max_rounds: 401,
+            budget: Duration::from_millis(250),
+        }
+    }
+}
+
+/// Offsets of the data are drawn below this: a page, so that every position in a cache line and every distance to
+/// other data occurs.
+const MAX_OFFSET: usize = 4096;
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Samples {
+    /// Operations in one sample.
+    pub iterations: u64,
+    /// Nanoseconds for one operation: for each contender in its place, one value a round.
+    pub ns: Vec<Vec<f64>>,
+}
+
+impl Samples {
+    /// The median time of a contender.
+    pub fn median_ns(&self, contender: usize) -> f64 {
+        median(&self.ns[contender])
+    }
+
+    /// The median, over the rounds, of the time of `a` over the time of `b`.
+    pub fn median_ratio(&self, a: usize, b: usize) -> f64 {
+        median(&self.ns[a].iter().zip(&self.ns[b]).map(|(a, b)| a / b).collect::<Vec<_>>())
+    }
+}
+
+/// The median; of an even number of values, the mean of the two in the middle.
+///
+/// # Panics
+/// There is no value, or one that is not a number.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    assert!(!median.is_nan(), "a time that is not a number");
+    median
+}
+
+/// Random data from which each round takes a slice.
+pub struct Data {
+    bytes: Vec<u8>,
+    length: usize,
+    part: Option<usize>,
+}
+
+impl Data {
+    /// `length` bytes an operation, if `part` is given as separate inputs of that many bytes.
+    pub fn random(length: usize, part: Option<usize>, random: &mut fastrand::Rng) -> Self {
+        let mut bytes = vec![0; length + MAX_OFFSET];
+        random.fill(&mut bytes);
+        Self { bytes, length, part }
+    }
+
+    fn at(&self, offset: usize) -> Input<'_> {
+        let whole = &self.bytes[offset..offset + self.length];
+        Input { whole, parts: self.part.map(|part| whole.chunks(part).collect()).unwrap_or_default() }
+    }
+}
+
+/// Times the contenders against each other on `data`.
+///
+/// # Errors
+/// The contenders' results differ: nothing is timed then.
+pub fn measure(
+    contenders: &mut [Box<dyn Subject>],
+    data: &Data,
+    plan: &Plan,
+    random: &mut fastrand::Rng,
+) -> Result<Samples> {
+    agree(contenders, &data.at(random.usize(..MAX_OFFSET)))?;
+    let start = Instant::now();
+    let iterations = calibrate(contenders, &data.at(0), plan.sample);
+    let mut samples = Samples { iterations, ns: vec![Vec::new(); contenders.len()] };
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    for round in 0..plan.max_rounds {
+        // An odd number of rounds, at least the minimum, and no more than fit into the budget.
+        if round >= plan.min_rounds && round % 2 == 1 && start.elapsed() > plan.budget {
+            break;
+        }
+        let input = data.at(random.usize(..MAX_OFFSET));
+        random.shuffle(&mut order);
+        for &index in &order {
+            let contender = &mut contenders[index];
+            contender.time(&input, iterations / 8);
+            let time = contender.time(&input, iterations);
+            samples.ns[index].push(time.as_nanos() as f64 / iterations as f64);
+        }
+    }
+    Ok(samples)
+}
+
+fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
+    let outputs: Vec<_> = contenders.iter_mut().map(|contender| contender.output(input)).collect();
+    for (index, output) in outputs.iter().enumerate() {
+        ensure!(*output == outputs[0], "contender {index} computes something else than contender 0");
+    }
+    Ok(())
+}
+
+/// How many operations make a sample: the fastest contender decides, so that every sample is long enough.
+fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, sample: Duration) -> u64 {
+    let mut iterations = 1;
+    while contenders.iter_mut().any(|contender| contender.time(input, iterations) < sample) {
+        iterations = (iterations * 5).div_ceil(4);
+    }
+    iterations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Plan =
+        Plan { sample: Duration::from_nanos(200), min_rounds: 5, max_rounds: 9, budget: Duration::ZERO };
+
+    fn sum(factor: u8) -> Box<dyn Subject> {
+        Box::new(Op {
+            result: [0_u8],
+            run: move |input: &Input<'_>, out: &mut [u8; 1]| {
+                out[0] = input.whole.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) | factor;
+            },
+            bytes: |out: &[u8; 1]| out.to_vec(),
+        })
+    }
+
+    #[test]
+    fn every_contender_gets_every_round() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let data = Data::random(100, None, &mut random);
+        let samples = measure(&mut [sum(0), sum(0), sum(0)], &data, &QUICK, &mut random).unwrap();
+        assert_eq!(samples.ns.iter().map(Vec::len).collect::<Vec<_>>(), [5, 5, 5]);
+        assert!(samples.iterations >= 1 && samples.median_ns(0) > 0.0);
+    }
+
+    #[test]
+    fn contenders_that_differ_are_refused() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let data = Data { bytes: vec![0; MAX_OFFSET + 8], length: 8, part: None };
+        let error = measure(&mut [sum(0), sum(0), sum(1)], &data, &QUICK, &mut random).unwrap_err();
+        assert!(error.to_string().contains("contender 2"), "{error}");
+    }
+
+    #[test]
+    fn the_ratio_is_taken_within_the_round() {
+        let samples = Samples { iterations: 1, ns: vec![vec![2.0, 20.0, 40.0], vec![1.0, 10.0, 80.0]] };
+        assert_eq!(samples.median_ratio(0, 1), 2.0);
+        assert_eq!(samples.median_ns(1), 10.0);
+    }
+
+    #[test]
+    fn the_median_lies_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn parts_cover_the_whole() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let data = Data::random(66, Some(11), &mut random);
+        let input = data.at(7);
+        assert_eq!(input.parts.len(), 6);
+        assert_eq!(input.parts.concat(), input.whole);
+    }
+}

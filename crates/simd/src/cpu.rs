@@ -1,0 +1,51 @@
+//! Which instruction sets this CPU, and the operating system on it, can run.
+
+/// An instruction set that has a backend here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Isa {
+    /// Plain Rust: every machine.
+    Portable,
+    /// x86-64 with SSSE3 and SSE4.1.
+    Sse41,
+    /// x86-64 with AVX2.
+    Avx2,
+    /// x86-64 with AVX-512 F, VL, BW and DQ.
+    Avx512,
+}
+
+impl Isa {
+    /// The name under which the instruction set is forced and reported, such as `x86_64/avx2`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            Isa::Sse41 => "x86_64/sse4.1",
+            Isa::Avx2 => "x86_64/avx2",
+            Isa::Avx512 => "x86_64/avx512",
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+cpufeatures::new!(has_sse41, "ssse3", "sse4.1");
+#[cfg(target_arch = "x86_64")]
+cpufeatures::new!(has_avx2, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2");
+#[cfg(target_arch = "x86_64")]
+cpufeatures::new!(
+    has_avx512, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq"
+);
+
+/// True when code for `isa` may run here. Asks the CPU on the first call only; needs no standard library.
+pub fn supports(isa: Isa) -> bool {
+    match isa {
+        Isa::Portable => true,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Sse41 => has_sse41::get(),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => has_avx2::get(),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => has_avx512::get(),
+        #[allow(unreachable_patterns, reason = "on other architectures the rest is never there")]
+        _ => false,
+    }
+}

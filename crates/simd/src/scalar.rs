@@ -1,0 +1,91 @@
+//! One word as a vector of one lane: the column form of one input is the plain scalar algorithm.
+
+use crate::vector::{Columns, Vector};
+
+/// A vector of one lane. Its methods are safe in fact: they need no instruction set.
+#[derive(Clone, Copy)]
+pub struct U32x1(u32);
+
+macro_rules! forward {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
+        #[inline(always)]
+        unsafe fn $name($($arg: $type),*) $(-> $ret)? {
+            $body
+        }
+    )* };
+}
+
+impl Vector for U32x1 {
+    const LANES: usize = 1;
+
+    forward! {
+        fn splat(word: u32) -> Self = U32x1(word);
+        fn add(a: Self, b: Self) -> Self = U32x1(a.0.wrapping_add(b.0));
+        fn xor(a: Self, b: Self) -> Self = U32x1(a.0 ^ b.0);
+        fn rotr16(a: Self) -> Self = U32x1(a.0.rotate_right(16));
+        fn rotr12(a: Self) -> Self = U32x1(a.0.rotate_right(12));
+        fn rotr8(a: Self) -> Self = U32x1(a.0.rotate_right(8));
+        fn rotr7(a: Self) -> Self = U32x1(a.0.rotate_right(7));
+        fn pin(a: Self) -> Self = a;
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u32) -> Self {
+        // SAFETY: the caller promised a readable word.
+        unsafe { U32x1(from.read_unaligned()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32) {
+        // SAFETY: the caller promised a writable word.
+        unsafe { to.write_unaligned(self.0) }
+    }
+}
+
+impl Columns for U32x1 {
+    #[inline(always)]
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        let mut words = [U32x1(0); 16];
+        // SAFETY: the caller promised one pointer, with 64 readable bytes at the offset.
+        unsafe {
+            let block = (*blocks).wrapping_add(offset).cast::<u32>();
+            let mut i = 0;
+            while i < 16 {
+                words[i] = U32x1(u32::from_le(block.add(i).read_unaligned()));
+                i += 1;
+            }
+        }
+        words
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+        // SAFETY: the caller promised 32 writable bytes.
+        unsafe { store_words(&words, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_blocks(words: [Self; 16], to: *mut u8) {
+        // SAFETY: the caller promised 64 writable bytes.
+        unsafe { store_words(&words, to) }
+    }
+
+    forward! {
+        fn unzip(left: Self, right: Self) -> (Self, Self) = (left, right);
+        fn equal(a: Self, b: Self) -> u32 = u32::from(a.0 == b.0);
+        fn select(mask: u32, yes: Self, no: Self) -> Self = if mask & 1 == 1 { yes } else { no };
+    }
+}
+
+/// # Safety
+///
+/// `to` must be writable for four bytes a word.
+#[inline(always)]
+unsafe fn store_words<const N: usize>(words: &[U32x1; N], to: *mut u8) {
+    let mut i = 0;
+    while i < N {
+        // SAFETY: i < N, and the caller promised N words.
+        unsafe { to.cast::<u32>().add(i).write_unaligned(words[i].0.to_le()) };
+        i += 1;
+    }
+}

@@ -1,0 +1,73 @@
+/// Several 32-bit words, all treated alike.
+///
+/// See the crate documentation for what every `unsafe` here asks.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
+pub trait Vector: Copy {
+    /// Words in a vector.
+    const LANES: usize;
+
+    /// `word` in every lane.
+    unsafe fn splat(word: u32) -> Self;
+    /// `LANES` words from `from`, which needs no alignment.
+    unsafe fn load(from: *const u32) -> Self;
+    /// `LANES` words to `to`, which needs no alignment.
+    unsafe fn store(self, to: *mut u32);
+    /// Lane-wise sum modulo 2^32.
+    unsafe fn add(a: Self, b: Self) -> Self;
+    /// Lane-wise exclusive or.
+    unsafe fn xor(a: Self, b: Self) -> Self;
+    /// Every lane rotated right by 16 bits.
+    unsafe fn rotr16(a: Self) -> Self;
+    /// Every lane rotated right by 12 bits.
+    unsafe fn rotr12(a: Self) -> Self;
+    /// Every lane rotated right by 8 bits.
+    unsafe fn rotr8(a: Self) -> Self;
+    /// Every lane rotated right by 7 bits.
+    unsafe fn rotr7(a: Self) -> Self;
+    /// The same value, of which the optimiser knows nothing. It keeps `(a + m) + b` from becoming `a + (m + b)`, which would put
+    /// a second addition on the critical path of a round.
+    unsafe fn pin(a: Self) -> Self;
+}
+
+/// Column form: lane i of every vector belongs to input i.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
+pub trait Columns: Vector {
+    /// The sixteen little-endian words of `LANES` blocks of 64 bytes, transposed: vector w holds word w of each block. Block i is at
+    /// `blocks[i] + offset`; `blocks` points at `LANES` pointers.
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
+    /// The reverse for eight words: 32 bytes a lane, one lane after the other (`32 * LANES` bytes at `to`).
+    unsafe fn store_halves(words: [Self; 8], to: *mut u8);
+    /// The reverse of `load_blocks`: 64 bytes a lane, one lane after the other (`64 * LANES` bytes at `to`).
+    unsafe fn store_blocks(words: [Self; 16], to: *mut u8);
+    /// Of the `2 * LANES` words of `left` and then `right`, those at even and those at odd places.
+    unsafe fn unzip(left: Self, right: Self) -> (Self, Self);
+    /// Bit i says whether lane i of `a` and `b` are equal.
+    unsafe fn equal(a: Self, b: Self) -> u32;
+    /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
+    unsafe fn select(mask: u32, yes: Self, no: Self) -> Self;
+}
+
+/// Row form: a vector holds one row of four words of one or more 4x4 states.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
+pub trait Rows: Vector {
+    /// States in a vector: `LANES / 4`.
+    const STATES: usize = Self::LANES / 4;
+
+    /// The four words at `row` for every state.
+    unsafe fn splat_row(row: *const u32) -> Self;
+    /// The row whose low words are `low` and whose high words are `high` (least significant word first), for every state. Made in
+    /// registers: a load just after four narrow stores would wait for all of them.
+    unsafe fn splat_halves(low: u64, high: u64) -> Self;
+    /// 16 bytes from `blocks[i] + offset` for state i; `blocks` points at `STATES` pointers.
+    unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self;
+    /// Two rows of every state, 32 bytes a state, one state after the other (`32 * STATES` bytes at `to`).
+    unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8);
+    /// Row (w1, w2, w3, w0) of every state.
+    unsafe fn turn1(a: Self) -> Self;
+    /// Row (w2, w3, w0, w1) of every state.
+    unsafe fn turn2(a: Self) -> Self;
+    /// Row (w3, w0, w1, w2) of every state.
+    unsafe fn turn3(a: Self) -> Self;
+    /// Two words of `a`, then two of `b`, for every state; two bits of `I` pick each of the four, the lowest bits first.
+    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self;
+}

@@ -1,0 +1,104 @@
+// Package blake3 computes BLAKE3 hashes: plain, keyed and for key derivation, of any output length, at the limit of the
+// machine. It is Go and Go assembly, without cgo; build with the tag purego to leave the assembly out.
+//
+// [Sum256] is the one-shot call. [Hasher] takes its input piece by piece and implements [hash.Hash]. [Sum] and
+// [Hasher.Finalize] write outputs of any length, [OutputReader] reads them as a stream. [SumMany] hashes many small
+// independent inputs side by side. [HashFile] and [HashReader] read their input themselves, with progress and
+// cancellation.
+//
+// BLAKE3 is specified in "BLAKE3: one function, fast everywhere" by O'Connor, Aumasson, Neves and Wilcox-O'Hearn.
+package blake3
+
+import (
+	"fmt"
+
+	"github.com/bulla-dev/bulla/go/internal/guts"
+)
+
+// Sizes in bytes.
+const (
+	// Size is the length of the default output.
+	Size = guts.OutLen
+	// KeySize is the length of a key of the keyed mode.
+	KeySize = guts.KeyLen
+	// BlockSize is the length of a block of the compression function.
+	BlockSize = guts.BlockLen
+)
+
+// Kernel is the name of the implementation that this process uses: portable, x86_64/sse4.1, x86_64/avx2,
+// x86_64/avx512 or aarch64/neon. The environment variable BULLA_BLAKE3_FORCE_KERNEL, read once at the start of the process,
+// forces one by name; a name that this machine does not have is a panic that lists those it has.
+func Kernel() string { return guts.Active().String() }
+
+// Sum256 is the 32-byte hash of data. A large input is hashed by several goroutines, at most GOMAXPROCS.
+func Sum256(data []byte) (sum [32]byte) {
+	if len(data) <= guts.ChunkLen {
+		return sumChunk(data, &guts.IV, 0)
+	}
+	n := rootNode(data, &guts.IV, 0)
+	return n.Root256()
+}
+
+// Sum512 is the 64-byte hash of data; its first half is that of [Sum256].
+func Sum512(data []byte) (sum [64]byte) {
+	n := rootNode(data, &guts.IV, 0)
+	n.Root(sum[:], 0)
+	return sum
+}
+
+// Sum fills out, of any length, with the hash of data.
+func Sum(data, out []byte) {
+	n := rootNode(data, &guts.IV, 0)
+	fill(out, &n)
+}
+
+// SumKeyed is the 32-byte hash of data in the keyed mode: a message authentication code.
+func SumKeyed(key *[KeySize]byte, data []byte) (sum [32]byte) {
+	words := guts.CVFromBytes(key)
+	if len(data) <= guts.ChunkLen {
+		return sumChunk(data, &words, guts.KeyedHash)
+	}
+	n := rootNode(data, &words, guts.KeyedHash)
+	return n.Root256()
+}
+
+// DeriveKey fills out, of any length, with a key derived from material. The context says what the key is for: it is
+// a constant of the program, unique to this use, and holds nothing secret or variable (BLAKE3 paper, section 6.2).
+func DeriveKey(context string, material []byte, out []byte) {
+	key := contextKey(context)
+	n := rootNode(material, &key, guts.DeriveKeyMaterial)
+	fill(out, &n)
+}
+
+// contextKey is the first stage of key derivation.
+func contextKey(context string) guts.CV {
+	n := guts.RootNode(bytesOf(context), &guts.IV, guts.DeriveKeyContext)
+	out := n.Root256()
+	return guts.CVFromBytes(&out)
+}
+
+func sumChunk(data []byte, key *guts.CV, mode uint32) [32]byte {
+	var cv guts.CV
+	guts.One(&cv, data, key, 0, guts.ChunkFlags(mode, guts.Root))
+	return cv.Bytes()
+}
+
+// fill writes root output from its beginning.
+func fill(out []byte, n *guts.Node) {
+	whole := len(out) &^ (guts.BlockLen - 1)
+	if whole > 0 {
+		n.Root(out[:whole], 0)
+	}
+	if whole < len(out) {
+		var block [guts.BlockLen]byte
+		n.Root(block[:], uint64(whole/guts.BlockLen))
+		copy(out[whole:], block[:])
+	}
+}
+
+func checkKey(key []byte) error {
+	if len(key) != KeySize {
+		return fmt.Errorf("blake3: the key has %d bytes; it must have %d", len(key), KeySize)
+	}
+	return nil
+}

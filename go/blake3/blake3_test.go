@@ -1,0 +1,351 @@
+package blake3
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/bulla-dev/bulla/go/internal/guts"
+	"github.com/bulla-dev/bulla/go/internal/reference"
+	"github.com/bulla-dev/bulla/go/internal/vectors"
+)
+
+const (
+	testKey     = "whats the Elvish word for friend"
+	testContext = "BLAKE3 2019-12-27 16:29:52 test vectors context"
+)
+
+// eachKernel runs the test with every kernel of this machine in use.
+func eachKernel(t *testing.T, test func(t *testing.T)) {
+	for _, k := range guts.Available() {
+		t.Run(k.String(), func(t *testing.T) {
+			defer guts.Force(k)()
+			if Kernel() != k.String() {
+				t.Fatalf("the kernel in use is %s", Kernel())
+			}
+			test(t)
+		})
+	}
+}
+
+// modes are the three modes by the names of the vectors.
+func modes(t testing.TB) map[string]func() *Hasher {
+	return map[string]func() *Hasher{
+		"hash": New,
+		"keyed_hash": func() *Hasher {
+			h, err := NewKeyed([]byte(testKey))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		},
+		"derive_key": func() *Hasher { return NewDeriveKey(testContext) },
+	}
+}
+
+type vectorFile struct {
+	Cases []struct {
+		InputLen  int    `json:"input_len"`
+		Hash      string `json:"hash"`
+		KeyedHash string `json:"keyed_hash"`
+		DeriveKey string `json:"derive_key"`
+	}
+	OutputPieces []struct {
+		InputLen int `json:"input_len"`
+		Position string
+		Len      int
+		Hash     string
+	} `json:"output_pieces"`
+}
+
+func TestVectors(t *testing.T) {
+	var file vectorFile
+	vectors.Read(t, "blake3.json", &file)
+	if len(file.Cases) < 35 {
+		t.Fatalf("%d cases", len(file.Cases))
+	}
+	eachKernel(t, func(t *testing.T) {
+		for _, c := range file.Cases {
+			in := vectors.Pattern(c.InputLen)
+			for name, want := range map[string]string{"hash": c.Hash, "keyed_hash": c.KeyedHash, "derive_key": c.DeriveKey} {
+				h := modes(t)[name]()
+				h.Write(in)
+				out := make([]byte, len(want)/2)
+				h.Finalize(out)
+				if got := hex.EncodeToString(out); got != want {
+					t.Errorf("%s of %d bytes: %s, want %s", name, c.InputLen, got, want)
+				}
+				oneShots(t, name, in, out)
+			}
+		}
+	})
+}
+
+// oneShots checks the calls without a hasher against the output of one.
+func oneShots(t *testing.T, mode string, in, want []byte) {
+	t.Helper()
+	out := make([]byte, len(want))
+	switch mode {
+	case "hash":
+		Sum(in, out)
+		sum256, sum512 := Sum256(in), Sum512(in)
+		if !bytes.Equal(sum256[:], want[:32]) || !bytes.Equal(sum512[:], want[:64]) {
+			t.Errorf("Sum256 or Sum512 of %d bytes is wrong", len(in))
+		}
+	case "keyed_hash":
+		sum := SumKeyed((*[32]byte)([]byte(testKey)), in)
+		if copy(out, want); !bytes.Equal(sum[:], want[:32]) {
+			t.Errorf("SumKeyed of %d bytes is wrong", len(in))
+		}
+	case "derive_key":
+		DeriveKey(testContext, in, out)
+	}
+	if !bytes.Equal(out, want) {
+		t.Errorf("%s of %d bytes: the one-shot call differs", mode, len(in))
+	}
+}
+
+// Every length from 0 to 36864 in every mode.
+func TestEveryLength(t *testing.T) {
+	var file struct {
+		Runs []struct {
+			From, To  int
+			Hash      string
+			KeyedHash string `json:"keyed_hash"`
+			DeriveKey string `json:"derive_key"`
+		}
+	}
+	vectors.Read(t, "blake3-lengths.json", &file)
+	last := file.Runs[len(file.Runs)-1].To
+	if last < 36864 {
+		t.Fatalf("the vectors end at %d", last)
+	}
+	in := vectors.Pattern(last)
+	key := contextKey(testContext)
+	derived := key.Bytes()
+	eachKernel(t, func(t *testing.T) {
+		for _, run := range file.Runs {
+			plain, keyed, derive := New(), New(), New()
+			for n := run.From; n <= run.To; n++ {
+				sum := Sum256(in[:n:n])
+				plain.Write(sum[:])
+				sum = SumKeyed((*[32]byte)([]byte(testKey)), in[:n:n])
+				keyed.Write(sum[:])
+				words := guts.CVFromBytes(&derived)
+				node := rootNode(in[:n:n], &words, guts.DeriveKeyMaterial)
+				sum = node.Root256()
+				derive.Write(sum[:])
+			}
+			for want, h := range map[string]*Hasher{run.Hash: plain, run.KeyedHash: keyed, run.DeriveKey: derive} {
+				if got := hex.EncodeToString(h.Sum(nil)); got != want {
+					t.Errorf("lengths %d to %d: %s, want %s", run.From, run.To, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestOutputPieces(t *testing.T) {
+	var file vectorFile
+	vectors.Read(t, "blake3.json", &file)
+	if len(file.OutputPieces) == 0 {
+		t.Fatal("no pieces")
+	}
+	eachKernel(t, func(t *testing.T) {
+		for _, c := range file.OutputPieces {
+			position, err := strconv.ParseUint(c.Position, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := New()
+			h.Write(vectors.Pattern(c.InputLen))
+			r := h.Digest()
+			r.pos = position
+			out := make([]byte, c.Len)
+			if n, err := r.Read(out); n != c.Len || err != nil {
+				t.Fatalf("%d bytes read, %v", n, err)
+			}
+			if sum := Sum256(out); hex.EncodeToString(sum[:]) != c.Hash {
+				t.Errorf("input of %d, position %s, %d bytes: wrong", c.InputLen, c.Position, c.Len)
+			}
+		}
+	})
+}
+
+// Reads of all lengths from all offsets in a block, in sequence, and after seeks.
+func TestOutputReader(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		h := New()
+		h.WriteString("abc")
+		all := make([]byte, 5000)
+		h.Finalize(all)
+		if want := reference.Sum(reference.IV, []byte("abc"), 0, 0, len(all)); !bytes.Equal(all, want) {
+			t.Fatal("Finalize is wrong")
+		}
+		r := h.Digest()
+		random := rand.New(rand.NewPCG(1, 1))
+		for at := 0; at < len(all); {
+			b := make([]byte, min(len(all)-at, random.IntN(1+random.IntN(700))))
+			if n, err := r.Read(b); n != len(b) || err != nil {
+				t.Fatal(n, err)
+			}
+			if !bytes.Equal(b, all[at:at+len(b)]) {
+				t.Fatalf("%d bytes at %d are wrong", len(b), at)
+			}
+			at += len(b)
+		}
+		for range 300 {
+			at := random.IntN(4000)
+			b := make([]byte, random.IntN(1000))
+			if pos, err := r.Seek(int64(at), io.SeekStart); pos != int64(at) || err != nil {
+				t.Fatal(pos, err)
+			}
+			r.Read(b)
+			if !bytes.Equal(b, all[at:at+len(b)]) {
+				t.Fatalf("%d bytes at %d are wrong", len(b), at)
+			}
+		}
+	})
+}
+
+func TestSeek(t *testing.T) {
+	r := New().Digest()
+	steps := []struct {
+		offset int64
+		whence int
+		want   int64
+		fails  bool
+	}{
+		{100, io.SeekStart, 100, false},
+		{-30, io.SeekCurrent, 70, false},
+		{-71, io.SeekCurrent, 0, true},
+		{0, io.SeekCurrent, 70, false},
+		{-1, io.SeekStart, 0, true},
+		{-1, io.SeekEnd, 0, true},
+		{0, 3, 0, true},
+		{math.MaxInt64, io.SeekStart, math.MaxInt64, false},
+		{1, io.SeekCurrent, 0, true},
+	}
+	for i, s := range steps {
+		if got, err := r.Seek(s.offset, s.whence); got != s.want || (err != nil) != s.fails {
+			t.Errorf("step %d: %d, %v", i, got, err)
+		}
+	}
+}
+
+func TestOutputEnds(t *testing.T) {
+	r := New().Digest()
+	r.pos = math.MaxUint64 - 10
+	b := make([]byte, 64)
+	if n, err := r.Read(b); n != 10 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := r.Read(b); n != 0 || err != io.EOF {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestWritesOfAnyLength(t *testing.T) {
+	in := vectors.Pattern(3 << 20)
+	eachKernel(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(2, 2))
+		for round := range 150 {
+			h := New()
+			if round%3 == 0 {
+				h.SetConcurrency(3)
+			}
+			n := random.IntN(1 + random.IntN(len(in)))
+			most := 1 + random.IntN(1<<(1+random.IntN(21)))
+			var lengths []int
+			for at := 0; at < n; {
+				k := min(n-at, random.IntN(most)+1)
+				if len(lengths) > 500 {
+					k = n - at
+				}
+				h.Write(in[at : at+k])
+				lengths = append(lengths, k)
+				at += k
+				if random.IntN(50) == 0 {
+					h.Sum(nil)
+				}
+			}
+			if h.Sum256() != Sum256(in[:n]) {
+				t.Fatalf("%d bytes in writes of %v: wrong", n, lengths)
+			}
+		}
+	})
+}
+
+func TestSmallWritesEveryLength(t *testing.T) {
+	in := vectors.Pattern(20*guts.ChunkLen + 1)
+	eachKernel(t, func(t *testing.T) {
+		for _, step := range []int{1, 63, 64, 65, 1000, 1024, 3000, 16384} {
+			h := New()
+			for at := 0; at < len(in); at += step {
+				h.Write(in[at:min(at+step, len(in))])
+				if n := min(at+step, len(in)); step > 60 || n%97 == 0 {
+					if h.Sum256() != Sum256(in[:n]) {
+						t.Fatalf("%d bytes in writes of %d: wrong", n, step)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestCloneIsIndependent(t *testing.T) {
+	in := vectors.Pattern(50000)
+	for _, first := range []int{0, 10, 1024, 5000, 40000} {
+		h := New()
+		for at := 0; at < first; at += 10 {
+			h.Write(in[at : at+min(10, first-at)])
+		}
+		c := h.Clone()
+		h.Write(vectors.Pattern(20000))
+		c.Write(in[first:])
+		if c.Sum256() != Sum256(in) {
+			t.Errorf("after %d bytes: the clone is wrong", first)
+		}
+	}
+}
+
+func TestResetKeepsTheMode(t *testing.T) {
+	for name, make := range modes(t) {
+		h := make()
+		for range 3000 {
+			h.WriteString("0123456789")
+		}
+		h.Reset()
+		h.WriteString("abc")
+		want := make()
+		want.WriteString("abc")
+		if h.Sum256() != want.Sum256() {
+			t.Errorf("%s: wrong after Reset", name)
+		}
+	}
+}
+
+func TestKeyLength(t *testing.T) {
+	for _, n := range []int{0, 31, 33, 64} {
+		if h, err := NewKeyed(make([]byte, n)); h != nil || err == nil {
+			t.Errorf("a key of %d bytes is accepted", n)
+		}
+	}
+}
+
+// The parallel path must be exact at the edges of its segments, whatever the number of goroutines.
+func TestParallel(t *testing.T) {
+	in := vectors.Pattern(5<<20 + 3)
+	for _, n := range []int{parallelMin - 1, parallelMin, parallelMin + 1, 1 << 20, 1<<20 + 1, 3<<20 - 1024, len(in)} {
+		want := guts.RootNode(in[:n], &guts.IV, 0)
+		for workers := 1; workers <= 5; workers++ {
+			if got := rootParallel(in[:n], &guts.IV, 0, workers); got.Root256() != want.Root256() {
+				t.Errorf("%d bytes by %d goroutines: wrong", n, workers)
+			}
+		}
+	}
+}

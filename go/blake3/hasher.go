@@ -1,0 +1,250 @@
+package blake3
+
+import (
+	"hash"
+
+	"github.com/bulla-dev/bulla/go/internal/guts"
+)
+
+const (
+	// stageLen is the buffer of a hasher that gets its input in small writes: one group of the widest kernel.
+	stageLen = guts.MaxLanes * guts.ChunkLen
+	// stageAfter is the number of chunks after which a hasher that gets small writes allocates that buffer: a short
+	// message allocates nothing.
+	stageAfter = 2
+	// queueLen is the number of chaining values of chunks that are kept before their parents are computed, so that
+	// the parents too fill the kernel.
+	queueLen = 64
+)
+
+// stage is what a hasher needs only for long inputs in small writes.
+type stage struct {
+	buf    [stageLen]byte
+	queue  [1 + queueLen + guts.MaxLanes]guts.CV // from element 1 on
+	queued int
+}
+
+// Hasher computes a hash of input that arrives piece by piece. It implements [hash.Hash], [io.StringWriter],
+// [encoding.BinaryMarshaler], [encoding.BinaryAppender] and [encoding.BinaryUnmarshaler]. Make one with [New], [NewKeyed]
+// or [NewDeriveKey]. It must not be used by two goroutines at once.
+//
+// A short message, or a long one in one write, allocates no memory. A long message in small writes allocates a
+// buffer of 19 KiB once, which Reset keeps.
+type Hasher struct {
+	key     guts.CV
+	mode    uint32
+	workers int
+	pending int    // bytes in the buffer: always at least one once there is input
+	offset  uint64 // of the input, in chunks; not zero in a subtree only
+	stack   guts.Stack
+	stage   *stage
+	buf     [guts.ChunkLen]byte // the buffer while there is no stage
+}
+
+var _ hash.Hash = (*Hasher)(nil)
+
+// New is a hasher of the plain hash.
+func New() *Hasher { return &Hasher{key: guts.IV} }
+
+// NewKeyed is a hasher of the keyed mode, or an error if the key does not have 32 bytes.
+func NewKeyed(key []byte) (*Hasher, error) {
+	h := new(Hasher)
+	if err := h.setKey(key); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Hasher) setKey(key []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	h.key = guts.CVFromBytes((*[KeySize]byte)(key))
+	h.mode = guts.KeyedHash
+	return nil
+}
+
+// NewDeriveKey is a hasher of key material: its outputs are keys for the use that context names. See [DeriveKey].
+func NewDeriveKey(context string) *Hasher {
+	return &Hasher{key: contextKey(context), mode: guts.DeriveKeyMaterial}
+}
+
+// SetConcurrency lets Write use up to n goroutines when it is given several hundred kibibytes at once. With n of 0
+// or 1, as at first, it uses none.
+func (h *Hasher) SetConcurrency(n int) { h.workers = n }
+
+// Size is the length of what Sum appends: 32 bytes.
+func (h *Hasher) Size() int { return Size }
+
+// BlockSize is the length of a block, 64 bytes. Writes of other lengths cost no more.
+func (h *Hasher) BlockSize() int { return BlockSize }
+
+// Reset returns the hasher to its state before any input; key and mode stay.
+func (h *Hasher) Reset() {
+	h.stack.Count = 0
+	h.offset = 0
+	h.pending = 0
+	if h.stage != nil {
+		h.stage.queued = 0
+	}
+}
+
+// Clone is an independent copy of the hasher in its present state.
+func (h *Hasher) Clone() *Hasher {
+	c := *h
+	if h.stage != nil {
+		s := *h.stage
+		c.stage = &s
+	}
+	return &c
+}
+
+// Write absorbs p. It never fails.
+func (h *Hasher) Write(p []byte) (int, error) {
+	buf := h.buffer()
+	if h.pending+len(p) <= len(buf) {
+		h.pending += copy(buf[h.pending:], p)
+		return len(p), nil
+	}
+	h.absorb(p)
+	return len(p), nil
+}
+
+// WriteString absorbs s. It never fails.
+func (h *Hasher) WriteString(s string) (int, error) { return h.Write(bytesOf(s)) }
+
+func (h *Hasher) buffer() []byte {
+	if h.stage != nil {
+		return h.stage.buf[:]
+	}
+	return h.buf[:]
+}
+
+// count is the number of chunks that are hashed.
+func (h *Hasher) count() uint64 {
+	if h.stage != nil {
+		return h.stack.Count + uint64(h.stage.queued)
+	}
+	return h.stack.Count
+}
+
+// absorb takes more input than the buffer has room for. What it keeps is one byte to one buffer, so that the last
+// chunk is always there for the root.
+func (h *Hasher) absorb(p []byte) {
+	if h.stage == nil && h.stack.Count >= stageAfter && len(p) < stageLen {
+		h.stage = new(stage)
+		copy(h.stage.buf[:], h.buf[:h.pending])
+	}
+	buf := h.buffer()
+	if r := h.pending % guts.ChunkLen; r != 0 {
+		n := copy(buf[h.pending:][:guts.ChunkLen-r], p)
+		h.pending += n
+		p = p[n:]
+	}
+	if h.pending+len(p) > len(buf) {
+		whole := (h.pending + len(p) - 1) / len(buf) * len(buf)
+		n := whole - h.pending
+		h.hash(buf[:h.pending], p[:n])
+		h.pending = 0
+		p = p[n:]
+	}
+	h.pending += copy(buf[h.pending:], p)
+}
+
+// hash hashes the whole chunks of head and then in.
+func (h *Hasher) hash(head, in []byte) {
+	switch n := len(head) + len(in); {
+	case h.workers > 1 && n >= parallelMin:
+		h.hashParallel(head, in)
+	case n > queueLen*guts.ChunkLen:
+		h.hashBatches(head, in)
+	case h.stage != nil:
+		h.hashQueued(head, in)
+	case n <= guts.MaxLanes*guts.ChunkLen:
+		var buf [1 + 2*guts.MaxLanes]guts.CV
+		n := guts.Chunks(buf[1:], head, in, &h.key, h.offset+h.stack.Count, h.mode)
+		h.stack.Push(buf[:], n, &h.key, h.mode)
+	default:
+		var buf [1 + queueLen + guts.MaxLanes]guts.CV
+		n := guts.Chunks(buf[1:], head, in, &h.key, h.offset+h.stack.Count, h.mode)
+		h.stack.Push(buf[:], n, &h.key, h.mode)
+	}
+}
+
+// hashQueued hashes at most queueLen chunks, and leaves their chaining values in the queue.
+func (h *Hasher) hashQueued(head, in []byte) {
+	s := h.stage
+	if s.queued+(len(head)+len(in))/guts.ChunkLen > queueLen {
+		h.flush()
+	}
+	s.queued += guts.Chunks(s.queue[1+s.queued:], head, in, &h.key, h.offset+h.count(), h.mode)
+}
+
+// flush moves the queue to the stack.
+func (h *Hasher) flush() {
+	if s := h.stage; s != nil && s.queued > 0 {
+		h.stack.Push(s.queue[:], s.queued, &h.key, h.mode)
+		s.queued = 0
+	}
+}
+
+// hashBatches hashes any number of chunks.
+func (h *Hasher) hashBatches(head, in []byte) {
+	h.flush()
+	var buf guts.Scratch
+	for len(head)+len(in) > 0 {
+		n := min(len(in), guts.BatchChunks*guts.ChunkLen-len(head))
+		chunks := guts.Chunks(buf[1:], head, in[:n], &h.key, h.offset+h.stack.Count, h.mode)
+		h.stack.Push(buf[:], chunks, &h.key, h.mode)
+		head, in = nil, in[n:]
+	}
+}
+
+// root is the root of the tree over all input so far. The hasher stays as it is.
+func (h *Hasher) root() guts.Node {
+	if h.offset != 0 {
+		panic("blake3: the hasher works on a subtree, which has a chaining value but no hash")
+	}
+	return h.node()
+}
+
+// node is the node over all input so far: the root of a whole input, the top of a subtree.
+func (h *Hasher) node() guts.Node {
+	pending := h.buffer()[:h.pending]
+	if h.count() == 0 {
+		return guts.SubtreeNode(pending, &h.key, h.offset, h.mode)
+	}
+	if h.stage == nil {
+		var buf [1 + guts.MaxLanes]guts.CV
+		guts.One(&buf[1], pending, &h.key, h.offset+h.stack.Count, guts.ChunkFlags(h.mode, 0))
+		return h.stack.Root(buf[:], 1, &h.key, h.mode)
+	}
+	var buf [1 + queueLen + 2*guts.MaxLanes]guts.CV
+	n := copy(buf[1:], h.stage.queue[1:1+h.stage.queued])
+	n += guts.Chunks(buf[1+n:], nil, pending, &h.key, h.offset+h.count(), h.mode)
+	return h.stack.Root(buf[:], n, &h.key, h.mode)
+}
+
+// Sum256 is the 32-byte hash of the input so far. The hasher stays as it is.
+func (h *Hasher) Sum256() [32]byte {
+	if h.stage == nil && h.stack.Count == 0 && h.offset == 0 {
+		return sumChunk(h.buf[:h.pending], &h.key, h.mode)
+	}
+	n := h.root()
+	return n.Root256()
+}
+
+// Sum appends the 32-byte hash of the input so far to b. The hasher stays as it is.
+func (h *Hasher) Sum(b []byte) []byte {
+	sum := h.Sum256()
+	return append(b, sum[:]...)
+}
+
+// Finalize fills out, of any length, with the hash of the input so far. The hasher stays as it is.
+func (h *Hasher) Finalize(out []byte) {
+	n := h.root()
+	fill(out, &n)
+}
+
+// Digest is a reader of the output of the hash of the input so far. Later writes to the hasher do not change it.
+func (h *Hasher) Digest() *Digest { return &OutputReader{node: h.root()} }

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Column form: register i holds word i of as many inputs as it has lanes. With 32 registers the state and the message
+// of a block fit exactly, so nothing is spilled.
+
+const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, first, last uint32)"
+
+const stepDoc = `absorbs the next blocks of its inputs into their chaining values. With a key the
+inputs begin there, otherwise with what is in cvs.`
+
+// columnFrame is what the column kernels keep on the stack where there are not enough registers.
+type columnFrame struct {
+	message operand.Mem // sixteen vectors
+	c0      operand.Mem // word 8 of the state
+	cv      operand.Mem // eight vectors
+	aside   operand.Mem // four vectors
+}
+
+// frame reserves the stack of an AVX2 kernel, aligned to its vectors.
+func (m *machine) frame() (f columnFrame) {
+	if m.isa != avx2 {
+		return f
+	}
+	const width = 32
+	base := m.GP64()
+	m.LEAQ(m.AllocLocal(30*width).Offset(width-1), base)
+	m.ANDQ(operand.I8(-width), base)
+	return columnFrame{message: at(base, 0), c0: at(base, 16*width), cv: at(base, 17*width), aside: at(base, 25*width)}
+}
+
+// columnStep is the step of 16 inputs in zmm or 8 in ymm registers. With AVX2 the message is on the stack, and so is
+// word 8 of the state, to leave a register free for the rotations.
+func (m *machine) columnStep(lanes int) {
+	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
+	width := 4 * lanes
+	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
+	blocks, key := m.param("blocks"), m.param("key")
+	f := m.frame()
+	state := vecs(0, 16, width)
+	off := m.GP64()
+	m.XORQ(off, off)
+	m.startState(state[:8], state[8:], cvs, key, lanes)
+	flags := m.beginFlags(blocks)
+	loop := m.label("block")
+	m.Label(string(loop))
+	word := m.loadMessage(f, state[8:], lanes, func(lane int) operand.Mem {
+		p := m.GP64()
+		m.MOVQ(at(ptr, 8*lane), p)
+		return operand.Mem{Base: p, Index: off, Scale: 1}
+	})
+	for i := range 4 {
+		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
+		if i < 3 {
+			m.load(at(d, 64*i), state[12+i])
+		}
+	}
+	m.broadcastWord(flags.current, state[15])
+	if m.isa == avx2 {
+		m.VPOR(at(d, 64*3), state[15].op(), state[15].op())
+		m.store(state[8], f.c0)
+	} else {
+		m.VPORD(at(d, 64*3), state[15].op(), state[15].op())
+	}
+	m.columnRounds(state, f, word)
+	for i := range 8 {
+		m.xor(state[i], m.stateWord(state, f, 8+i))
+	}
+	m.nextBlock(flags, blocks, off, loop)
+	m.storeTransposed(state[:8], state[8:], lanes, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
+	m.VZEROUPPER()
+	m.RET()
+}
+
+// stateWord is where word i of the state is.
+func (m *machine) stateWord(state []vec, f columnFrame, i int) operand.Op {
+	if m.isa == avx2 && i == 8 {
+		return f.c0
+	}
+	return state[i].op()
+}
+
+// loadMessage transposes a block of every lane, and returns where each word of it is then.
+func (m *machine) loadMessage(f columnFrame, free []vec, lanes int, from func(int) operand.Mem) func(int) operand.Op {
+	if m.isa != avx2 {
+		message := vecs(16, 16, 4*lanes)
+		m.loadTransposed(message, free, lanes, from)
+		return func(w int) operand.Op { return message[w].op() }
+	}
+	for q := range 4 {
+		m.loadTransposed(free[:4], free[4:], lanes, func(lane int) operand.Mem { return from(lane).Offset(16 * q) })
+		for i := range 4 {
+			m.store(free[i], f.message.Offset(32*(4*q+i)))
+		}
+	}
+	return func(w int) operand.Op { return f.message.Offset(32 * w) }
+}
+
+// broadcastWord copies a word to every lane.
+func (m *machine) broadcastWord(word reg.GPVirtual, to vec) {
+	if m.isa == avx2 {
+		m.VMOVD(word.As32(), to.at(16).op())
+		m.VPBROADCASTD(to.at(16).op(), to.op())
+		return
+	}
+	m.VPBROADCASTD(word.As32(), to.op())
+}
+
+// startState loads the first eight words of the state.
+func (m *machine) startState(state, free []vec, cvs, key reg.Register, lanes int) {
+	restored, started := m.label("restored"), m.label("started")
+	m.TESTQ(key, key)
+	m.JZ(restored)
+	for i := range 8 {
+		m.VPBROADCASTD(at(key, 4*i), state[i].op())
+	}
+	m.JMP(started)
+	m.Label(string(restored))
+	m.loadTransposed(state, free, lanes, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
+	m.Label(string(started))
+}
+
+// columnRounds is the seven rounds, the four quarter rounds of each half side by side.
+func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op) {
+	spare := v[8] // free in AVX2, where this word is in memory
+	for _, s := range schedule {
+		for half, mixes := range [][4][4]int{columns, diagonals} {
+			for step, turn := range [][2]int{{16, 12}, {8, 7}} {
+				each := func(do func(i int, g [4]int)) {
+					for i, g := range mixes {
+						do(i, g)
+					}
+				}
+				each(func(i int, g [4]int) { m.add(v[g[0]], v[g[0]], word(s[8*half+2*i+step])) })
+				each(func(i int, g [4]int) { m.add(v[g[0]], v[g[0]], v[g[1]].op()) })
+				each(func(i int, g [4]int) { m.xor(v[g[3]], v[g[0]].op()) })
+				each(func(i int, g [4]int) { m.ror(v[g[3]], turn[0], spare) })
+				each(func(i int, g [4]int) {
+					m.add(v[g[2]], v[g[3]], m.stateWord(v, f, g[2]))
+					m.xor(v[g[1]], v[g[2]].op())
+					if m.isa == avx2 && g[2] == 8 {
+						m.store(v[8], f.c0)
+					}
+				})
+				each(func(i int, g [4]int) { m.ror(v[g[1]], turn[1], spare) })
+			}
+		}
+	}
+}
+
+// loadTransposed reads 4*len(out) bytes of each lane, so that out[i] holds word i of all lanes. from gives the address of a
+// lane. Lane 4i+j goes to part i of register j of a quad, and a transpose within each part then brings lanes in order.
+func (m *machine) loadTransposed(out, free []vec, lanes int, from func(lane int) operand.Mem) {
+	for j := range 4 {
+		parts := make([]operand.Mem, lanes/4)
+		for i := range parts {
+			parts[i] = from(4*i + j)
+		}
+		for q := range len(out) / 4 {
+			m.loadParts(out[4*q+j], func(i int) operand.Mem { return parts[i].Offset(16 * q) })
+		}
+	}
+	for q := range len(out) / 4 {
+		m.transposeQuad(out[4*q:4*q+4], free[4*q%len(free):])
+	}
+}
+
+// transposeQuad transposes 4 by 4 words in each 128-bit part of four registers.
+func (m *machine) transposeQuad(r, t []vec) {
+	a, b, c, d := r[0].op(), r[1].op(), r[2].op(), r[3].op()
+	m.VPUNPCKLDQ(b, a, t[0].op())
+	m.VPUNPCKHDQ(b, a, t[1].op())
+	m.VPUNPCKLDQ(d, c, t[2].op())
+	m.VPUNPCKHDQ(d, c, t[3].op())
+	m.VPUNPCKLQDQ(t[2].op(), t[0].op(), a)
+	m.VPUNPCKHQDQ(t[2].op(), t[0].op(), b)
+	m.VPUNPCKLQDQ(t[3].op(), t[1].op(), c)
+	m.VPUNPCKHQDQ(t[3].op(), t[1].op(), d)
+}
+
+// storeTransposed is the inverse of loadTransposed. It destroys the registers.
+func (m *machine) storeTransposed(in, free []vec, lanes int, to func(lane int) operand.Mem) {
+	for q := range len(in) / 4 {
+		quad := in[4*q : 4*q+4]
+		m.transposeQuad(quad, free[4*q%len(free):])
+		for j, r := range quad {
+			m.storeParts(r, func(i int) operand.Mem { return to(4*i + j).Offset(16 * q) })
+		}
+	}
+}
+
+// columnRoot writes groups of as many output blocks as there are lanes.
+func (m *machine) columnRoot(lanes int) {
+	m.begin("root"+itoa(lanes), "func(out, node *byte, counter uint64, flags uint32, groups int)",
+		"writes groups of "+itoa(lanes)+" blocks of root output from block number counter on.")
+	out, node, counter := m.param("out"), m.param("node"), m.param("counter")
+	flags, groups := m.param32("flags"), m.param("groups")
+	f := m.frame()
+	state := vecs(0, 16, 4*lanes)
+	loop := m.label("group")
+	var word func(int) operand.Op
+	if m.isa == avx2 {
+		word = m.broadcastNode(f, node, state)
+		m.Label(string(loop))
+	} else { // where storing the output takes the registers of the message
+		m.Label(string(loop))
+		word = m.broadcastNode(f, node, state)
+	}
+	for i := range 8 {
+		m.VPBROADCASTD(at(node, nodeCV+4*i), state[i].op())
+	}
+	for i := range 4 {
+		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
+	}
+	if m.isa == avx2 {
+		m.store(state[8], f.c0)
+	}
+	m.countLanes(counter, state)
+	m.VPBROADCASTD(at(node, nodeLen), state[14].op())
+	m.broadcastWord(flags, state[15])
+	m.columnRounds(state, f, word)
+	if m.isa == avx2 {
+		m.load(f.c0, state[8])
+	}
+	for i := range 8 {
+		m.xor(state[i], state[i+8].op())
+	}
+	to := func(lane int) operand.Mem { return at(out, 64*lane) }
+	if m.isa == avx2 {
+		m.storeRootAVX2(f, state, to)
+	} else {
+		for i := range 8 {
+			m.VPXORD_BCST(at(node, nodeCV+4*i), state[i+8].op(), state[i+8].op())
+		}
+		m.storeTransposed(state, vecs(16, 4, 4*lanes), lanes, to)
+	}
+	m.ADDQ(operand.U32(64*lanes), out)
+	m.ADDQ(operand.U8(lanes), counter)
+	m.DECQ(groups)
+	m.JNZ(loop)
+	m.VZEROUPPER()
+	m.RET()
+}
+
+// storeRootAVX2 finishes the second half of the output, and makes room for the transpose.
+func (m *machine) storeRootAVX2(f columnFrame, state []vec, to func(int) operand.Mem) {
+	for i := range 8 {
+		m.xor(state[i+8], f.cv.Offset(32*i))
+	}
+	for i := range 4 {
+		m.store(state[12+i], f.aside.Offset(32*i))
+	}
+	m.storeTransposed(state[:12], state[12:], 8, to)
+	for i := range 4 {
+		m.load(f.aside.Offset(32*i), state[12+i])
+	}
+	m.storeTransposed(state[12:], state[:4], 8, func(lane int) operand.Mem { return to(lane).Offset(48) })
+}
+
+// broadcastNode copies the block of a node to all lanes, where the rounds find it again for every group.
+func (m *machine) broadcastNode(f columnFrame, node reg.Register, free []vec) func(int) operand.Op {
+	if m.isa != avx2 {
+		message := vecs(16, 16, free[0].width)
+		for i := range 16 {
+			m.VPBROADCASTD(at(node, nodeBlock+4*i), message[i].op())
+		}
+		return func(w int) operand.Op { return message[w].op() }
+	}
+	for i := range 16 {
+		m.VPBROADCASTD(at(node, nodeBlock+4*i), free[i].op())
+		m.store(free[i], f.message.Offset(32*i))
+	}
+	for i := range 8 {
+		m.VPBROADCASTD(at(node, nodeCV+4*i), free[i].op())
+		m.store(free[i], f.cv.Offset(32*i))
+	}
+	return func(w int) operand.Op { return f.message.Offset(32 * w) }
+}
+
+// countLanes sets words 12 and 13 of the state to counter and the numbers that follow it. Words 14 and 15 are free.
+func (m *machine) countLanes(counter reg.GPVirtual, state []vec) {
+	low, high, a, b := state[12].op(), state[13].op(), state[14].op(), state[15].op()
+	if m.isa == avx2 {
+		m.VMOVQ(counter, state[14].at(16).op())
+		m.VPBROADCASTQ(state[14].at(16).op(), a)
+		m.VPADDQ(m.counting.Offset(32), a, b)
+		m.VPADDQ(m.counting, a, a)
+		m.VSHUFPS(operand.U8(0x88), b, a, low)
+		m.VPERMQ(operand.U8(0xD8), low, low)
+		m.VSHUFPS(operand.U8(0xDD), b, a, high)
+		m.VPERMQ(operand.U8(0xD8), high, high)
+		return
+	}
+	word := m.GP64()
+	m.MOVQ(counter, word)
+	m.SHRQ(operand.U8(32), word)
+	m.VPBROADCASTD(counter.As32(), a)
+	m.VPADDD(m.counting, a, low)
+	m.VPBROADCASTD(word.As32(), high)
+	// A sum below what was added to has passed 2^32.
+	m.VPCMPUD(operand.U8(1), a, low, reg.K1)
+	m.VPTERNLOGD(operand.U8(0xFF), a, a, a)
+	m.VPSUBD(a, high, reg.K1, high)
+}
+
+// vecs is n registers from number first on.
+func vecs(first, n, width int) []vec {
+	v := make([]vec, n)
+	for i := range v {
+		v[i] = vec{first + i, width}
+	}
+	return v
+}

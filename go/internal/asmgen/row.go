@@ -1,0 +1,295 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// Row form: registers a, b, c, d hold the rows of the 4 by 4 states of one input, or of two or four inputs side by side.
+// It is bound by latency, six steps a half round. For the diagonals, rows a, c and d turn and b stays: b is always
+// the last row to be ready, so no shuffle is on the critical path. The message row is added to a before b is.
+type rows struct{ a, b, c, d, free vec }
+
+// rowWords are the words of the schedule that message row k of a round takes, lane by lane. In the second half lane j
+// computes diagonal j-1, because b stays.
+var rowWords = [4][4]int{{0, 2, 4, 6}, {1, 3, 5, 7}, {14, 8, 10, 12}, {15, 9, 11, 13}}
+
+// The shuffles that turn a row: word i becomes word i-1, i-2 or i-3.
+const (
+	turn1 = 0x39
+	turn2 = 0x4E
+	turn3 = 0x93
+)
+
+// halfRound adds message row k of a round.
+func (m *machine) halfRound(r rows, k int, row operand.Op) {
+	turn := [2]int{16, 12}
+	if k%2 == 1 {
+		turn = [2]int{8, 7}
+	}
+	m.add(r.a, r.a, row)
+	m.add(r.a, r.a, r.b.op())
+	m.xor(r.d, r.a.op())
+	m.ror(r.d, turn[0], r.free)
+	m.add(r.c, r.c, r.d.op())
+	m.xor(r.b, r.c.op())
+	m.ror(r.b, turn[1], r.free)
+	switch k {
+	case 1:
+		m.shuffle(r.a, turn3)
+		m.shuffle(r.c, turn1)
+		m.shuffle(r.d, turn2)
+	case 3:
+		m.shuffle(r.a, turn1)
+		m.shuffle(r.c, turn3)
+		m.shuffle(r.d, turn2)
+	}
+}
+
+func (m *machine) shuffle(r vec, order int) {
+	if m.isa == sse41 {
+		m.PSHUFD(operand.U8(order), r.op(), r.op())
+		return
+	}
+	m.VPSHUFD(operand.U8(order), r.op(), r.op())
+}
+
+const oneDoc = "is the chaining value of a message of 0 to 1024 bytes."
+
+// rowOne hashes one message of at most a chunk. Without masked loads, the caller hands over a zero-padded copy of a last
+// block that is not full, in tail.
+func (m *machine) rowOne() {
+	if m.isa == avx512VL {
+		m.begin("hash1", "func(out, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
+	} else {
+		m.begin("hash1", "func(out, in *byte, length int, tail, key *byte, counter uint64, all, first, last uint32)", oneDoc)
+	}
+	out, in, length, key := m.param("out"), m.param("in"), m.param("length"), m.param("key")
+	counter := m.param("counter")
+	all, flags, last := m.param32("all"), m.param32("first"), m.param32("last")
+	m.ORL(all, flags)
+	r := rows{vec{0, 16}, vec{1, 16}, vec{2, 16}, vec{3, 16}, vec{4, 16}}
+	m.load(at(key, 0), r.a)
+	m.load(at(key, 16), r.b)
+	block, compress := m.label("block"), m.label("compress")
+	size, sizeFlags := m.GP64(), m.GP64()
+	m.Label(string(block))
+	m.MOVQ(operand.U32(64), size)
+	m.CMPQ(length, operand.U8(64))
+	m.JA(compress)
+	m.ORL(last, flags)
+	m.CMPQ(length, operand.U8(64))
+	m.JE(compress)
+	m.MOVQ(length, size)
+	if m.isa == avx512VL {
+		m.padBlock(in, length, key)
+	} else {
+		m.Load(m.Param("tail"), in)
+	}
+	m.Label(string(compress))
+	m.load(m.iv, r.c)
+	m.MOVL(flags, sizeFlags.As32())
+	m.SHLQ(operand.U8(32), sizeFlags)
+	m.ORQ(size, sizeFlags)
+	if m.isa == sse41 {
+		m.MOVQ(counter, r.d.op())
+		m.PINSRQ(operand.U8(1), sizeFlags, r.d.op())
+	} else {
+		m.VMOVQ(counter, r.d.op())
+		m.VPINSRQ(operand.U8(1), sizeFlags, r.d.op(), r.d.op())
+	}
+	m.oneRounds(r, in)
+	m.xor(r.a, r.c.op())
+	m.xor(r.b, r.d.op())
+	m.ADDQ(operand.U8(64), in)
+	m.MOVL(all, flags)
+	m.SUBQ(operand.U8(64), length)
+	m.JA(block)
+	m.store(r.a, at(out, 0))
+	m.store(r.b, at(out, 16))
+	m.RET()
+}
+
+// padBlock copies a last block of fewer than 64 bytes to the stack, with zeros after it, by one masked load. An
+// empty one is read from elsewhere: a masked load of an address that is not mapped is very slow.
+func (m *machine) padBlock(in, length, key reg.GPVirtual) {
+	mask := m.GP64()
+	m.TESTQ(length, length)
+	m.CMOVQEQ(key, in)
+	m.MOVQ(operand.I32(-1), mask)
+	m.BZHIQ(length, mask, mask)
+	m.KMOVQ(mask, reg.K1)
+	m.VMOVDQU8_Z(at(in, 0), reg.K1, reg.Z5)
+	m.LEAQ(m.AllocLocal(128).Offset(63), in)
+	m.ANDQ(operand.I8(-64), in)
+	m.VMOVDQU64(reg.Z5, at(in, 0))
+	m.VZEROUPPER()
+}
+
+// load reads a whole register.
+func (m *machine) load(from operand.Mem, to vec) { m.copyVector(from, to.op(), to) }
+
+// store writes a whole register.
+func (m *machine) store(from vec, to operand.Mem) { m.copyVector(from.op(), to, from) }
+
+func (m *machine) copyVector(from, to operand.Op, v vec) {
+	switch {
+	case m.isa == sse41:
+		m.MOVOU(from, to)
+	case m.isa == avx512VL && (v.n >= 16 || v.width == 64):
+		m.VMOVDQU32(from, to)
+	default:
+		m.VMOVDQU(from, to)
+	}
+}
+
+// oneRounds is the seven rounds of one input, whose message is at in.
+func (m *machine) oneRounds(r rows, in reg.Register) {
+	if m.isa == sse41 {
+		m.plannedRounds(r, func(q int, to vec) { m.load(at(in, 16*q), to) })
+		return
+	}
+	if m.isa == avx512VL {
+		for k := 1; k < 4; k++ {
+			mask := m.GP32()
+			m.MOVL(operand.U32(1<<k), mask)
+			m.KMOVW(mask, oneMasks[k])
+		}
+	}
+	next := 0
+	for _, s := range schedule {
+		for k, words := range rowWords {
+			free := vecs(5+next%3*3, 4, 16)
+			next++
+			var from [4]operand.Mem
+			for i, w := range words {
+				from[i] = at(in, 4*s[w])
+			}
+			m.gatherRow(free, from)
+			m.halfRound(r, k, free[0].op())
+		}
+	}
+}
+
+var oneMasks = [4]reg.Register{1: reg.K2, 2: reg.K3, 3: reg.K4}
+
+// gatherRow reads four words into free[0] without a shuffle: broadcasts from memory need no port that the rounds need.
+func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
+	m.VPBROADCASTD(from[0], free[0].op())
+	if m.isa == avx512VL {
+		for i := 1; i < 4; i++ {
+			m.VPBROADCASTD(from[i], oneMasks[i], free[0].op())
+		}
+		return
+	}
+	for i := 1; i < 4; i++ {
+		m.VPBROADCASTD(from[i], free[i].op())
+	}
+	m.VPBLENDD(operand.U8(2), free[1].op(), free[0].op(), free[0].op())
+	m.VPBLENDD(operand.U8(8), free[3].op(), free[2].op(), free[2].op())
+	m.VPBLENDD(operand.U8(12), free[2].op(), free[0].op(), free[0].op())
+}
+
+// rowStep is the step of two inputs in ymm or four in zmm registers.
+func (m *machine) rowStep(lanes int) {
+	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
+	width := 16 * lanes
+	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
+	blocks, key := m.param("blocks"), m.param("key")
+	r := rows{vec{0, width}, vec{1, width}, vec{2, width}, vec{3, width}, vec{4, width}}
+	off := m.GP64()
+	m.XORQ(off, off)
+	in := make([]reg.Register, lanes)
+	for i := range in {
+		in[i] = m.GP64()
+		m.MOVQ(at(ptr, 8*i), in[i])
+	}
+	restored, started, loop := m.label("restored"), m.label("started"), m.label("block")
+	m.TESTQ(key, key)
+	m.JZ(restored)
+	m.broadcast(at(key, 0), r.a)
+	m.broadcast(at(key, 16), r.b)
+	m.JMP(started)
+	m.Label(string(restored))
+	m.loadParts(r.a, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
+	m.loadParts(r.b, func(lane int) operand.Mem { return at(cvs, cvLen*lane+16) })
+	m.Label(string(started))
+	flags := m.beginFlags(blocks)
+	if m.isa == avx512VL {
+		mask := m.GP32()
+		m.MOVL(operand.U32(0x8888), mask)
+		m.KMOVW(mask, reg.K1)
+	}
+	m.Label(string(loop))
+	m.broadcast(m.iv, r.c)
+	m.flagRow(flags, r)
+	if m.isa == avx512VL {
+		m.VPORD(at(d, 0), r.d.op(), r.d.op())
+	} else {
+		m.VPOR(at(d, 0), r.d.op(), r.d.op())
+	}
+	m.plannedRounds(r, func(q int, to vec) {
+		m.loadParts(to, func(lane int) operand.Mem {
+			return operand.Mem{Base: in[lane], Index: off, Scale: 1, Disp: 16 * q}
+		})
+	})
+	m.xor(r.a, r.c.op())
+	m.xor(r.b, r.d.op())
+	m.nextBlock(flags, blocks, off, loop)
+	m.storeParts(r.a, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
+	m.storeParts(r.b, func(lane int) operand.Mem { return at(cvs, cvLen*lane+16) })
+	m.VZEROUPPER()
+	m.RET()
+}
+
+// flagRow sets d to the flags of the block in the last word of each input.
+func (m *machine) flagRow(f blockFlags, r rows) {
+	if m.isa == avx512VL {
+		m.VPBROADCASTD_Z(f.current, reg.K1, r.d.op())
+		return
+	}
+	m.VMOVD(f.current, r.d.at(16).op())
+	m.VPSLLDQ(operand.U8(12), r.d.at(16).op(), r.d.at(16).op())
+	m.VINSERTI128(operand.U8(1), r.d.at(16).op(), r.d.op(), r.d.op())
+}
+
+// broadcast reads 16 bytes into every 128-bit part of a register.
+func (m *machine) broadcast(from operand.Mem, to vec) {
+	if m.isa == avx512VL {
+		m.VBROADCASTI32X4(from, to.op())
+		return
+	}
+	m.VBROADCASTI128(from, to.op())
+}
+
+// loadParts reads 16 bytes for each 128-bit part of a register.
+func (m *machine) loadParts(to vec, from func(part int) operand.Mem) {
+	for i := range to.width / 16 {
+		switch {
+		case i == 0:
+			m.load(from(0), to.at(16))
+		case m.isa == avx512VL:
+			m.VINSERTI32X4(operand.U8(i), from(i), to.op(), to.op())
+		default:
+			m.VINSERTI128(operand.U8(i), from(i), to.op(), to.op())
+		}
+	}
+}
+
+// storeParts is the inverse of loadParts.
+func (m *machine) storeParts(from vec, to func(part int) operand.Mem) {
+	for i := range from.width / 16 {
+		switch {
+		case i == 0:
+			m.store(from.at(16), to(0))
+		case m.isa == avx512VL:
+			m.VEXTRACTI32X4(operand.U8(i), from.op(), to(i))
+		default:
+			m.VEXTRACTI128(operand.U8(i), from.op(), to(i))
+		}
+	}
+}

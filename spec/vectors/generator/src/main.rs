@@ -1,0 +1,34 @@
+//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`.
+//!
+//! Usage: `cargo run --release -- FOLDER`. The input of every vector of n bytes is the pattern 0, 1, ... 250, 0, 1, ...
+#![forbid(unsafe_code)]
+
+mod bao_vectors;
+mod hash;
+mod state;
+
+use serde_json::Value;
+use std::path::Path;
+
+/// The key of the official test vectors.
+pub const KEY: &[u8; 32] = b"whats the Elvish word for friend";
+/// The context string of the official test vectors.
+pub const CONTEXT: &str = "BLAKE3 2019-12-27 16:29:52 test vectors context";
+
+/// The input of n bytes that all vectors use.
+pub fn pattern(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i % 251) as u8).collect()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("usage: bulla-vectors FOLDER")?;
+    let write = |name: &str, value: Value| {
+        let text = serde_json::to_string_pretty(&value).expect("a JSON value can be written");
+        std::fs::write(Path::new(&folder).join(name), text + "\n")
+    };
+    write("blake3.json", hash::cases())?;
+    write("blake3-lengths.json", hash::lengths())?;
+    write("blake3-state.json", state::cases())?;
+    write("bao.json", bao_vectors::cases())?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser as _;
+
+use crate::{Args, context::Context, process::quiet};
+
+/// The documents whose console blocks are checked.
+const DOCUMENTS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"];
+
+/// How a document calls the command `bulla`.
+const BULLA: [&[&str]; 2] = [&["bulla"], &["cargo", "run", "--release", "--"]];
+
+/// How a document calls this program.
+const XTASK: &[&str] = &["cargo", "xtask"];
+
+/// Checks every command of ours in every document.
+pub(crate) fn check(context: &Context) -> Result<()> {
+    let mut checked = 0;
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(context.root.join(document))
+            .with_context(|| format!("cannot read {document}"))?;
+        for command in commands(&text) {
+            checked += usize::from(
+                check_command(context, &command).with_context(|| format!("{document}: {command}"))?,
+            );
+        }
+    }
+    ensure!(checked > 0, "the documents show no command of ours");
+    println!("{checked} commands");
+    Ok(())
+}
+
+/// Whether `command` is one of ours, and an error if it is and would not run.
+fn check_command(context: &Context, command: &str) -> Result<bool> {
+    let words = shlex::split(command).context("the quotes do not match")?;
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    if let Some(arguments) = words.strip_prefix(XTASK) {
+        if let Err(error) = Args::try_parse_from(["xtask"].iter().chain(arguments))
+            && error.use_stderr()
+        {
+            bail!("{error}");
+        }
+        return Ok(true);
+    }
+    let Some(arguments) = BULLA.iter().find_map(|name| words.strip_prefix(*name)) else { return Ok(false) };
+    // The parser stops at --help, and refuses before it any command and any flag that does not exist. The profile is
+    // that of the tests, whose build is there already.
+    let mut run: Command = context.cargo();
+    quiet(run.args(["run", "--quiet", "--profile=test", "-p", "bulla", "--"]).args(arguments).arg("--help"))?;
+    Ok(true)
+}
+
+/// The commands after `$ ` in blocks marked `console`, one for each part of a pipe.
+fn commands(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut in_console = false;
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            in_console = language == "console";
+        } else if let Some(command) = line.strip_prefix("$ ")
+            && in_console
+        {
+            // What follows a redirection is a file's name; no document of ours has these signs in quotes.
+            let parts = command.split(['|', ';']).flat_map(|part| part.split("&&"));
+            commands
+                .extend(parts.map(|part| part.split(['>', '<', '#']).next().unwrap_or("").trim().to_owned()));
+        }
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_from_console_blocks() {
+        let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n```\n```sh\n$ no\n```\n";
+        assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man"]);
+    }
+
+    #[test]
+    fn commands_of_xtask_are_parsed() {
+        let context = Context::find().unwrap();
+        assert!(check_command(&context, "cargo xtask test tidy rust").unwrap());
+        assert!(check_command(&context, "cargo xtask bench blake3 --launches 9").unwrap());
+        assert!(check_command(&context, "cargo xtask tset").is_err());
+        assert!(check_command(&context, "cargo xtask bench blake3 --lunches 9").is_err());
+        assert!(!check_command(&context, "cargo build").unwrap());
+    }
+}

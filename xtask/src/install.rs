@@ -1,0 +1,121 @@
+//! Installing what the tests need and the machine lacks.
+
+use std::{
+    env::{self, consts::EXE_SUFFIX},
+    fs,
+    path::PathBuf,
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use crate::{context::Context, process::quiet};
+
+/// A program that a Debian package carries.
+pub(crate) struct DebianTool {
+    pub(crate) program: &'static str,
+    pub(crate) package: &'static str,
+}
+
+/// A program that `cargo install` builds.
+pub(crate) struct CargoTool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+}
+
+/// Makes sure that `tool` is on the `PATH`.
+pub(crate) fn debian(tool: &DebianTool) -> Result<()> {
+    if on_path(tool.program) {
+        return Ok(());
+    }
+    eprintln!("xtask: installing the Debian package {}", tool.package);
+    let hint = || format!("{} is missing: install the package {} by hand", tool.program, tool.package);
+    let install = |package: &str| quiet(apt()?.args(["install", "-y", "--no-install-recommends", package]));
+    if install(tool.package).is_err() {
+        // The lists of packages may be old, or absent as in a fresh container.
+        quiet(apt()?.arg("update")).with_context(hint)?;
+        install(tool.package).with_context(hint)?;
+    }
+    if on_path(tool.program) { Ok(()) } else { Err(anyhow!(hint())) }
+}
+
+/// `apt-get`, through `sudo` where we are not root.
+fn apt() -> Result<Command> {
+    if !on_path("apt-get") {
+        bail!("this machine has no apt-get");
+    }
+    let user = quiet(Command::new("id").arg("-u"))?;
+    let mut command = if user.trim() == "0" {
+        Command::new("apt-get")
+    } else {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["-n", "apt-get"]);
+        sudo
+    };
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    Ok(command)
+}
+
+/// Makes sure that the toolchain in use has `component`.
+pub(crate) fn rust_component(component: &str) -> Result<()> {
+    rustup("component", component, |installed| installed.starts_with(component))
+}
+
+/// Makes sure that the toolchain in use can compile for `target`.
+pub(crate) fn rust_target(target: &str) -> Result<()> {
+    rustup("target", target, |installed| installed == target)
+}
+
+fn rustup(kind: &str, name: &str, is_it: impl Fn(&str) -> bool) -> Result<()> {
+    let hint = || format!("cannot get the Rust {kind} {name}");
+    let installed = quiet(Command::new("rustup").args([kind, "list", "--installed"])).with_context(hint)?;
+    if installed.lines().any(is_it) {
+        return Ok(());
+    }
+    eprintln!("xtask: installing the Rust {kind} {name}");
+    quiet(Command::new("rustup").args([kind, "add", name])).with_context(hint)?;
+    Ok(())
+}
+
+/// Makes sure that `tool` stands in the tools folder in exactly its version; returns the path of its program.
+pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {
+    let root = context.tools();
+    let program = root.join("bin").join(format!("{}{EXE_SUFFIX}", tool.name));
+    let stamp = root.join(format!("{}.version", tool.name));
+    if program.is_file() && fs::read_to_string(&stamp).is_ok_and(|version| version == tool.version) {
+        return Ok(program);
+    }
+    eprintln!("xtask: building {} {} (once)", tool.name, tool.version);
+    let build = root.join("build");
+    let status = context
+        .cargo()
+        .args(["install", "--quiet", "--locked", "--force", tool.name, "--version", tool.version])
+        .arg("--root")
+        .arg(&root)
+        .arg("--target-dir")
+        .arg(&build)
+        .envs(QUICK_BUILD)
+        .status()
+        .context("cannot start cargo install")?;
+    if !status.success() {
+        bail!("{} {} could not be had: cargo install: {status}", tool.name, tool.version);
+    }
+    // Half a gigabyte that nobody needs again.
+    fs::remove_dir_all(&build)?;
+    fs::write(&stamp, tool.version)?;
+    Ok(program)
+}
+
+/// A tool runs for seconds and is built from cold: its build must be quick rather than its code.
+const QUICK_BUILD: [(&str, &str); 4] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "0"),
+];
+
+/// Whether the `PATH` has a file of this name.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(format!("{program}{EXE_SUFFIX}")).is_file())
+}

@@ -1,0 +1,50 @@
+//! The developer's commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask fuzz`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod context;
+mod count;
+mod documents;
+mod fuzz;
+mod install;
+mod process;
+mod report;
+mod style;
+mod suites;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The developer's commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every test of every language, or the suites that are named
+    Test(suites::Args),
+    /// Measure ours against the best peers
+    Bench(bench::Args),
+    /// Run the fuzz targets (needs a nightly toolchain, which it installs)
+    Fuzz(fuzz::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Test(args) => suites::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

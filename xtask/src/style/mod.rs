@@ -1,0 +1,68 @@
+//! Our own style, held by a program: what rustfmt and clippy do not say.
+
+mod rust;
+mod text;
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, bail};
+use ignore::WalkBuilder;
+
+/// One thing that is wrong, at a line counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    line: usize,
+    message: String,
+}
+
+/// Checks every file that git would not ignore under `root`.
+///
+/// # Errors
+/// Files break a rule: each one is printed as `path:line: rule`. Or there is nothing to check.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let (mut files, mut found) = (0, 0);
+    // Hidden folders such as .ci count; git's own and the ignored ones do not. A checkout without git works too.
+    let walk = WalkBuilder::new(root)
+        .hidden(false)
+        .require_git(false)
+        .filter_entry(|e| e.file_name() != ".git")
+        .build();
+    for entry in walk {
+        let entry = entry?;
+        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let path = entry.path().strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+        let bytes = fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
+        let Ok(source) = String::from_utf8(bytes) else { continue };
+        if source.contains('\0') {
+            continue;
+        }
+        files += 1;
+        for finding in check_file(&path, &source) {
+            println!("{path}:{}: {}", finding.line, finding.message);
+            found += 1;
+        }
+    }
+    if files == 0 {
+        bail!("no file found under {}", root.display());
+    }
+    if found > 0 {
+        bail!("{found} findings in {files} files");
+    }
+    Ok(())
+}
+
+/// All rules that apply to the file at `path`, relative to the root.
+fn check_file(path: &str, source: &str) -> Vec<Finding> {
+    let mut findings = text::check(path, source);
+    if path.ends_with(".rs") {
+        findings.extend(rust::check(path, source));
+    }
+    findings
+}
+
+/// Whether a generator wrote the file and says so near its top, in the words that Go's tools look for.
+fn is_generated(source: &str) -> bool {
+    source.lines().take(5).any(|line| line.contains("Code generated ") && line.contains("DO NOT EDIT"))
+}

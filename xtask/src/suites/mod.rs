@@ -1,0 +1,93 @@
+//! `cargo xtask test`: the suites, and how one runs.
+
+mod go;
+mod runner;
+mod rust;
+mod tidy;
+
+use std::{io::Write as _, process::ExitCode, time::Instant};
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use self::runner::Runner;
+use crate::{
+    context::Context,
+    count::Tally,
+    report::{SuiteResult, summary},
+};
+
+/// What `cargo xtask test` takes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test tidy rust\n\n\
+    What a suite needs and the machine lacks is installed, or named in one line, and the suite fails.\n\
+    Exit status: 0 when every test passed, 1 when one failed or a suite did not run.")]
+pub(crate) struct Args {
+    /// The suites to run, in this order; none means all
+    #[arg(value_name = "SUITE")]
+    suites: Vec<Suite>,
+}
+
+/// One suite. The order here is the order in which all of them run: the quick ones that often fail come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Suite {
+    /// Formatting, lints, documentation, licences, style, and the builds without std
+    Tidy,
+    /// The libraries and xtask itself
+    Rust,
+    /// The keystore
+    Kms,
+    /// The command `bulla`
+    Cli,
+    /// The laboratory's own tests
+    Lab,
+    /// BLAKE3 for Go
+    Go,
+}
+
+impl Suite {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tidy => "tidy",
+            Self::Rust => "rust",
+            Self::Kms => "kms",
+            Self::Cli => "cli",
+            Self::Lab => "lab",
+            Self::Go => "go",
+        }
+    }
+
+    fn steps(self, runner: &mut Runner<'_>) {
+        match self {
+            Self::Tidy => tidy::run(runner),
+            Self::Rust => rust::libraries(runner),
+            Self::Kms => rust::kms(runner),
+            Self::Cli => rust::cli(runner),
+            Self::Lab => rust::lab(runner),
+            Self::Go => go::run(runner),
+        }
+    }
+}
+
+/// Runs the suites, prints the table, and says by the exit status whether all is well.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let context = Context::find()?;
+    let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
+    let results: Vec<_> = suites.iter().map(|suite| run_suite(&context, *suite)).collect();
+    println!("\n{}", summary(&results));
+    std::io::stdout().flush()?;
+    let failed = results.iter().any(|result| result.tally.failed > 0);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn run_suite(context: &Context, suite: Suite) -> SuiteResult {
+    let start = Instant::now();
+    let mut runner = Runner::new(context, suite.name());
+    suite.steps(&mut runner);
+    let (mut tally, mut failures) = runner.finish();
+    if tally == Tally::default() {
+        tally = Tally::FAIL;
+        failures.push("the suite ran no test".to_owned());
+    }
+    SuiteResult { name: suite.name(), tally, time: start.elapsed(), failures }
+}
