@@ -33,7 +33,8 @@ func Kernel() string { return guts.Active().String() }
 // Sum256 is the 32-byte hash of data. A large input is hashed by several goroutines, at most GOMAXPROCS.
 func Sum256(data []byte) (sum [32]byte) {
 	if len(data) <= guts.ChunkLen {
-		return sumChunk(data, &guts.IV, 0)
+		guts.SumChunk(&sum, data, &guts.IV, 0)
+		return sum
 	}
 	n := rootNode(data, &guts.IV, 0)
 	return n.Root256()
@@ -56,7 +57,8 @@ func Sum(data, out []byte) {
 func SumKeyed(key *[KeySize]byte, data []byte) (sum [32]byte) {
 	words := guts.CVFromBytes(key)
 	if len(data) <= guts.ChunkLen {
-		return sumChunk(data, &words, guts.KeyedHash)
+		guts.SumChunk(&sum, data, &words, guts.KeyedHash)
+		return sum
 	}
 	n := rootNode(data, &words, guts.KeyedHash)
 	return n.Root256()
@@ -75,12 +77,6 @@ func contextKey(context string) guts.CV {
 	n := guts.RootNode(bytesOf(context), &guts.IV, guts.DeriveKeyContext)
 	out := n.Root256()
 	return guts.CVFromBytes(&out)
-}
-
-func sumChunk(data []byte, key *guts.CV, mode uint32) [32]byte {
-	var cv guts.CV
-	guts.One(&cv, data, key, 0, guts.ChunkFlags(mode, guts.Root))
-	return cv.Bytes()
 }
 
 // fill writes root output from its beginning.

@@ -101,6 +101,9 @@ func (h *Hasher) Clone() *Hasher {
 
 // Write absorbs p. It never fails.
 func (h *Hasher) Write(p []byte) (int, error) {
+	if h.offset != 0 {
+		h.checkSubtree(len(p))
+	}
 	buf := h.buffer()
 	if h.pending+len(p) <= len(buf) {
 		h.pending += copy(buf[h.pending:], p)
@@ -226,9 +229,10 @@ func (h *Hasher) node() guts.Node {
 }
 
 // Sum256 is the 32-byte hash of the input so far. The hasher stays as it is.
-func (h *Hasher) Sum256() [32]byte {
+func (h *Hasher) Sum256() (sum [32]byte) {
 	if h.stage == nil && h.stack.Count == 0 && h.offset == 0 {
-		return sumChunk(h.buf[:h.pending], &h.key, h.mode)
+		guts.SumChunk(&sum, h.buf[:h.pending], &h.key, h.mode)
+		return sum
 	}
 	n := h.root()
 	return n.Root256()

@@ -72,3 +72,9 @@ func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	r.pos = uint64(offset)
 	return offset, nil
 }
+
+// Position is the position of the next Read.
+func (r *OutputReader) Position() uint64 { return r.pos }
+
+// SetPosition sets the position of the next Read, also beyond what [OutputReader.Seek] can reach.
+func (r *OutputReader) SetPosition(position uint64) { r.pos = position }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{
-    context::Context,
+    context::{Context, build_program},
     process::{Echo, quiet, stream},
 };
 
@@ -95,27 +95,9 @@ fn peer_features(kernel: Option<&str>) -> Result<&'static [&'static str]> {
 
 /// Builds the laboratory with `features` and keeps the program under a name of its own.
 fn build(context: &Context, features: &[&str]) -> Result<PathBuf> {
-    let output = context
-        .cargo()
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "-p",
-            "bulla-lab",
-            "--message-format=json-render-diagnostics",
-        ])
-        .args(["--features", &features.join(",")])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo build")?;
-    ensure!(output.status.success(), "the laboratory does not build");
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo build names no program")?;
+    let mut command = context.cargo();
+    command.args(["build", "--quiet", "--release", "-p", "bulla-lab", "--features", &features.join(",")]);
+    let built = build_program(&mut command)?;
     // The next build, for another peer, replaces cargo's own copy.
     let folder = context.target.join("lab");
     fs::create_dir_all(&folder)?;

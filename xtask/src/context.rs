@@ -3,10 +3,10 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 /// The places that every command of xtask works with.
 #[derive(Debug)]
@@ -45,6 +45,25 @@ impl Context {
     pub(crate) fn cargo(&self) -> Command {
         cargo(&self.root)
     }
+}
+
+/// Runs `command`, a `cargo build` with any arguments, and returns the path of the program that it built.
+///
+/// # Errors
+/// It does not build, or builds no program.
+pub(crate) fn build_program(command: &mut Command) -> Result<PathBuf> {
+    let output = command
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo build")?;
+    ensure!(output.status.success(), "cargo build: {}", output.status);
+    let messages = String::from_utf8_lossy(&output.stdout);
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo build names no program")
 }
 
 /// The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.

@@ -84,6 +84,27 @@ impl Wide {
     }
 }
 
+#[cfg(feature = "zeroize")]
+mod zeroizing {
+    use super::*;
+    use zeroize::Zeroize;
+
+    impl<const N: usize> Zeroize for Bytes<N> {
+        fn zeroize(&mut self) {
+            self.room.zeroize();
+            self.len = 0;
+        }
+    }
+
+    impl Zeroize for Wide {
+        fn zeroize(&mut self) {
+            self.groups.zeroize();
+            self.bytes.zeroize();
+            self.limit = 0;
+        }
+    }
+}
+
 #[cfg(feature = "std")]
 mod storage {
     use super::*;
@@ -104,7 +125,9 @@ mod storage {
         pub(crate) fn take_small(&mut self, input: &[u8]) -> bool {
             match &mut self.wide {
                 None if input.len() <= CHUNK_LEN - self.head.len => self.head.extend(input),
-                Some(wide) if input.len() <= wide.limit.saturating_sub(wide.bytes.len) => wide.bytes.extend(input),
+                Some(wide) if input.len() <= wide.limit.saturating_sub(wide.bytes.len) => {
+                    wide.bytes.extend(input)
+                }
                 _ => return false,
             }
             true
@@ -137,6 +160,16 @@ mod storage {
             self.head.len = 0;
             if let Some(wide) = &mut self.wide {
                 wide.clear();
+            }
+        }
+    }
+
+    #[cfg(feature = "zeroize")]
+    impl zeroize::Zeroize for Buffer {
+        fn zeroize(&mut self) {
+            self.head.zeroize();
+            if let Some(wide) = &mut self.wide {
+                wide.zeroize();
             }
         }
     }
@@ -209,6 +242,13 @@ mod storage {
         /// Holds nothing.
         pub(crate) fn clear(&mut self) {
             self.wide.clear();
+        }
+    }
+
+    #[cfg(feature = "zeroize")]
+    impl zeroize::Zeroize for Buffer {
+        fn zeroize(&mut self) {
+            self.wide.zeroize();
         }
     }
 

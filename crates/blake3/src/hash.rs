@@ -9,7 +9,7 @@ use core::str::FromStr;
 /// `==` takes the same time wherever the two differ. To compare in another way, or to order digests, go through
 /// [`as_bytes`](Hash::as_bytes).
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[derive(Clone, Copy, Hash, Eq)]
+#[derive(Clone, Copy, Eq)]
 pub struct Hash([u8; OUT_LEN]);
 
 impl Hash {
@@ -96,6 +96,12 @@ impl FromStr for Hash {
     }
 }
 
+impl core::hash::Hash for Hash {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
 /// In constant time.
 impl PartialEq for Hash {
     #[inline]
@@ -152,7 +158,9 @@ enum HexErrorKind {
 impl fmt::Display for HexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            HexErrorKind::Length(len) => write!(f, "a digest is 64 hexadecimal digits, these are {len} bytes"),
+            HexErrorKind::Length(len) => {
+                write!(f, "a digest is 64 hexadecimal digits, these are {len} bytes")
+            }
             HexErrorKind::Digit(byte) if byte.is_ascii_graphic() => {
                 write!(f, "'{}' is no hexadecimal digit", char::from(byte))
             }

@@ -165,7 +165,15 @@ impl Hasher {
         let mut out = [0; OUT_LEN];
         // SAFETY: the chunk is readable, 32 bytes are written.
         unsafe {
-            (functions.chunk)(chunk.as_ptr(), chunk.len(), key, self.offset, *flags, last_flags, out.as_mut_ptr());
+            (functions.chunk)(
+                chunk.as_ptr(),
+                chunk.len(),
+                key,
+                self.offset,
+                *flags,
+                last_flags,
+                out.as_mut_ptr(),
+            );
         }
         out
     }
@@ -205,5 +213,16 @@ impl Default for Hasher {
 impl fmt::Debug for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hasher").field("kernel", &self.instance.functions.isa.name()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "zeroize")]
+impl zeroize::Zeroize for Hasher {
+    /// Clears the key, the input that is held and all chaining values. The hasher is of no use afterwards.
+    fn zeroize(&mut self) {
+        self.instance.key.zeroize();
+        self.stack.zeroize();
+        self.buffer.zeroize();
+        self.offset = 0;
     }
 }

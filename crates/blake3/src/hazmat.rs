@@ -95,7 +95,10 @@ impl HasherExt for Hasher {
 pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
     if let Some(most) = max_subtree_len(offset * CHUNK_LEN as u64) {
         let len = count.saturating_add(more);
-        assert!(len <= most, "the subtree that begins at chunk {offset} holds at most {most} bytes, not {len}");
+        assert!(
+            len <= most,
+            "the subtree that begins at chunk {offset} holds at most {most} bytes, not {len}"
+        );
     }
 }
 
@@ -105,7 +108,10 @@ pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
 ///
 /// When the offset is not a multiple of 1024.
 pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
-    assert!(input_offset.is_multiple_of(CHUNK_LEN as u64), "offset {input_offset} is not a multiple of {CHUNK_LEN}");
+    assert!(
+        input_offset.is_multiple_of(CHUNK_LEN as u64),
+        "offset {input_offset} is not a multiple of {CHUNK_LEN}"
+    );
     (input_offset != 0).then(|| 1 << input_offset.trailing_zeros())
 }
 

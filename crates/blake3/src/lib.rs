@@ -24,6 +24,9 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 mod buffer;
+mod derive;
+#[cfg(feature = "digest")]
+mod digest_traits;
 mod generic;
 mod hash;
 mod hasher;
@@ -31,17 +34,22 @@ pub mod hazmat;
 #[cfg(feature = "std")]
 mod io;
 pub mod kernel;
+mod many;
 mod oneshot;
 mod output;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod spec;
+mod state;
 mod tree;
 
+pub use derive::DeriveKey;
 pub use hash::{Hash, HexError};
 pub use hasher::Hasher;
+pub use many::{hash_many, keyed_hash_many};
 pub use oneshot::{derive_key, hash, keyed_hash};
 pub use output::OutputReader;
+pub use state::{MAX_STATE_LEN, SavedState, StateError};
 
 /// Bytes in a digest.
 pub const OUT_LEN: usize = 32;

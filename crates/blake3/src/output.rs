@@ -53,14 +53,18 @@ impl Output {
         let mut wide = out.chunks_exact_mut(functions.lanes * BLOCK_LEN);
         for out in &mut wide {
             // SAFETY: as many blocks as lanes are writable.
-            unsafe { (functions.output)(&self.value, &self.block, counter, self.len, flags, out.as_mut_ptr()) };
+            unsafe {
+                (functions.output)(&self.value, &self.block, counter, self.len, flags, out.as_mut_ptr())
+            };
             counter += functions.lanes as u64;
         }
         let rest = wide.into_remainder();
         if rest.len() > 2 * BLOCK_LEN {
             let mut room = [0; 16 * BLOCK_LEN];
             // SAFETY: sixteen blocks are writable: the most lanes of any kernel.
-            unsafe { (functions.output)(&self.value, &self.block, counter, self.len, flags, room.as_mut_ptr()) };
+            unsafe {
+                (functions.output)(&self.value, &self.block, counter, self.len, flags, room.as_mut_ptr())
+            };
             rest.copy_from_slice(&room[..rest.len()]);
             return;
         }
@@ -68,7 +72,14 @@ impl Output {
         for out in rest.chunks_exact_mut(BLOCK_LEN) {
             // SAFETY: a block is readable, another writable.
             unsafe {
-                (functions.block)(&self.value, block.as_ptr(), counter, self.len as usize, flags, out.as_mut_ptr());
+                (functions.block)(
+                    &self.value,
+                    block.as_ptr(),
+                    counter,
+                    self.len as usize,
+                    flags,
+                    out.as_mut_ptr(),
+                );
             }
             counter += 1;
         }

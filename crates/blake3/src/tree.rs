@@ -223,6 +223,23 @@ impl Stack {
         self.chunks += chunks;
     }
 
+    /// Takes in whole chunks, in aligned subtrees of a group at most.
+    pub(crate) fn absorb(&mut self, instance: &Instance, offset: u64, mut input: &[u8]) {
+        while !input.is_empty() {
+            let (subtree, rest) = input.split_at(self.next_subtree(instance, input.len()));
+            let mut values = Values::new();
+            values.of_chunks(instance, subtree, offset + self.chunks);
+            self.push_halves(instance, values, (subtree.len() / CHUNK_LEN) as u64);
+            input = rest;
+        }
+    }
+
+    /// Bytes of the largest subtree within `most` bytes, and a group, that may come next.
+    fn next_subtree(&self, instance: &Instance, most: usize) -> usize {
+        let chunks = room(instance, self.chunks).min(most / CHUNK_LEN);
+        CHUNK_LEN << chunks.ilog2()
+    }
+
     /// Adds a subtree by its two halves, or by its one chunk.
     fn push_halves(&mut self, instance: &Instance, mut values: Values, chunks: u64) {
         values.ascend_to(instance, 2);
@@ -236,6 +253,24 @@ impl Stack {
 impl Clone for Stack {
     fn clone(&self) -> Self {
         Stack::from_values(self.values(), self.chunks)
+    }
+}
+
+#[cfg(feature = "zeroize")]
+impl zeroize::Zeroize for Stack {
+    fn zeroize(&mut self) {
+        self.values.zeroize();
+        self.clear();
+    }
+}
+
+#[cfg(feature = "zeroize")]
+impl zeroize::Zeroize for Groups {
+    fn zeroize(&mut self) {
+        for slot in &mut self.slots {
+            slot.write(Group([0; 128])).0.zeroize();
+        }
+        self.clear();
     }
 }
 
@@ -312,7 +347,8 @@ impl Groups {
         self.present = 0;
     }
 
-    fn push_to(&self, instance: &Instance, stack: &mut Stack) {
+    /// As `spill`, but stays as it is.
+    pub(crate) fn push_to(&self, instance: &Instance, stack: &mut Stack) {
         for level in (0..LEVELS).rev() {
             if self.present >> level & 1 == 1 {
                 let mut values = Values::new();
@@ -366,9 +402,9 @@ impl Tree<'_> {
                 input = &input[group..];
             } else {
                 self.groups.spill(self.instance, self.stack);
-                let (subtree, rest) = input.split_at(self.aligned(input.len()));
-                self.push(subtree);
-                input = rest;
+                let subtree = self.stack.next_subtree(self.instance, input.len());
+                self.stack.absorb(self.instance, self.offset, &input[..subtree]);
+                input = &input[subtree..];
             }
         }
     }
@@ -384,21 +420,12 @@ impl Tree<'_> {
     pub(crate) fn whole(&self, input: &[u8]) -> usize {
         let room = room(self.instance, self.position());
         let unit = room * CHUNK_LEN;
-        if room == self.instance.lanes() { input.len() / unit * unit } else { unit.min(input.len() / CHUNK_LEN * CHUNK_LEN) }
+        if room == self.instance.lanes() {
+            input.len() / unit * unit
+        } else {
+            unit.min(input.len() / CHUNK_LEN * CHUNK_LEN)
+        }
     }
-
-    /// Bytes of the largest subtree of at most `most` bytes, and a group, that may begin here.
-    fn aligned(&self, most: usize) -> usize {
-        let chunks = room(self.instance, self.position()).min(most / CHUNK_LEN);
-        CHUNK_LEN << chunks.ilog2()
-    }
-
-    fn push(&mut self, subtree: &[u8]) {
-        let mut values = Values::new();
-        values.of_chunks(self.instance, subtree, self.offset + self.position());
-        self.stack.push_halves(self.instance, values, (subtree.len() / CHUNK_LEN) as u64);
-    }
-
 }
 
 /// Bytes of the largest complete subtree within `most` bytes, at least a chunk of them, that may begin at `position`.

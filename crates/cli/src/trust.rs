@@ -19,7 +19,7 @@ pub(crate) enum Trust {
     /// Every version of every key of the keystore.
     Keystore(Vec<Attestation>),
     /// This key alone.
-    Given(GivenKey),
+    Given(Box<GivenKey>),
 }
 
 /// The key of `--public-key`.
@@ -34,7 +34,7 @@ impl Trust {
     /// The key of the command line or, without one, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
         match &args.public_key {
-            Some(text) => Ok(Self::Given(GivenKey::read(text)?)),
+            Some(text) => Ok(Self::Given(Box::new(GivenKey::read(text)?))),
             None => Ok(Self::Keystore(Access::existing(&args.keystore)?.open()?.list()?)),
         }
     }
@@ -62,8 +62,9 @@ impl Trust {
 
     /// A key that came with a name must have signed under that name.
     fn check_name(&self, file: &SignatureFile) -> Result<(), Finding> {
-        match self {
-            Self::Given(GivenKey { name: Some(name), .. }) if *name != file.key => Err(Problem::WrongKey
+        let Self::Given(given) = self else { return Ok(()) };
+        match &given.name {
+            Some(name) if *name != file.key => Err(Problem::WrongKey
                 .because(format!("it is signed as {}, and the given key is {name}", file.key))),
             _ => Ok(()),
         }
@@ -139,11 +140,13 @@ impl GivenKey {
             let named: NamedPublicKey = text.parse().map_err(|error: bulla_kms::KmsError| error.message)?;
             return Ok(Self::new(named.public_key, Some(named.key)));
         }
-        if let Ok(key) = text.trim_end().parse::<PublicKey>() {
-            return Ok(Self::new(key, None));
+        let line = text.trim_end();
+        // The base64 of 32 bytes has 44 characters.
+        if line.len() == 44 {
+            return Ok(Self::new(line.parse().map_err(|error: bulla_kms::KmsError| error.message)?, None));
         }
-        let named = minisign::NamedKey::parse(text)
-            .map_err(|_| "it is neither a public key of bulla nor one of minisign".to_owned())?;
+        let neither = |_| "it is neither a public key of bulla nor one of minisign".to_owned();
+        let named = minisign::NamedKey::parse(text).map_err(neither)?;
         Ok(Self { key: named.key, name: None, minisign: named.id })
     }
 

@@ -28,12 +28,21 @@ pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile> {
         .map_err(|error| KmsError::io(format!("cannot create a file in {}", folder.display()), error))
 }
 
+/// Makes a folder and those above it that are missing, each of them on the disk.
 fn create_folder(folder: &Path) -> io::Result<()> {
+    let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    for folder in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
+        match builder.create(folder) {
+            // Another process made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            created => created?,
+        }
+        sync_folder(self::folder(folder))?;
+    }
+    Ok(())
 }
 
 /// Gives a finished, synced temporary file its name, for good.

@@ -11,7 +11,7 @@
 //! ```
 //! use bulla_kms::{Algorithm, KeyRef, Keystore, NewKey, Verdict};
 //!
-//! let keystore = Keystore::in_memory()?;
+//! let keystore = Keystore::in_memory();
 //! let key = keystore.create_key(NewKey {
 //!     tenant: "local".parse()?,
 //!     purpose: "files".parse()?,

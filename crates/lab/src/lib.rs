@@ -11,3 +11,8 @@ pub mod measure;
 pub mod record;
 pub mod suites;
 pub mod summary;
+
+/// The README's Rust, which must compile and hold.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

@@ -27,6 +27,32 @@ pub trait Vector: Copy {
     /// The same value, of which the optimiser knows nothing. It keeps `(a + m) + b` from becoming `a + (m + b)`, which would put
     /// a second addition on the critical path of a round.
     unsafe fn pin(a: Self) -> Self;
+
+    /// `n <= 64` bytes from `from`, and zeros after them, to the 64 bytes at `to`; the two must not overlap.
+    ///
+    /// Short pieces that overlap each other, because a call of `memcpy` would cost as much as a fifth of a compression.
+    #[inline(always)]
+    unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
+        // SAFETY: n bytes are readable and 64 writable; every piece below lies within the n bytes.
+        unsafe {
+            to.write_bytes(0, 64);
+            macro_rules! both_ends {
+                ($size:literal) => {{
+                    from.copy_to_nonoverlapping(to, $size);
+                    from.add(n - $size).copy_to_nonoverlapping(to.add(n - $size), $size);
+                }};
+            }
+            match n {
+                32.. => both_ends!(32),
+                16.. => both_ends!(16),
+                8.. => both_ends!(8),
+                4.. => both_ends!(4),
+                2.. => both_ends!(2),
+                1 => to.write(from.read()),
+                0 => {}
+            }
+        }
+    }
 }
 
 /// Column form: lane i of every vector belongs to input i.

@@ -20,6 +20,7 @@ func avx2Kernels(c *build.Context) {
 	m := newMachine(c, avx2)
 	m.rowOne()
 	m.rowStep(2)
+	m.rowStep(4)
 	m.columnStep(8)
 	m.columnRoot(8)
 }

@@ -8,7 +8,7 @@ import (
 // Column form: register i holds word i of as many inputs as it has lanes. With 32 registers the state and the message
 // of a block fit exactly, so nothing is spilled.
 
-const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, first, last uint32)"
+const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, all, first, last uint32)"
 
 const stepDoc = `absorbs the next blocks of its inputs into their chaining values. With a key the
 inputs begin there, otherwise with what is in cvs.`
@@ -36,8 +36,10 @@ func (m *machine) frame() (f columnFrame) {
 // columnStep is the step of 16 inputs in zmm or 8 in ymm registers. With AVX2 the message is on the stack, and so is
 // word 8 of the state, to leave a register free for the rotations.
 func (m *machine) columnStep(lanes int) {
-	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
+	m.begin("step"+itoa(lanes), "func(cvs, ptr, d *byte, blocks, ahead int, key *byte, all, first, last uint32)",
+		stepDoc+" Unless ahead is 0, the memory so many bytes\nahead is fetched into the cache.")
 	width := 4 * lanes
+	ahead := m.param("ahead")
 	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
 	blocks, key := m.param("blocks"), m.param("key")
 	f := m.frame()
@@ -48,24 +50,30 @@ func (m *machine) columnStep(lanes int) {
 	flags := m.beginFlags(blocks)
 	loop := m.label("block")
 	m.Label(string(loop))
+	near := m.label("near")
+	m.TESTQ(ahead, ahead)
+	m.JZ(near)
+	m.ADDQ(off, ahead)
+	for lane := range lanes {
+		m.PREFETCHT0(m.blockOf(ptr, lane, ahead))
+	}
+	m.SUBQ(off, ahead)
+	m.Label(string(near))
 	word := m.loadMessage(f, state[8:], lanes, func(lane int) operand.Mem {
-		p := m.GP64()
-		m.MOVQ(at(ptr, 8*lane), p)
-		return operand.Mem{Base: p, Index: off, Scale: 1}
+		return m.blockOf(ptr, lane, off)
 	})
 	for i := range 4 {
 		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
-		if i < 3 {
-			m.load(at(d, 64*i), state[12+i])
-		}
 	}
-	m.broadcastWord(flags.current, state[15])
 	if m.isa == avx2 {
-		m.VPOR(at(d, 64*3), state[15].op(), state[15].op())
 		m.store(state[8], f.c0)
-	} else {
-		m.VPORD(at(d, 64*3), state[15].op(), state[15].op())
 	}
+	m.load(at(d, 0), state[12])
+	m.load(at(d, 64), state[13])
+	m.VPBROADCASTD(m.blockLen, state[14].op())
+	m.xor(state[14], at(d, 128))
+	m.broadcastWord(flags.current, state[15])
+	m.xor(state[15], at(d, 192))
 	m.columnRounds(state, f, word)
 	for i := range 8 {
 		m.xor(state[i], m.stateWord(state, f, 8+i))
@@ -74,6 +82,13 @@ func (m *machine) columnStep(lanes int) {
 	m.storeTransposed(state[:8], state[8:], lanes, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
 	m.VZEROUPPER()
 	m.RET()
+}
+
+// blockOf is the address of the next block of a lane.
+func (m *machine) blockOf(ptr reg.Register, lane int, off reg.Register) operand.Mem {
+	p := m.GP64()
+	m.MOVQ(at(ptr, 8*lane), p)
+	return operand.Mem{Base: p, Index: off, Scale: 1}
 }
 
 // stateWord is where word i of the state is.

@@ -25,8 +25,8 @@ func (i isa) suffix() string { return [...]string{"SSE41", "AVX2", "AVX512"}[i] 
 type machine struct {
 	*build.Context
 	isa
-	iv, counting, rot16, rot8 operand.Mem
-	labels                    int
+	iv, blockLen, counting, rot16, rot8 operand.Mem
+	labels                              int
 }
 
 // vec is a vector register by number, at the width given in bytes.
@@ -56,6 +56,7 @@ var registers = [32]reg.VecPhysical{
 func newMachine(c *build.Context, i isa) *machine {
 	m := &machine{Context: c, isa: i}
 	m.iv = m.data("iv", iv[:])
+	m.blockLen = m.data("blockLen", []uint32{64})
 	switch i {
 	case avx512VL:
 		m.counting = m.data("counting", []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
@@ -171,13 +172,14 @@ func (m *machine) ror(r vec, n int, free vec) {
 	}
 }
 
-// blockFlags emits the choice of the flags of the next block: those of the first, none, or those of the last.
-// It is straight-line code, since a branch per block would cost more than the whole choice.
-type blockFlags struct{ current, last, zero reg.GPVirtual }
+// blockFlags are the registers with the flags of a run of blocks. They are chosen by straight-line code, since a branch for
+// each block would cost more than the whole choice.
+type blockFlags struct{ current, all, last reg.GPVirtual }
 
 func (m *machine) beginFlags(blocks reg.Register) blockFlags {
-	f := blockFlags{current: m.param32("first"), last: m.param32("last"), zero: m.GP32()}
-	m.XORL(f.zero, f.zero)
+	f := blockFlags{current: m.param32("first"), all: m.param32("all"), last: m.param32("last")}
+	m.ORL(f.all, f.current)
+	m.ORL(f.all, f.last)
 	both := m.GP32()
 	m.MOVL(f.current, both)
 	m.ORL(f.last, both)
@@ -189,7 +191,7 @@ func (m *machine) beginFlags(blocks reg.Register) blockFlags {
 // nextBlock counts a block and loops while there are more.
 func (m *machine) nextBlock(f blockFlags, blocks, off reg.Register, loop operand.LabelRef) {
 	m.ADDQ(operand.U8(64), off)
-	m.MOVL(f.zero, f.current)
+	m.MOVL(f.all, f.current)
 	m.CMPQ(blocks, operand.U8(2))
 	m.CMOVLEQ(f.last, f.current)
 	m.DECQ(blocks)

@@ -32,7 +32,7 @@ func main() {
 
 // generate returns the generated files by name.
 func generate() (map[string][]byte, error) {
-	files := map[string][]byte{"rounds.go": roundsGo()}
+	files := map[string][]byte{"rounds.go": roundsGo(), "neon_arm64.s": neonKernels()}
 	for name, describe := range map[string]func(*build.Context){
 		"avx512_amd64.s": avx512,
 		"avx2_amd64.s":   avx2Kernels,

@@ -49,7 +49,7 @@ var plan = []planStep{
 }
 
 // planSlots is the room on the stack for vectors of the plan, where there are only sixteen registers.
-const planSlots = 12
+const planSlots = 20
 
 // planner keeps the vectors of the plan in the registers it has, and the others on the stack.
 type planner struct {
@@ -63,50 +63,50 @@ type planner struct {
 	width int
 }
 
-// plannedRounds is the seven rounds, where load reads a quarter of the message into a register.
-func (m *machine) plannedRounds(r rows, load func(quarter int, to vec)) {
-	p := &planner{machine: m, width: r.a.width, holds: map[int]vec{}, slots: map[int]int{}}
-	count := 16
+// plannedRounds is the seven rounds of one or two sets of rows side by side, where load reads a quarter of the
+// message of a set into a register. Registers from number free on are free.
+func (m *machine) plannedRounds(sets []rows, free int, load func(set, quarter int, to vec)) {
+	registers := 16
 	if m.isa == avx512VL {
-		count = 32
+		registers = 32
 	}
-	p.pool = vecs(5, count-5, r.a.width)
-	p.reserve()
-	for q := range 4 {
-		v := p.take(0)
-		load(q, v)
-		p.holds[q] = v
+	width := sets[0].a.width
+	count := (registers - free) / len(sets)
+	planners := make([]*planner, len(sets))
+	for i := range sets {
+		planners[i] = &planner{machine: m, width: width, holds: map[int]vec{}, slots: map[int]int{}}
+		planners[i].pool = vecs(free+i*count, count, width)
 	}
-	for i, s := range plan {
-		if s.kind == half {
-			m.halfRound(r, s.order, p.operand(s.to))
-		} else {
-			p.shuffle(s, i)
+	if m.isa != avx512VL {
+		m.planStack(planners)
+	}
+	for i, p := range planners {
+		for q := range 4 {
+			v := p.take(0)
+			load(i, q, v)
+			p.holds[q] = v
 		}
-		p.release(i)
+	}
+	for step, s := range plan {
+		for i, p := range planners {
+			if s.kind == half {
+				m.halfRound(sets[i], s.order, p.operand(s.to))
+			} else {
+				p.shuffle(s, step)
+			}
+			p.release(step)
+		}
 	}
 }
 
-// reserve finds out by a dry run whether the registers suffice, and reserves a stack for the others. SSE needs aligned
-// operands.
-func (p *planner) reserve() {
-	live, most := map[int]bool{0: true, 1: true, 2: true, 3: true}, 0
-	for i, s := range plan {
-		if s.kind == shuffle {
-			live[s.to] = true
-		}
-		most = max(most, len(live))
-		for v := range live {
-			if nextUse(v, i+1) == len(plan) {
-				delete(live, v)
-			}
-		}
-	}
-	if most > len(p.pool) {
-		base := p.GP64()
-		p.LEAQ(p.AllocLocal((planSlots+1)*p.width).Offset(p.width-1), base)
-		p.ANDQ(operand.I8(-p.width), base)
-		p.stack = operand.Mem{Base: base}
+// planStack reserves a stack for the vectors that find no register, aligned as SSE needs its operands.
+func (m *machine) planStack(planners []*planner) {
+	width := planners[0].width
+	base := m.GP64()
+	m.LEAQ(m.AllocLocal((len(planners)*planSlots+1)*width).Offset(width-1), base)
+	m.ANDQ(operand.I8(-width), base)
+	for i, p := range planners {
+		p.stack = at(base, i*planSlots*width)
 	}
 }
 

@@ -58,24 +58,27 @@ func (m *machine) shuffle(r vec, order int) {
 	m.VPSHUFD(operand.U8(order), r.op(), r.op())
 }
 
-const oneDoc = "is the chaining value of a message of 0 to 1024 bytes."
+const oneDoc = `is the chaining value of a message of 0 to 1024 bytes. If rest is
+not nil, the other half of the output of its last block goes there.`
 
 // rowOne hashes one message of at most a chunk. Without masked loads, the caller hands over a zero-padded copy of a last
 // block that is not full, in tail.
 func (m *machine) rowOne() {
 	if m.isa == avx512VL {
-		m.begin("hash1", "func(out, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
+		m.begin("hash1", "func(out, rest, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
+		m.setMasks()
 	} else {
-		m.begin("hash1", "func(out, in *byte, length int, tail, key *byte, counter uint64, all, first, last uint32)", oneDoc)
+		m.begin("hash1", "func(out, rest, in *byte, length int, tail, key *byte, counter uint64, all, first, last uint32)", oneDoc)
 	}
 	out, in, length, key := m.param("out"), m.param("in"), m.param("length"), m.param("key")
-	counter := m.param("counter")
+	rest, counter := m.param("rest"), m.param("counter")
 	all, flags, last := m.param32("all"), m.param32("first"), m.param32("last")
 	m.ORL(all, flags)
 	r := rows{vec{0, 16}, vec{1, 16}, vec{2, 16}, vec{3, 16}, vec{4, 16}}
+	h := vecs(5, 2, 16)
 	m.load(at(key, 0), r.a)
 	m.load(at(key, 16), r.b)
-	block, compress := m.label("block"), m.label("compress")
+	block, compress, done := m.label("block"), m.label("compress"), m.label("done")
 	size, sizeFlags := m.GP64(), m.GP64()
 	m.Label(string(block))
 	m.MOVQ(operand.U32(64), size)
@@ -95,14 +98,10 @@ func (m *machine) rowOne() {
 	m.MOVL(flags, sizeFlags.As32())
 	m.SHLQ(operand.U8(32), sizeFlags)
 	m.ORQ(size, sizeFlags)
-	if m.isa == sse41 {
-		m.MOVQ(counter, r.d.op())
-		m.PINSRQ(operand.U8(1), sizeFlags, r.d.op())
-	} else {
-		m.VMOVQ(counter, r.d.op())
-		m.VPINSRQ(operand.U8(1), sizeFlags, r.d.op(), r.d.op())
-	}
-	m.oneRounds(r, in)
+	m.pair(counter, sizeFlags, r.d)
+	m.copyVector(r.a.op(), h[0].op(), r.a)
+	m.copyVector(r.b.op(), h[1].op(), r.b)
+	m.oneRounds(r, in, 7)
 	m.xor(r.a, r.c.op())
 	m.xor(r.b, r.d.op())
 	m.ADDQ(operand.U8(64), in)
@@ -111,7 +110,25 @@ func (m *machine) rowOne() {
 	m.JA(block)
 	m.store(r.a, at(out, 0))
 	m.store(r.b, at(out, 16))
+	m.TESTQ(rest, rest)
+	m.JZ(done)
+	m.xor(h[0], r.c.op())
+	m.xor(h[1], r.d.op())
+	m.store(h[0], at(rest, 0))
+	m.store(h[1], at(rest, 16))
+	m.Label(string(done))
 	m.RET()
+}
+
+// pair sets a vector to two words of 64 bits.
+func (m *machine) pair(low, high reg.Register, to vec) {
+	if m.isa == sse41 {
+		m.MOVQ(low, to.op())
+		m.PINSRQ(operand.U8(1), high, to.op())
+		return
+	}
+	m.VMOVQ(low, to.op())
+	m.VPINSRQ(operand.U8(1), high, to.op(), to.op())
 }
 
 // padBlock copies a last block of fewer than 64 bytes to the stack, with zeros after it, by one masked load. An
@@ -148,34 +165,37 @@ func (m *machine) copyVector(from, to operand.Op, v vec) {
 }
 
 // oneRounds is the seven rounds of one input, whose message is at in.
-func (m *machine) oneRounds(r rows, in reg.Register) {
+// Registers from number free on are free.
+func (m *machine) oneRounds(r rows, in reg.Register, free int) {
 	if m.isa == sse41 {
-		m.plannedRounds(r, func(q int, to vec) { m.load(at(in, 16*q), to) })
+		m.plannedRounds([]rows{r}, free, func(_, q int, to vec) { m.load(at(in, 16*q), to) })
 		return
-	}
-	if m.isa == avx512VL {
-		for k := 1; k < 4; k++ {
-			mask := m.GP32()
-			m.MOVL(operand.U32(1<<k), mask)
-			m.KMOVW(mask, oneMasks[k])
-		}
 	}
 	next := 0
 	for _, s := range schedule {
 		for k, words := range rowWords {
-			free := vecs(5+next%3*3, 4, 16)
+			row := vecs(free+next%2*4, 4, 16)
 			next++
 			var from [4]operand.Mem
 			for i, w := range words {
 				from[i] = at(in, 4*s[w])
 			}
-			m.gatherRow(free, from)
-			m.halfRound(r, k, free[0].op())
+			m.gatherRow(row, from)
+			m.halfRound(r, k, row[0].op())
 		}
 	}
 }
 
 var oneMasks = [4]reg.Register{1: reg.K2, 2: reg.K3, 3: reg.K4}
+
+// setMasks makes the masks that gatherRow uses.
+func (m *machine) setMasks() {
+	for k := 1; k < 4; k++ {
+		mask := m.GP32()
+		m.MOVL(operand.U32(1<<k), mask)
+		m.KMOVW(mask, oneMasks[k])
+	}
+}
 
 // gatherRow reads four words into free[0] without a shuffle: broadcasts from memory need no port that the rounds need.
 func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
@@ -194,13 +214,14 @@ func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
 	m.VPBLENDD(operand.U8(12), free[2].op(), free[0].op(), free[0].op())
 }
 
-// rowStep is the step of two inputs in ymm or four in zmm registers.
+// rowStep is the step of two inputs in ymm or four in zmm registers. With AVX2 four inputs are two sets of registers,
+// which fill each other's waits.
 func (m *machine) rowStep(lanes int) {
 	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
-	width := 16 * lanes
 	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
 	blocks, key := m.param("blocks"), m.param("key")
-	r := rows{vec{0, width}, vec{1, width}, vec{2, width}, vec{3, width}, vec{4, width}}
+	sets, free := m.rowSets(lanes)
+	each := lanes / len(sets)
 	off := m.GP64()
 	m.XORQ(off, off)
 	in := make([]reg.Register, lanes)
@@ -209,52 +230,79 @@ func (m *machine) rowStep(lanes int) {
 		m.MOVQ(at(ptr, 8*i), in[i])
 	}
 	restored, started, loop := m.label("restored"), m.label("started"), m.label("block")
+	cv := func(set, half int) func(lane int) operand.Mem {
+		return func(lane int) operand.Mem { return at(cvs, cvLen*(set*each+lane)+16*half) }
+	}
 	m.TESTQ(key, key)
 	m.JZ(restored)
-	m.broadcast(at(key, 0), r.a)
-	m.broadcast(at(key, 16), r.b)
+	for _, r := range sets {
+		m.broadcast(at(key, 0), r.a)
+		m.broadcast(at(key, 16), r.b)
+	}
 	m.JMP(started)
 	m.Label(string(restored))
-	m.loadParts(r.a, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
-	m.loadParts(r.b, func(lane int) operand.Mem { return at(cvs, cvLen*lane+16) })
+	for i, r := range sets {
+		m.loadParts(r.a, cv(i, 0))
+		m.loadParts(r.b, cv(i, 1))
+	}
 	m.Label(string(started))
 	flags := m.beginFlags(blocks)
 	if m.isa == avx512VL {
 		mask := m.GP32()
-		m.MOVL(operand.U32(0x8888), mask)
+		m.MOVL(operand.U32(0xAA), mask)
 		m.KMOVW(mask, reg.K1)
 	}
 	m.Label(string(loop))
-	m.broadcast(m.iv, r.c)
-	m.flagRow(flags, r)
-	if m.isa == avx512VL {
-		m.VPORD(at(d, 0), r.d.op(), r.d.op())
-	} else {
-		m.VPOR(at(d, 0), r.d.op(), r.d.op())
+	for i, r := range sets {
+		m.broadcast(m.iv, r.c)
+		m.lengthAndFlags(flags, r.d)
+		m.xor(r.d, at(d, 16*each*i))
 	}
-	m.plannedRounds(r, func(q int, to vec) {
+	m.plannedRounds(sets, free, func(set, q int, to vec) {
 		m.loadParts(to, func(lane int) operand.Mem {
-			return operand.Mem{Base: in[lane], Index: off, Scale: 1, Disp: 16 * q}
+			return operand.Mem{Base: in[set*each+lane], Index: off, Scale: 1, Disp: 16 * q}
 		})
 	})
-	m.xor(r.a, r.c.op())
-	m.xor(r.b, r.d.op())
+	for _, r := range sets {
+		m.xor(r.a, r.c.op())
+		m.xor(r.b, r.d.op())
+	}
 	m.nextBlock(flags, blocks, off, loop)
-	m.storeParts(r.a, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
-	m.storeParts(r.b, func(lane int) operand.Mem { return at(cvs, cvLen*lane+16) })
+	for i, r := range sets {
+		m.storeParts(r.a, cv(i, 0))
+		m.storeParts(r.b, cv(i, 1))
+	}
 	m.VZEROUPPER()
 	m.RET()
 }
 
-// flagRow sets d to the flags of the block in the last word of each input.
-func (m *machine) flagRow(f blockFlags, r rows) {
+// rowSets are the registers for the rows of so many inputs, and the number of the first register that is left.
+func (m *machine) rowSets(lanes int) (sets []rows, free int) {
+	width := 16 * lanes
+	if m.isa == avx2 {
+		width = 32
+	}
+	n := 16 * lanes / width
+	for i := range n {
+		r := vecs(4*i, 4, width)
+		sets = append(sets, rows{r[0], r[1], r[2], r[3], vec{4 * n, width}})
+	}
+	return sets, 4*n + 1
+}
+
+// lengthAndFlags sets d to the length of a full block and the flags of the block, in the last words of each input.
+func (m *machine) lengthAndFlags(f blockFlags, d vec) {
+	words := m.GP64()
+	m.MOVL(f.current, words.As32())
+	m.SHLQ(operand.U8(32), words)
+	m.ORQ(operand.U8(64), words)
 	if m.isa == avx512VL {
-		m.VPBROADCASTD_Z(f.current, reg.K1, r.d.op())
+		m.VPBROADCASTQ_Z(words, reg.K1, d.op())
 		return
 	}
-	m.VMOVD(f.current, r.d.at(16).op())
-	m.VPSLLDQ(operand.U8(12), r.d.at(16).op(), r.d.at(16).op())
-	m.VINSERTI128(operand.U8(1), r.d.at(16).op(), r.d.op(), r.d.op())
+	m.VMOVQ(words, d.at(16).op())
+	m.VPSLLDQ(operand.U8(8), d.at(16).op(), d.at(16).op())
+	m.VINSERTI128(operand.U8(1), d.at(16).op(), d.op(), d.op())
 }
 
 // broadcast reads 16 bytes into every 128-bit part of a register.

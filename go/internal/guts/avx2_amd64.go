@@ -3,13 +3,16 @@
 package guts
 
 //go:noescape
-func hash1AVX2(out *CV, in *byte, length int, tail *byte, key *CV, counter uint64, all, first, last uint32)
+func hash1AVX2(out, rest *CV, in *byte, length int, tail *byte, key *CV, counter uint64, all, first, last uint32)
 
 //go:noescape
-func step2AVX2(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, first, last uint32)
+func step2AVX2(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 
 //go:noescape
-func step8AVX2(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, first, last uint32)
+func step4AVX2(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
+
+//go:noescape
+func step8AVX2(cvs *CV, ptr *pointers, d *rowD, blocks, ahead int, key *CV, all, first, last uint32)
 
 //go:noescape
 func root8AVX2(out *byte, node *Node, counter uint64, flags uint32, groups int)

@@ -10,6 +10,9 @@ DATA ivAVX2<>+8(SB)/4, $0x3c6ef372
 DATA ivAVX2<>+12(SB)/4, $0xa54ff53a
 GLOBL ivAVX2<>(SB), RODATA|NOPTR, $16
 
+DATA blockLenAVX2<>+0(SB)/4, $0x00000040
+GLOBL blockLenAVX2<>(SB), RODATA|NOPTR, $4
+
 DATA countingAVX2<>+0(SB)/4, $0x00000000
 DATA countingAVX2<>+4(SB)/4, $0x00000000
 DATA countingAVX2<>+8(SB)/4, $0x00000001
@@ -48,18 +51,19 @@ DATA rot8AVX2<>+24(SB)/4, $0x080b0a09
 DATA rot8AVX2<>+28(SB)/4, $0x0c0f0e0d
 GLOBL rot8AVX2<>(SB), RODATA|NOPTR, $32
 
-// func hash1AVX2(out *byte, in *byte, length int, tail *byte, key *byte, counter uint64, all uint32, first uint32, last uint32)
+// func hash1AVX2(out *byte, rest *byte, in *byte, length int, tail *byte, key *byte, counter uint64, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2
-TEXT ·hash1AVX2(SB), $0-60
+TEXT ·hash1AVX2(SB), $0-68
 	MOVQ    out+0(FP), AX
-	MOVQ    in+8(FP), CX
-	MOVQ    length+16(FP), DX
-	MOVQ    key+32(FP), BX
-	MOVQ    counter+40(FP), SI
-	MOVL    all+48(FP), DI
-	MOVL    first+52(FP), R8
-	MOVL    last+56(FP), R9
-	ORL     DI, R8
+	MOVQ    in+16(FP), CX
+	MOVQ    length+24(FP), DX
+	MOVQ    key+40(FP), BX
+	MOVQ    rest+8(FP), SI
+	MOVQ    counter+48(FP), DI
+	MOVL    all+56(FP), R8
+	MOVL    first+60(FP), R9
+	MOVL    last+64(FP), R10
+	ORL     R8, R9
 	VMOVDQU (BX), X0
 	VMOVDQU 16(BX), X1
 
@@ -67,26 +71,28 @@ block1:
 	MOVQ $0x00000040, BX
 	CMPQ DX, $0x40
 	JA   compress2
-	ORL  R9, R8
+	ORL  R10, R9
 	CMPQ DX, $0x40
 	JE   compress2
 	MOVQ DX, BX
-	MOVQ tail+24(FP), CX
+	MOVQ tail+32(FP), CX
 
 compress2:
 	VMOVDQU      ivAVX2<>+0(SB), X2
-	SHLQ         $0x20, R8
-	ORQ          BX, R8
-	VMOVQ        SI, X3
-	VPINSRQ      $0x01, R8, X3, X3
-	VPBROADCASTD (CX), X5
-	VPBROADCASTD 8(CX), X6
-	VPBROADCASTD 16(CX), X7
-	VPBROADCASTD 24(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	SHLQ         $0x20, R9
+	ORQ          BX, R9
+	VMOVQ        DI, X3
+	VPINSRQ      $0x01, R9, X3, X3
+	VMOVDQU      X0, X5
+	VMOVDQU      X1, X6
+	VPBROADCASTD (CX), X7
+	VPBROADCASTD 8(CX), X8
+	VPBROADCASTD 16(CX), X9
+	VPBROADCASTD 24(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -95,14 +101,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 4(CX), X8
-	VPBROADCASTD 12(CX), X9
-	VPBROADCASTD 20(CX), X10
-	VPBROADCASTD 28(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 4(CX), X11
+	VPBROADCASTD 12(CX), X12
+	VPBROADCASTD 20(CX), X13
+	VPBROADCASTD 28(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -114,14 +120,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 56(CX), X11
-	VPBROADCASTD 32(CX), X12
-	VPBROADCASTD 40(CX), X13
-	VPBROADCASTD 48(CX), X14
-	VPBLENDD     $0x02, X12, X11, X11
-	VPBLENDD     $0x08, X14, X13, X13
-	VPBLENDD     $0x0c, X13, X11, X11
-	VPADDD       X11, X0, X0
+	VPBROADCASTD 56(CX), X7
+	VPBROADCASTD 32(CX), X8
+	VPBROADCASTD 40(CX), X9
+	VPBROADCASTD 48(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -130,14 +136,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 60(CX), X5
-	VPBROADCASTD 36(CX), X6
-	VPBROADCASTD 44(CX), X7
-	VPBROADCASTD 52(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 60(CX), X11
+	VPBROADCASTD 36(CX), X12
+	VPBROADCASTD 44(CX), X13
+	VPBROADCASTD 52(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -149,14 +155,14 @@ compress2:
 	VPSHUFD      $0x39, X0, X0
 	VPSHUFD      $0x93, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 8(CX), X8
-	VPBROADCASTD 12(CX), X9
-	VPBROADCASTD 28(CX), X10
-	VPBROADCASTD 16(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 8(CX), X7
+	VPBROADCASTD 12(CX), X8
+	VPBROADCASTD 28(CX), X9
+	VPBROADCASTD 16(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -184,14 +190,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 60(CX), X5
-	VPBROADCASTD 4(CX), X6
-	VPBROADCASTD 48(CX), X7
-	VPBROADCASTD 36(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 60(CX), X7
+	VPBROADCASTD 4(CX), X8
+	VPBROADCASTD 48(CX), X9
+	VPBROADCASTD 36(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -200,14 +206,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 32(CX), X8
-	VPBROADCASTD 44(CX), X9
-	VPBROADCASTD 20(CX), X10
-	VPBROADCASTD 56(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 32(CX), X11
+	VPBROADCASTD 44(CX), X12
+	VPBROADCASTD 20(CX), X13
+	VPBROADCASTD 56(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -219,14 +225,14 @@ compress2:
 	VPSHUFD      $0x39, X0, X0
 	VPSHUFD      $0x93, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 12(CX), X11
-	VPBROADCASTD 40(CX), X12
-	VPBROADCASTD 52(CX), X13
-	VPBROADCASTD 28(CX), X14
-	VPBLENDD     $0x02, X12, X11, X11
-	VPBLENDD     $0x08, X14, X13, X13
-	VPBLENDD     $0x0c, X13, X11, X11
-	VPADDD       X11, X0, X0
+	VPBROADCASTD 12(CX), X7
+	VPBROADCASTD 40(CX), X8
+	VPBROADCASTD 52(CX), X9
+	VPBROADCASTD 28(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -235,14 +241,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 16(CX), X5
-	VPBROADCASTD 48(CX), X6
-	VPBROADCASTD 8(CX), X7
-	VPBROADCASTD 56(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 16(CX), X11
+	VPBROADCASTD 48(CX), X12
+	VPBROADCASTD 8(CX), X13
+	VPBROADCASTD 56(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -254,14 +260,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 32(CX), X8
-	VPBROADCASTD 24(CX), X9
-	VPBROADCASTD 36(CX), X10
-	VPBROADCASTD 44(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 32(CX), X7
+	VPBROADCASTD 24(CX), X8
+	VPBROADCASTD 36(CX), X9
+	VPBROADCASTD 44(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -289,14 +295,14 @@ compress2:
 	VPSHUFD      $0x39, X0, X0
 	VPSHUFD      $0x93, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 40(CX), X5
-	VPBROADCASTD 48(CX), X6
-	VPBROADCASTD 56(CX), X7
-	VPBROADCASTD 52(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 40(CX), X7
+	VPBROADCASTD 48(CX), X8
+	VPBROADCASTD 56(CX), X9
+	VPBROADCASTD 52(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -305,14 +311,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 28(CX), X8
-	VPBROADCASTD 36(CX), X9
-	VPBROADCASTD 12(CX), X10
-	VPBROADCASTD 60(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 28(CX), X11
+	VPBROADCASTD 36(CX), X12
+	VPBROADCASTD 12(CX), X13
+	VPBROADCASTD 60(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -324,14 +330,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 4(CX), X11
-	VPBROADCASTD 16(CX), X12
-	VPBROADCASTD 44(CX), X13
-	VPBROADCASTD 20(CX), X14
-	VPBLENDD     $0x02, X12, X11, X11
-	VPBLENDD     $0x08, X14, X13, X13
-	VPBLENDD     $0x0c, X13, X11, X11
-	VPADDD       X11, X0, X0
+	VPBROADCASTD 4(CX), X7
+	VPBROADCASTD 16(CX), X8
+	VPBROADCASTD 44(CX), X9
+	VPBROADCASTD 20(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -340,14 +346,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 24(CX), X5
-	VPBROADCASTD (CX), X6
-	VPBROADCASTD 8(CX), X7
-	VPBROADCASTD 32(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 24(CX), X11
+	VPBROADCASTD (CX), X12
+	VPBROADCASTD 8(CX), X13
+	VPBROADCASTD 32(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -359,14 +365,14 @@ compress2:
 	VPSHUFD      $0x39, X0, X0
 	VPSHUFD      $0x93, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 48(CX), X8
-	VPBROADCASTD 36(CX), X9
-	VPBROADCASTD 60(CX), X10
-	VPBROADCASTD 56(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 48(CX), X7
+	VPBROADCASTD 36(CX), X8
+	VPBROADCASTD 60(CX), X9
+	VPBROADCASTD 56(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -394,14 +400,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 24(CX), X5
-	VPBROADCASTD 28(CX), X6
-	VPBROADCASTD 20(CX), X7
-	VPBROADCASTD (CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 24(CX), X7
+	VPBROADCASTD 28(CX), X8
+	VPBROADCASTD 20(CX), X9
+	VPBROADCASTD (CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -410,14 +416,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 16(CX), X8
-	VPBROADCASTD 8(CX), X9
-	VPBROADCASTD 12(CX), X10
-	VPBROADCASTD 4(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 16(CX), X11
+	VPBROADCASTD 8(CX), X12
+	VPBROADCASTD 12(CX), X13
+	VPBROADCASTD 4(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -429,14 +435,14 @@ compress2:
 	VPSHUFD      $0x39, X0, X0
 	VPSHUFD      $0x93, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 36(CX), X11
-	VPBROADCASTD 44(CX), X12
-	VPBROADCASTD 32(CX), X13
-	VPBROADCASTD 60(CX), X14
-	VPBLENDD     $0x02, X12, X11, X11
-	VPBLENDD     $0x08, X14, X13, X13
-	VPBLENDD     $0x0c, X13, X11, X11
-	VPADDD       X11, X0, X0
+	VPBROADCASTD 36(CX), X7
+	VPBROADCASTD 44(CX), X8
+	VPBROADCASTD 32(CX), X9
+	VPBROADCASTD 60(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -445,14 +451,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 56(CX), X5
-	VPBROADCASTD 20(CX), X6
-	VPBROADCASTD 48(CX), X7
-	VPBROADCASTD 4(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 56(CX), X11
+	VPBROADCASTD 20(CX), X12
+	VPBROADCASTD 48(CX), X13
+	VPBROADCASTD 4(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -464,14 +470,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 16(CX), X8
-	VPBROADCASTD 52(CX), X9
-	VPBROADCASTD (CX), X10
-	VPBROADCASTD 8(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 16(CX), X7
+	VPBROADCASTD 52(CX), X8
+	VPBROADCASTD (CX), X9
+	VPBROADCASTD 8(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -499,14 +505,14 @@ compress2:
 	VPSHUFD      $0x39, X0, X0
 	VPSHUFD      $0x93, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 44(CX), X5
-	VPBROADCASTD 20(CX), X6
-	VPBROADCASTD 4(CX), X7
-	VPBROADCASTD 32(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 44(CX), X7
+	VPBROADCASTD 20(CX), X8
+	VPBROADCASTD 4(CX), X9
+	VPBROADCASTD 32(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -515,14 +521,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 60(CX), X8
-	VPBROADCASTD (CX), X9
-	VPBROADCASTD 36(CX), X10
-	VPBROADCASTD 24(CX), X11
-	VPBLENDD     $0x02, X9, X8, X8
-	VPBLENDD     $0x08, X11, X10, X10
-	VPBLENDD     $0x0c, X10, X8, X8
-	VPADDD       X8, X0, X0
+	VPBROADCASTD 60(CX), X11
+	VPBROADCASTD (CX), X12
+	VPBROADCASTD 36(CX), X13
+	VPBROADCASTD 24(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -534,14 +540,14 @@ compress2:
 	VPSHUFD      $0x93, X0, X0
 	VPSHUFD      $0x39, X2, X2
 	VPSHUFD      $0x4e, X3, X3
-	VPBROADCASTD 28(CX), X11
-	VPBROADCASTD 56(CX), X12
-	VPBROADCASTD 8(CX), X13
-	VPBROADCASTD 12(CX), X14
-	VPBLENDD     $0x02, X12, X11, X11
-	VPBLENDD     $0x08, X14, X13, X13
-	VPBLENDD     $0x0c, X13, X11, X11
-	VPADDD       X11, X0, X0
+	VPBROADCASTD 28(CX), X7
+	VPBROADCASTD 56(CX), X8
+	VPBROADCASTD 8(CX), X9
+	VPBROADCASTD 12(CX), X10
+	VPBLENDD     $0x02, X8, X7, X7
+	VPBLENDD     $0x08, X10, X9, X9
+	VPBLENDD     $0x0c, X9, X7, X7
+	VPADDD       X7, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot16AVX2<>+0(SB), X3, X3
@@ -550,14 +556,14 @@ compress2:
 	VPSRLD       $0x0c, X1, X4
 	VPSLLD       $0x14, X1, X1
 	VPOR         X4, X1, X1
-	VPBROADCASTD 52(CX), X5
-	VPBROADCASTD 40(CX), X6
-	VPBROADCASTD 48(CX), X7
-	VPBROADCASTD 16(CX), X8
-	VPBLENDD     $0x02, X6, X5, X5
-	VPBLENDD     $0x08, X8, X7, X7
-	VPBLENDD     $0x0c, X7, X5, X5
-	VPADDD       X5, X0, X0
+	VPBROADCASTD 52(CX), X11
+	VPBROADCASTD 40(CX), X12
+	VPBROADCASTD 48(CX), X13
+	VPBROADCASTD 16(CX), X14
+	VPBLENDD     $0x02, X12, X11, X11
+	VPBLENDD     $0x08, X14, X13, X13
+	VPBLENDD     $0x0c, X13, X11, X11
+	VPADDD       X11, X0, X0
 	VPADDD       X1, X0, X0
 	VPXOR        X0, X3, X3
 	VPSHUFB      rot8AVX2<>+0(SB), X3, X3
@@ -572,16 +578,24 @@ compress2:
 	VPXOR        X2, X0, X0
 	VPXOR        X3, X1, X1
 	ADDQ         $0x40, CX
-	MOVL         DI, R8
+	MOVL         R8, R9
 	SUBQ         $0x40, DX
 	JA           block1
 	VMOVDQU      X0, (AX)
 	VMOVDQU      X1, 16(AX)
+	TESTQ        SI, SI
+	JZ           done3
+	VPXOR        X2, X5, X5
+	VPXOR        X3, X6, X6
+	VMOVDQU      X5, (SI)
+	VMOVDQU      X6, 16(SI)
+
+done3:
 	RET
 
-// func step2AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, first uint32, last uint32)
+// func step2AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2, CMOV
-TEXT ·step2AVX2(SB), $416-48
+TEXT ·step2AVX2(SB), $672-52
 	MOVQ           cvs+0(FP), AX
 	MOVQ           ptr+8(FP), CX
 	MOVQ           d+16(FP), DX
@@ -603,20 +617,24 @@ restored1:
 	VINSERTI128 $0x01, 48(AX), Y1, Y1
 
 started2:
-	MOVL    first+40(FP), SI
-	MOVL    last+44(FP), R9
-	XORL    R10, R10
+	MOVL    first+44(FP), SI
+	MOVL    all+40(FP), R9
+	MOVL    last+48(FP), R10
+	ORL     R9, SI
+	ORL     R9, R10
 	MOVL    SI, R11
-	ORL     R9, R11
+	ORL     R10, R11
 	CMPQ    BX, $0x01
 	CMOVLEQ R11, SI
 
 block3:
 	VBROADCASTI128 ivAVX2<>+0(SB), Y2
-	VMOVD          SI, X3
-	VPSLLDQ        $0x0c, X3, X3
+	SHLQ           $0x20, SI
+	ORQ            $0x40, SI
+	VMOVQ          SI, X3
+	VPSLLDQ        $0x08, X3, X3
 	VINSERTI128    $0x01, X3, Y3, Y3
-	VPOR           (DX), Y3, Y3
+	VPXOR          (DX), Y3, Y3
 	LEAQ           31(SP), SI
 	ANDQ           $-32, SI
 	VMOVDQU        (R8)(DI*1), X5
@@ -982,9 +1000,9 @@ block3:
 	VPXOR          Y2, Y0, Y0
 	VPXOR          Y3, Y1, Y1
 	ADDQ           $0x40, DI
-	MOVL           R10, SI
+	MOVL           R9, SI
 	CMPQ           BX, $0x02
-	CMOVLEQ        R9, SI
+	CMOVLEQ        R10, SI
 	DECQ           BX
 	JNZ            block3
 	VMOVDQU        X0, (AX)
@@ -994,46 +1012,918 @@ block3:
 	VZEROUPPER
 	RET
 
-// func step8AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, first uint32, last uint32)
+// func step4AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2, CMOV
-TEXT ·step8AVX2(SB), $960-48
-	MOVQ         cvs+0(FP), AX
-	MOVQ         ptr+8(FP), CX
-	MOVQ         d+16(FP), DX
-	MOVQ         blocks+24(FP), BX
-	MOVQ         key+32(FP), SI
-	LEAQ         31(SP), DI
-	ANDQ         $-32, DI
-	XORQ         R8, R8
-	TESTQ        SI, SI
-	JZ           restored1
-	VPBROADCASTD (SI), Y0
-	VPBROADCASTD 4(SI), Y1
-	VPBROADCASTD 8(SI), Y2
-	VPBROADCASTD 12(SI), Y3
-	VPBROADCASTD 16(SI), Y4
-	VPBROADCASTD 20(SI), Y5
-	VPBROADCASTD 24(SI), Y6
-	VPBROADCASTD 28(SI), Y7
-	JMP          started2
+TEXT ·step4AVX2(SB), $1312-52
+	MOVQ           cvs+0(FP), AX
+	MOVQ           ptr+8(FP), CX
+	MOVQ           d+16(FP), DX
+	MOVQ           blocks+24(FP), BX
+	MOVQ           key+32(FP), SI
+	XORQ           DI, DI
+	MOVQ           (CX), R8
+	MOVQ           8(CX), R9
+	MOVQ           16(CX), R10
+	MOVQ           24(CX), CX
+	TESTQ          SI, SI
+	JZ             restored1
+	VBROADCASTI128 (SI), Y0
+	VBROADCASTI128 16(SI), Y1
+	VBROADCASTI128 (SI), Y4
+	VBROADCASTI128 16(SI), Y5
+	JMP            started2
 
 restored1:
 	VMOVDQU     (AX), X0
-	VINSERTI128 $0x01, 128(AX), Y0, Y0
-	VMOVDQU     16(AX), X4
-	VINSERTI128 $0x01, 144(AX), Y4, Y4
-	VMOVDQU     32(AX), X1
-	VINSERTI128 $0x01, 160(AX), Y1, Y1
-	VMOVDQU     48(AX), X5
-	VINSERTI128 $0x01, 176(AX), Y5, Y5
-	VMOVDQU     64(AX), X2
-	VINSERTI128 $0x01, 192(AX), Y2, Y2
-	VMOVDQU     80(AX), X6
-	VINSERTI128 $0x01, 208(AX), Y6, Y6
-	VMOVDQU     96(AX), X3
-	VINSERTI128 $0x01, 224(AX), Y3, Y3
-	VMOVDQU     112(AX), X7
-	VINSERTI128 $0x01, 240(AX), Y7, Y7
+	VINSERTI128 $0x01, 32(AX), Y0, Y0
+	VMOVDQU     16(AX), X1
+	VINSERTI128 $0x01, 48(AX), Y1, Y1
+	VMOVDQU     64(AX), X4
+	VINSERTI128 $0x01, 96(AX), Y4, Y4
+	VMOVDQU     80(AX), X5
+	VINSERTI128 $0x01, 112(AX), Y5, Y5
+
+started2:
+	MOVL    first+44(FP), SI
+	MOVL    all+40(FP), R11
+	MOVL    last+48(FP), R12
+	ORL     R11, SI
+	ORL     R11, R12
+	MOVL    SI, R13
+	ORL     R12, R13
+	CMPQ    BX, $0x01
+	CMOVLEQ R13, SI
+
+block3:
+	VBROADCASTI128 ivAVX2<>+0(SB), Y2
+	MOVL           SI, R13
+	SHLQ           $0x20, R13
+	ORQ            $0x40, R13
+	VMOVQ          R13, X3
+	VPSLLDQ        $0x08, X3, X3
+	VINSERTI128    $0x01, X3, Y3, Y3
+	VPXOR          (DX), Y3, Y3
+	VBROADCASTI128 ivAVX2<>+0(SB), Y6
+	SHLQ           $0x20, SI
+	ORQ            $0x40, SI
+	VMOVQ          SI, X7
+	VPSLLDQ        $0x08, X7, X7
+	VINSERTI128    $0x01, X7, Y7, Y7
+	VPXOR          32(DX), Y7, Y7
+	LEAQ           31(SP), SI
+	ANDQ           $-32, SI
+	VMOVDQU        (R8)(DI*1), X9
+	VINSERTI128    $0x01, (R9)(DI*1), Y9, Y9
+	VMOVDQU        16(R8)(DI*1), X10
+	VINSERTI128    $0x01, 16(R9)(DI*1), Y10, Y10
+	VMOVDQU        32(R8)(DI*1), X11
+	VINSERTI128    $0x01, 32(R9)(DI*1), Y11, Y11
+	VMOVDQU        Y11, (SI)
+	VMOVDQU        48(R8)(DI*1), X11
+	VINSERTI128    $0x01, 48(R9)(DI*1), Y11, Y11
+	VMOVDQU        (R10)(DI*1), X12
+	VINSERTI128    $0x01, (CX)(DI*1), Y12, Y12
+	VMOVDQU        16(R10)(DI*1), X13
+	VINSERTI128    $0x01, 16(CX)(DI*1), Y13, Y13
+	VMOVDQU        32(R10)(DI*1), X14
+	VINSERTI128    $0x01, 32(CX)(DI*1), Y14, Y14
+	VMOVDQU        Y14, 640(SI)
+	VMOVDQU        48(R10)(DI*1), X14
+	VINSERTI128    $0x01, 48(CX)(DI*1), Y14, Y14
+	VMOVDQU        Y11, 32(SI)
+	VSHUFPS        $0x88, Y10, Y9, Y11
+	VMOVDQU        Y14, 672(SI)
+	VSHUFPS        $0x88, Y13, Y12, Y14
+	VMOVDQU        Y11, 64(SI)
+	VSHUFPS        $0xdd, Y10, Y9, Y11
+	VMOVDQU        Y14, 704(SI)
+	VSHUFPS        $0xdd, Y13, Y12, Y14
+	VMOVDQU        Y11, 96(SI)
+	VMOVDQU        (SI), Y11
+	VSHUFPS        $0xc6, 32(SI), Y11, Y11
+	VMOVDQU        Y14, 736(SI)
+	VMOVDQU        640(SI), Y14
+	VSHUFPS        $0xc6, 672(SI), Y14, Y14
+	VMOVDQU        Y9, 128(SI)
+	VMOVDQU        32(SI), Y9
+	VSHUFPS        $0xc6, (SI), Y9, Y9
+	VMOVDQU        Y12, 768(SI)
+	VMOVDQU        672(SI), Y12
+	VSHUFPS        $0xc6, 640(SI), Y12, Y12
+	VMOVDQU        Y10, 160(SI)
+	VSHUFPS        $0x88, Y11, Y9, Y10
+	VMOVDQU        Y13, 800(SI)
+	VSHUFPS        $0x88, Y14, Y12, Y13
+	VMOVDQU        Y10, 192(SI)
+	VSHUFPS        $0x77, Y9, Y11, Y10
+	VMOVDQU        Y13, 832(SI)
+	VSHUFPS        $0x77, Y12, Y14, Y13
+	VPADDD         64(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         704(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 224(SI)
+	VMOVDQU        128(SI), Y9
+	VSHUFPS        $0x3e, 160(SI), Y9, Y9
+	VMOVDQU        Y12, 864(SI)
+	VMOVDQU        768(SI), Y12
+	VSHUFPS        $0x3e, 800(SI), Y12, Y12
+	VMOVDQU        Y9, 256(SI)
+	VMOVDQU        192(SI), Y9
+	VSHUFPS        $0x62, 160(SI), Y9, Y9
+	VMOVDQU        Y12, 896(SI)
+	VMOVDQU        832(SI), Y12
+	VSHUFPS        $0x62, 800(SI), Y12, Y12
+	VPADDD         96(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         736(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y11, 288(SI)
+	VMOVDQU        (SI), Y11
+	VSHUFPS        $0x7c, Y9, Y11, Y11
+	VMOVDQU        Y14, 928(SI)
+	VMOVDQU        640(SI), Y14
+	VSHUFPS        $0x7c, Y12, Y14, Y14
+	VPADDD         192(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         832(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y11, 320(SI)
+	VMOVDQU        128(SI), Y11
+	VSHUFPS        $0x34, Y10, Y11, Y11
+	VMOVDQU        Y14, 960(SI)
+	VMOVDQU        768(SI), Y14
+	VSHUFPS        $0x34, Y13, Y14, Y14
+	VMOVDQU        Y10, 352(SI)
+	VSHUFPS        $0x82, Y11, Y9, Y10
+	VMOVDQU        Y13, 992(SI)
+	VSHUFPS        $0x82, Y14, Y12, Y13
+	VPADDD         352(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         992(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 352(SI)
+	VSHUFPS        $0x67, 288(SI), Y11, Y9
+	VMOVDQU        Y12, 992(SI)
+	VSHUFPS        $0x67, 928(SI), Y14, Y12
+	VPADDD         256(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         896(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 384(SI)
+	VMOVDQU        96(SI), Y9
+	VSHUFPS        $0xc8, Y11, Y9, Y9
+	VMOVDQU        Y12, 1024(SI)
+	VMOVDQU        736(SI), Y12
+	VSHUFPS        $0xc8, Y14, Y12, Y12
+	VMOVDQU        Y9, 416(SI)
+	VMOVDQU        64(SI), Y9
+	VSHUFPS        $0x4d, 192(SI), Y9, Y9
+	VMOVDQU        Y12, 1056(SI)
+	VMOVDQU        704(SI), Y12
+	VSHUFPS        $0x4d, 832(SI), Y12, Y12
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y13, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y10, 192(SI)
+	VSHUFPS        $0xd7, (SI), Y9, Y10
+	VMOVDQU        Y13, 832(SI)
+	VSHUFPS        $0xd7, 640(SI), Y12, Y13
+	VMOVDQU        Y10, 448(SI)
+	VMOVDQU        32(SI), Y10
+	VSHUFPS        $0xe1, 256(SI), Y10, Y10
+	VMOVDQU        Y13, 1088(SI)
+	VMOVDQU        672(SI), Y13
+	VSHUFPS        $0xe1, 896(SI), Y13, Y13
+	VPADDD         384(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         1024(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y11, 480(SI)
+	VSHUFPS        $0x87, Y9, Y10, Y11
+	VMOVDQU        Y14, 1120(SI)
+	VSHUFPS        $0x87, Y12, Y13, Y14
+	VMOVDQU        Y11, 512(SI)
+	VMOVDQU        288(SI), Y11
+	VSHUFPS        $0x94, 256(SI), Y11, Y11
+	VMOVDQU        Y14, 1152(SI)
+	VMOVDQU        928(SI), Y14
+	VSHUFPS        $0x94, 896(SI), Y14, Y14
+	VPADDD         320(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         960(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 544(SI)
+	VSHUFPS        $0x82, Y10, Y11, Y9
+	VMOVDQU        Y12, 1184(SI)
+	VSHUFPS        $0x82, Y13, Y14, Y12
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        288(SI), Y9
+	VSHUFPS        $0x68, 32(SI), Y9, Y9
+	VMOVDQU        928(SI), Y12
+	VSHUFPS        $0x68, 672(SI), Y12, Y12
+	VMOVDQU        Y10, 576(SI)
+	VMOVDQU        64(SI), Y10
+	VSHUFPS        $0xc3, 544(SI), Y10, Y10
+	VMOVDQU        Y13, 1216(SI)
+	VMOVDQU        704(SI), Y13
+	VSHUFPS        $0xc3, 1184(SI), Y13, Y13
+	VPADDD         512(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y10, 512(SI)
+	VMOVDQU        256(SI), Y10
+	VSHUFPS        $0x7d, 480(SI), Y10, Y10
+	VMOVDQU        Y13, 1152(SI)
+	VMOVDQU        896(SI), Y13
+	VSHUFPS        $0x7d, 1120(SI), Y13, Y13
+	VPADDD         448(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         1088(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 256(SI)
+	VSHUFPS        $0x87, Y10, Y11, Y9
+	VMOVDQU        Y12, 896(SI)
+	VSHUFPS        $0x87, Y13, Y14, Y12
+	VPADDD         416(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1056(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VSHUFPS        $0x97, 320(SI), Y10, Y11
+	VSHUFPS        $0x97, 960(SI), Y13, Y14
+	VPADDD         256(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         896(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y10, 256(SI)
+	VMOVDQU        288(SI), Y10
+	VSHUFPS        $0xb6, 32(SI), Y10, Y10
+	VMOVDQU        Y13, 896(SI)
+	VMOVDQU        928(SI), Y13
+	VSHUFPS        $0xb6, 672(SI), Y13, Y13
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        224(SI), Y9
+	VSHUFPS        $0x2d, (SI), Y9, Y9
+	VMOVDQU        864(SI), Y12
+	VSHUFPS        $0x2d, 640(SI), Y12, Y12
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        160(SI), Y11
+	VSHUFPS        $0x9e, 416(SI), Y11, Y11
+	VMOVDQU        800(SI), Y14
+	VSHUFPS        $0x9e, 1056(SI), Y14, Y14
+	VPADDD         512(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y11, 512(SI)
+	VMOVDQU        64(SI), Y11
+	VSHUFPS        $0x76, 128(SI), Y11, Y11
+	VMOVDQU        Y14, 1152(SI)
+	VMOVDQU        704(SI), Y14
+	VSHUFPS        $0x76, 768(SI), Y14, Y14
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y13, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        352(SI), Y10
+	VSHUFPS        $0x6d, 384(SI), Y10, Y10
+	VMOVDQU        992(SI), Y13
+	VSHUFPS        $0x6d, 1024(SI), Y13, Y13
+	VMOVDQU        Y10, 384(SI)
+	VMOVDQU        576(SI), Y10
+	VSHUFPS        $0x83, 128(SI), Y10, Y10
+	VMOVDQU        Y13, 1024(SI)
+	VMOVDQU        1216(SI), Y13
+	VSHUFPS        $0x83, 768(SI), Y13, Y13
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        96(SI), Y9
+	VSHUFPS        $0x87, 352(SI), Y9, Y9
+	VMOVDQU        736(SI), Y12
+	VSHUFPS        $0x87, 992(SI), Y12, Y12
+	VPADDD         512(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         1152(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 512(SI)
+	VMOVDQU        256(SI), Y9
+	VSHUFPS        $0xce, 448(SI), Y9, Y9
+	VMOVDQU        Y12, 1152(SI)
+	VMOVDQU        896(SI), Y12
+	VSHUFPS        $0xce, 1088(SI), Y12, Y12
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        (SI), Y11
+	VSHUFPS        $0x2d, Y9, Y11, Y11
+	VMOVDQU        640(SI), Y14
+	VSHUFPS        $0x2d, Y12, Y14, Y14
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        320(SI), Y11
+	VSHUFPS        $0x99, Y9, Y11, Y11
+	VMOVDQU        960(SI), Y14
+	VSHUFPS        $0x99, Y12, Y14, Y14
+	VMOVDQU        480(SI), Y9
+	VSHUFPS        $0x63, 448(SI), Y9, Y9
+	VMOVDQU        1120(SI), Y12
+	VSHUFPS        $0x63, 1088(SI), Y12, Y12
+	VPADDD         384(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1024(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 448(SI)
+	VMOVDQU        192(SI), Y9
+	VSHUFPS        $0xd7, 576(SI), Y9, Y9
+	VMOVDQU        Y12, 1088(SI)
+	VMOVDQU        832(SI), Y12
+	VSHUFPS        $0xd7, 1216(SI), Y12, Y12
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y13, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        576(SI), Y10
+	VSHUFPS        $0x8e, 384(SI), Y10, Y10
+	VMOVDQU        1216(SI), Y13
+	VSHUFPS        $0x8e, 1024(SI), Y13, Y13
+	VPADDD         512(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 512(SI)
+	VSHUFPS        $0xe8, 128(SI), Y10, Y9
+	VMOVDQU        Y12, 1152(SI)
+	VSHUFPS        $0xe8, 768(SI), Y13, Y12
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPADDD         448(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1088(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPADDD         512(SI), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(SI), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VPXOR          Y2, Y0, Y0
+	VPXOR          Y3, Y1, Y1
+	VPXOR          Y6, Y4, Y4
+	VPXOR          Y7, Y5, Y5
+	ADDQ           $0x40, DI
+	MOVL           R11, SI
+	CMPQ           BX, $0x02
+	CMOVLEQ        R12, SI
+	DECQ           BX
+	JNZ            block3
+	VMOVDQU        X0, (AX)
+	VEXTRACTI128   $0x01, Y0, 32(AX)
+	VMOVDQU        X1, 16(AX)
+	VEXTRACTI128   $0x01, Y1, 48(AX)
+	VMOVDQU        X4, 64(AX)
+	VEXTRACTI128   $0x01, Y4, 96(AX)
+	VMOVDQU        X5, 80(AX)
+	VEXTRACTI128   $0x01, Y5, 112(AX)
+	VZEROUPPER
+	RET
+
+// func step8AVX2(cvs *byte, ptr *byte, d *byte, blocks int, ahead int, key *byte, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·step8AVX2(SB), $960-60
+	MOVQ         ahead+32(FP), AX
+	MOVQ         cvs+0(FP), CX
+	MOVQ         ptr+8(FP), DX
+	MOVQ         d+16(FP), BX
+	MOVQ         blocks+24(FP), SI
+	MOVQ         key+40(FP), DI
+	LEAQ         31(SP), R8
+	ANDQ         $-32, R8
+	XORQ         R9, R9
+	TESTQ        DI, DI
+	JZ           restored1
+	VPBROADCASTD (DI), Y0
+	VPBROADCASTD 4(DI), Y1
+	VPBROADCASTD 8(DI), Y2
+	VPBROADCASTD 12(DI), Y3
+	VPBROADCASTD 16(DI), Y4
+	VPBROADCASTD 20(DI), Y5
+	VPBROADCASTD 24(DI), Y6
+	VPBROADCASTD 28(DI), Y7
+	JMP          started2
+
+restored1:
+	VMOVDQU     (CX), X0
+	VINSERTI128 $0x01, 128(CX), Y0, Y0
+	VMOVDQU     16(CX), X4
+	VINSERTI128 $0x01, 144(CX), Y4, Y4
+	VMOVDQU     32(CX), X1
+	VINSERTI128 $0x01, 160(CX), Y1, Y1
+	VMOVDQU     48(CX), X5
+	VINSERTI128 $0x01, 176(CX), Y5, Y5
+	VMOVDQU     64(CX), X2
+	VINSERTI128 $0x01, 192(CX), Y2, Y2
+	VMOVDQU     80(CX), X6
+	VINSERTI128 $0x01, 208(CX), Y6, Y6
+	VMOVDQU     96(CX), X3
+	VINSERTI128 $0x01, 224(CX), Y3, Y3
+	VMOVDQU     112(CX), X7
+	VINSERTI128 $0x01, 240(CX), Y7, Y7
 	VPUNPCKLDQ  Y1, Y0, Y8
 	VPUNPCKHDQ  Y1, Y0, Y9
 	VPUNPCKLDQ  Y3, Y2, Y10
@@ -1052,31 +1942,55 @@ restored1:
 	VPUNPCKHQDQ Y15, Y13, Y7
 
 started2:
-	MOVL    first+40(FP), SI
-	MOVL    last+44(FP), R9
-	XORL    R10, R10
-	MOVL    SI, R11
-	ORL     R9, R11
-	CMPQ    BX, $0x01
-	CMOVLEQ R11, SI
+	MOVL    first+52(FP), DI
+	MOVL    all+48(FP), R10
+	MOVL    last+56(FP), R11
+	ORL     R10, DI
+	ORL     R10, R11
+	MOVL    DI, R12
+	ORL     R11, R12
+	CMPQ    SI, $0x01
+	CMOVLEQ R12, DI
 
 block3:
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      (R11)(R8*1), X8
-	VINSERTI128  $0x01, (R12)(R8*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      (R11)(R8*1), X9
-	VINSERTI128  $0x01, (R12)(R8*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      (R11)(R8*1), X10
-	VINSERTI128  $0x01, (R12)(R8*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      (R11)(R8*1), X11
-	VINSERTI128  $0x01, (R12)(R8*1), Y11, Y11
+	TESTQ      AX, AX
+	JZ         near4
+	ADDQ       R9, AX
+	MOVQ       (DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       8(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       16(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       24(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       32(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       40(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       48(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	MOVQ       56(DX), R12
+	PREFETCHT0 (R12)(AX*1)
+	SUBQ       R9, AX
+
+near4:
+	MOVQ         (DX), R12
+	MOVQ         32(DX), R13
+	VMOVDQU      (R12)(R9*1), X8
+	VINSERTI128  $0x01, (R13)(R9*1), Y8, Y8
+	MOVQ         8(DX), R12
+	MOVQ         40(DX), R13
+	VMOVDQU      (R12)(R9*1), X9
+	VINSERTI128  $0x01, (R13)(R9*1), Y9, Y9
+	MOVQ         16(DX), R12
+	MOVQ         48(DX), R13
+	VMOVDQU      (R12)(R9*1), X10
+	VINSERTI128  $0x01, (R13)(R9*1), Y10, Y10
+	MOVQ         24(DX), R12
+	MOVQ         56(DX), R13
+	VMOVDQU      (R12)(R9*1), X11
+	VINSERTI128  $0x01, (R13)(R9*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -1085,26 +1999,26 @@ block3:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, (DI)
-	VMOVDQU      Y9, 32(DI)
-	VMOVDQU      Y10, 64(DI)
-	VMOVDQU      Y11, 96(DI)
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      16(R11)(R8*1), X8
-	VINSERTI128  $0x01, 16(R12)(R8*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      16(R11)(R8*1), X9
-	VINSERTI128  $0x01, 16(R12)(R8*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      16(R11)(R8*1), X10
-	VINSERTI128  $0x01, 16(R12)(R8*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      16(R11)(R8*1), X11
-	VINSERTI128  $0x01, 16(R12)(R8*1), Y11, Y11
+	VMOVDQU      Y8, (R8)
+	VMOVDQU      Y9, 32(R8)
+	VMOVDQU      Y10, 64(R8)
+	VMOVDQU      Y11, 96(R8)
+	MOVQ         (DX), R12
+	MOVQ         32(DX), R13
+	VMOVDQU      16(R12)(R9*1), X8
+	VINSERTI128  $0x01, 16(R13)(R9*1), Y8, Y8
+	MOVQ         8(DX), R12
+	MOVQ         40(DX), R13
+	VMOVDQU      16(R12)(R9*1), X9
+	VINSERTI128  $0x01, 16(R13)(R9*1), Y9, Y9
+	MOVQ         16(DX), R12
+	MOVQ         48(DX), R13
+	VMOVDQU      16(R12)(R9*1), X10
+	VINSERTI128  $0x01, 16(R13)(R9*1), Y10, Y10
+	MOVQ         24(DX), R12
+	MOVQ         56(DX), R13
+	VMOVDQU      16(R12)(R9*1), X11
+	VINSERTI128  $0x01, 16(R13)(R9*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -1113,26 +2027,26 @@ block3:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, 128(DI)
-	VMOVDQU      Y9, 160(DI)
-	VMOVDQU      Y10, 192(DI)
-	VMOVDQU      Y11, 224(DI)
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      32(R11)(R8*1), X8
-	VINSERTI128  $0x01, 32(R12)(R8*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      32(R11)(R8*1), X9
-	VINSERTI128  $0x01, 32(R12)(R8*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      32(R11)(R8*1), X10
-	VINSERTI128  $0x01, 32(R12)(R8*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      32(R11)(R8*1), X11
-	VINSERTI128  $0x01, 32(R12)(R8*1), Y11, Y11
+	VMOVDQU      Y8, 128(R8)
+	VMOVDQU      Y9, 160(R8)
+	VMOVDQU      Y10, 192(R8)
+	VMOVDQU      Y11, 224(R8)
+	MOVQ         (DX), R12
+	MOVQ         32(DX), R13
+	VMOVDQU      32(R12)(R9*1), X8
+	VINSERTI128  $0x01, 32(R13)(R9*1), Y8, Y8
+	MOVQ         8(DX), R12
+	MOVQ         40(DX), R13
+	VMOVDQU      32(R12)(R9*1), X9
+	VINSERTI128  $0x01, 32(R13)(R9*1), Y9, Y9
+	MOVQ         16(DX), R12
+	MOVQ         48(DX), R13
+	VMOVDQU      32(R12)(R9*1), X10
+	VINSERTI128  $0x01, 32(R13)(R9*1), Y10, Y10
+	MOVQ         24(DX), R12
+	MOVQ         56(DX), R13
+	VMOVDQU      32(R12)(R9*1), X11
+	VINSERTI128  $0x01, 32(R13)(R9*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -1141,26 +2055,26 @@ block3:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, 256(DI)
-	VMOVDQU      Y9, 288(DI)
-	VMOVDQU      Y10, 320(DI)
-	VMOVDQU      Y11, 352(DI)
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      48(R11)(R8*1), X8
-	VINSERTI128  $0x01, 48(R12)(R8*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      48(R11)(R8*1), X9
-	VINSERTI128  $0x01, 48(R12)(R8*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      48(R11)(R8*1), X10
-	VINSERTI128  $0x01, 48(R12)(R8*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      48(R11)(R8*1), X11
-	VINSERTI128  $0x01, 48(R12)(R8*1), Y11, Y11
+	VMOVDQU      Y8, 256(R8)
+	VMOVDQU      Y9, 288(R8)
+	VMOVDQU      Y10, 320(R8)
+	VMOVDQU      Y11, 352(R8)
+	MOVQ         (DX), R12
+	MOVQ         32(DX), R13
+	VMOVDQU      48(R12)(R9*1), X8
+	VINSERTI128  $0x01, 48(R13)(R9*1), Y8, Y8
+	MOVQ         8(DX), R12
+	MOVQ         40(DX), R13
+	VMOVDQU      48(R12)(R9*1), X9
+	VINSERTI128  $0x01, 48(R13)(R9*1), Y9, Y9
+	MOVQ         16(DX), R12
+	MOVQ         48(DX), R13
+	VMOVDQU      48(R12)(R9*1), X10
+	VINSERTI128  $0x01, 48(R13)(R9*1), Y10, Y10
+	MOVQ         24(DX), R12
+	MOVQ         56(DX), R13
+	VMOVDQU      48(R12)(R9*1), X11
+	VINSERTI128  $0x01, 48(R13)(R9*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -1169,25 +2083,26 @@ block3:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, 384(DI)
-	VMOVDQU      Y9, 416(DI)
-	VMOVDQU      Y10, 448(DI)
-	VMOVDQU      Y11, 480(DI)
+	VMOVDQU      Y8, 384(R8)
+	VMOVDQU      Y9, 416(R8)
+	VMOVDQU      Y10, 448(R8)
+	VMOVDQU      Y11, 480(R8)
 	VPBROADCASTD ivAVX2<>+0(SB), Y8
-	VMOVDQU      (DX), Y12
 	VPBROADCASTD ivAVX2<>+4(SB), Y9
-	VMOVDQU      64(DX), Y13
 	VPBROADCASTD ivAVX2<>+8(SB), Y10
-	VMOVDQU      128(DX), Y14
 	VPBROADCASTD ivAVX2<>+12(SB), Y11
-	VMOVD        SI, X15
+	VMOVDQU      Y8, 512(R8)
+	VMOVDQU      (BX), Y12
+	VMOVDQU      64(BX), Y13
+	VPBROADCASTD blockLenAVX2<>+0(SB), Y14
+	VPXOR        128(BX), Y14, Y14
+	VMOVD        DI, X15
 	VPBROADCASTD X15, Y15
-	VPOR         192(DX), Y15, Y15
-	VMOVDQU      Y8, 512(DI)
-	VPADDD       (DI), Y0, Y0
-	VPADDD       64(DI), Y1, Y1
-	VPADDD       128(DI), Y2, Y2
-	VPADDD       192(DI), Y3, Y3
+	VPXOR        192(BX), Y15, Y15
+	VPADDD       (R8), Y0, Y0
+	VPADDD       64(R8), Y1, Y1
+	VPADDD       128(R8), Y2, Y2
+	VPADDD       192(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1200,9 +2115,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1221,10 +2136,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       32(DI), Y0, Y0
-	VPADDD       96(DI), Y1, Y1
-	VPADDD       160(DI), Y2, Y2
-	VPADDD       224(DI), Y3, Y3
+	VPADDD       32(R8), Y0, Y0
+	VPADDD       96(R8), Y1, Y1
+	VPADDD       160(R8), Y2, Y2
+	VPADDD       224(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1237,9 +2152,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1258,10 +2173,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       256(DI), Y0, Y0
-	VPADDD       320(DI), Y1, Y1
-	VPADDD       384(DI), Y2, Y2
-	VPADDD       448(DI), Y3, Y3
+	VPADDD       256(R8), Y0, Y0
+	VPADDD       320(R8), Y1, Y1
+	VPADDD       384(R8), Y2, Y2
+	VPADDD       448(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1278,9 +2193,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -1295,10 +2210,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       288(DI), Y0, Y0
-	VPADDD       352(DI), Y1, Y1
-	VPADDD       416(DI), Y2, Y2
-	VPADDD       480(DI), Y3, Y3
+	VPADDD       288(R8), Y0, Y0
+	VPADDD       352(R8), Y1, Y1
+	VPADDD       416(R8), Y2, Y2
+	VPADDD       480(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1315,9 +2230,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -1332,10 +2247,10 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       64(DI), Y0, Y0
-	VPADDD       96(DI), Y1, Y1
-	VPADDD       224(DI), Y2, Y2
-	VPADDD       128(DI), Y3, Y3
+	VPADDD       64(R8), Y0, Y0
+	VPADDD       96(R8), Y1, Y1
+	VPADDD       224(R8), Y2, Y2
+	VPADDD       128(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1348,9 +2263,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1369,10 +2284,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       192(DI), Y0, Y0
-	VPADDD       320(DI), Y1, Y1
-	VPADDD       (DI), Y2, Y2
-	VPADDD       416(DI), Y3, Y3
+	VPADDD       192(R8), Y0, Y0
+	VPADDD       320(R8), Y1, Y1
+	VPADDD       (R8), Y2, Y2
+	VPADDD       416(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1385,9 +2300,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1406,10 +2321,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       32(DI), Y0, Y0
-	VPADDD       384(DI), Y1, Y1
-	VPADDD       288(DI), Y2, Y2
-	VPADDD       480(DI), Y3, Y3
+	VPADDD       32(R8), Y0, Y0
+	VPADDD       384(R8), Y1, Y1
+	VPADDD       288(R8), Y2, Y2
+	VPADDD       480(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1426,9 +2341,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -1443,10 +2358,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       352(DI), Y0, Y0
-	VPADDD       160(DI), Y1, Y1
-	VPADDD       448(DI), Y2, Y2
-	VPADDD       256(DI), Y3, Y3
+	VPADDD       352(R8), Y0, Y0
+	VPADDD       160(R8), Y1, Y1
+	VPADDD       448(R8), Y2, Y2
+	VPADDD       256(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1463,9 +2378,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -1480,10 +2395,10 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       96(DI), Y0, Y0
-	VPADDD       320(DI), Y1, Y1
-	VPADDD       416(DI), Y2, Y2
-	VPADDD       224(DI), Y3, Y3
+	VPADDD       96(R8), Y0, Y0
+	VPADDD       320(R8), Y1, Y1
+	VPADDD       416(R8), Y2, Y2
+	VPADDD       224(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1496,9 +2411,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1517,10 +2432,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       128(DI), Y0, Y0
-	VPADDD       384(DI), Y1, Y1
-	VPADDD       64(DI), Y2, Y2
-	VPADDD       448(DI), Y3, Y3
+	VPADDD       128(R8), Y0, Y0
+	VPADDD       384(R8), Y1, Y1
+	VPADDD       64(R8), Y2, Y2
+	VPADDD       448(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1533,9 +2448,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1554,10 +2469,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       192(DI), Y0, Y0
-	VPADDD       288(DI), Y1, Y1
-	VPADDD       352(DI), Y2, Y2
-	VPADDD       256(DI), Y3, Y3
+	VPADDD       192(R8), Y0, Y0
+	VPADDD       288(R8), Y1, Y1
+	VPADDD       352(R8), Y2, Y2
+	VPADDD       256(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1574,9 +2489,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -1591,10 +2506,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       160(DI), Y0, Y0
-	VPADDD       (DI), Y1, Y1
-	VPADDD       480(DI), Y2, Y2
-	VPADDD       32(DI), Y3, Y3
+	VPADDD       160(R8), Y0, Y0
+	VPADDD       (R8), Y1, Y1
+	VPADDD       480(R8), Y2, Y2
+	VPADDD       32(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1611,9 +2526,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -1628,10 +2543,10 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       320(DI), Y0, Y0
-	VPADDD       384(DI), Y1, Y1
-	VPADDD       448(DI), Y2, Y2
-	VPADDD       416(DI), Y3, Y3
+	VPADDD       320(R8), Y0, Y0
+	VPADDD       384(R8), Y1, Y1
+	VPADDD       448(R8), Y2, Y2
+	VPADDD       416(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1644,9 +2559,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1665,10 +2580,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       224(DI), Y0, Y0
-	VPADDD       288(DI), Y1, Y1
-	VPADDD       96(DI), Y2, Y2
-	VPADDD       480(DI), Y3, Y3
+	VPADDD       224(R8), Y0, Y0
+	VPADDD       288(R8), Y1, Y1
+	VPADDD       96(R8), Y2, Y2
+	VPADDD       480(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1681,9 +2596,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1702,10 +2617,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       128(DI), Y0, Y0
-	VPADDD       352(DI), Y1, Y1
-	VPADDD       160(DI), Y2, Y2
-	VPADDD       32(DI), Y3, Y3
+	VPADDD       128(R8), Y0, Y0
+	VPADDD       352(R8), Y1, Y1
+	VPADDD       160(R8), Y2, Y2
+	VPADDD       32(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1722,9 +2637,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -1739,10 +2654,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       (DI), Y0, Y0
-	VPADDD       64(DI), Y1, Y1
-	VPADDD       256(DI), Y2, Y2
-	VPADDD       192(DI), Y3, Y3
+	VPADDD       (R8), Y0, Y0
+	VPADDD       64(R8), Y1, Y1
+	VPADDD       256(R8), Y2, Y2
+	VPADDD       192(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1759,9 +2674,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -1776,10 +2691,10 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       384(DI), Y0, Y0
-	VPADDD       288(DI), Y1, Y1
-	VPADDD       480(DI), Y2, Y2
-	VPADDD       448(DI), Y3, Y3
+	VPADDD       384(R8), Y0, Y0
+	VPADDD       288(R8), Y1, Y1
+	VPADDD       480(R8), Y2, Y2
+	VPADDD       448(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1792,9 +2707,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1813,10 +2728,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       416(DI), Y0, Y0
-	VPADDD       352(DI), Y1, Y1
-	VPADDD       320(DI), Y2, Y2
-	VPADDD       256(DI), Y3, Y3
+	VPADDD       416(R8), Y0, Y0
+	VPADDD       352(R8), Y1, Y1
+	VPADDD       320(R8), Y2, Y2
+	VPADDD       256(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1829,9 +2744,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1850,10 +2765,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       224(DI), Y0, Y0
-	VPADDD       160(DI), Y1, Y1
-	VPADDD       (DI), Y2, Y2
-	VPADDD       192(DI), Y3, Y3
+	VPADDD       224(R8), Y0, Y0
+	VPADDD       160(R8), Y1, Y1
+	VPADDD       (R8), Y2, Y2
+	VPADDD       192(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1870,9 +2785,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -1887,10 +2802,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       64(DI), Y0, Y0
-	VPADDD       96(DI), Y1, Y1
-	VPADDD       32(DI), Y2, Y2
-	VPADDD       128(DI), Y3, Y3
+	VPADDD       64(R8), Y0, Y0
+	VPADDD       96(R8), Y1, Y1
+	VPADDD       32(R8), Y2, Y2
+	VPADDD       128(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -1907,9 +2822,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -1924,10 +2839,10 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       288(DI), Y0, Y0
-	VPADDD       352(DI), Y1, Y1
-	VPADDD       256(DI), Y2, Y2
-	VPADDD       480(DI), Y3, Y3
+	VPADDD       288(R8), Y0, Y0
+	VPADDD       352(R8), Y1, Y1
+	VPADDD       256(R8), Y2, Y2
+	VPADDD       480(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1940,9 +2855,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1961,10 +2876,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       448(DI), Y0, Y0
-	VPADDD       160(DI), Y1, Y1
-	VPADDD       384(DI), Y2, Y2
-	VPADDD       32(DI), Y3, Y3
+	VPADDD       448(R8), Y0, Y0
+	VPADDD       160(R8), Y1, Y1
+	VPADDD       384(R8), Y2, Y2
+	VPADDD       32(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -1977,9 +2892,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -1998,10 +2913,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       416(DI), Y0, Y0
-	VPADDD       (DI), Y1, Y1
-	VPADDD       64(DI), Y2, Y2
-	VPADDD       128(DI), Y3, Y3
+	VPADDD       416(R8), Y0, Y0
+	VPADDD       (R8), Y1, Y1
+	VPADDD       64(R8), Y2, Y2
+	VPADDD       128(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -2018,9 +2933,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -2035,10 +2950,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       96(DI), Y0, Y0
-	VPADDD       320(DI), Y1, Y1
-	VPADDD       192(DI), Y2, Y2
-	VPADDD       224(DI), Y3, Y3
+	VPADDD       96(R8), Y0, Y0
+	VPADDD       320(R8), Y1, Y1
+	VPADDD       192(R8), Y2, Y2
+	VPADDD       224(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -2055,9 +2970,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -2072,10 +2987,10 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       352(DI), Y0, Y0
-	VPADDD       160(DI), Y1, Y1
-	VPADDD       32(DI), Y2, Y2
-	VPADDD       256(DI), Y3, Y3
+	VPADDD       352(R8), Y0, Y0
+	VPADDD       160(R8), Y1, Y1
+	VPADDD       32(R8), Y2, Y2
+	VPADDD       256(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -2088,9 +3003,9 @@ block3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -2109,10 +3024,10 @@ block3:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       480(DI), Y0, Y0
-	VPADDD       (DI), Y1, Y1
-	VPADDD       288(DI), Y2, Y2
-	VPADDD       192(DI), Y3, Y3
+	VPADDD       480(R8), Y0, Y0
+	VPADDD       (R8), Y1, Y1
+	VPADDD       288(R8), Y2, Y2
+	VPADDD       192(R8), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -2125,9 +3040,9 @@ block3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(DI), Y12, Y8
+	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
 	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
@@ -2146,10 +3061,10 @@ block3:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       448(DI), Y0, Y0
-	VPADDD       64(DI), Y1, Y1
-	VPADDD       96(DI), Y2, Y2
-	VPADDD       224(DI), Y3, Y3
+	VPADDD       448(R8), Y0, Y0
+	VPADDD       64(R8), Y1, Y1
+	VPADDD       96(R8), Y2, Y2
+	VPADDD       224(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -2166,9 +3081,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
@@ -2183,10 +3098,10 @@ block3:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       320(DI), Y0, Y0
-	VPADDD       384(DI), Y1, Y1
-	VPADDD       128(DI), Y2, Y2
-	VPADDD       416(DI), Y3, Y3
+	VPADDD       320(R8), Y0, Y0
+	VPADDD       384(R8), Y1, Y1
+	VPADDD       128(R8), Y2, Y2
+	VPADDD       416(R8), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -2203,9 +3118,9 @@ block3:
 	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
 	VPXOR        Y11, Y6, Y6
-	VPADDD       512(DI), Y13, Y8
+	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(DI)
+	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
@@ -2220,7 +3135,7 @@ block3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPXOR        512(DI), Y0, Y0
+	VPXOR        512(R8), Y0, Y0
 	VPXOR        Y9, Y1, Y1
 	VPXOR        Y10, Y2, Y2
 	VPXOR        Y11, Y3, Y3
@@ -2228,11 +3143,11 @@ block3:
 	VPXOR        Y13, Y5, Y5
 	VPXOR        Y14, Y6, Y6
 	VPXOR        Y15, Y7, Y7
-	ADDQ         $0x40, R8
-	MOVL         R10, SI
-	CMPQ         BX, $0x02
-	CMOVLEQ      R9, SI
-	DECQ         BX
+	ADDQ         $0x40, R9
+	MOVL         R10, DI
+	CMPQ         SI, $0x02
+	CMOVLEQ      R11, DI
+	DECQ         SI
 	JNZ          block3
 	VPUNPCKLDQ   Y1, Y0, Y8
 	VPUNPCKHDQ   Y1, Y0, Y9
@@ -2242,14 +3157,14 @@ block3:
 	VPUNPCKHQDQ  Y10, Y8, Y1
 	VPUNPCKLQDQ  Y11, Y9, Y2
 	VPUNPCKHQDQ  Y11, Y9, Y3
-	VMOVDQU      X0, (AX)
-	VEXTRACTI128 $0x01, Y0, 128(AX)
-	VMOVDQU      X1, 32(AX)
-	VEXTRACTI128 $0x01, Y1, 160(AX)
-	VMOVDQU      X2, 64(AX)
-	VEXTRACTI128 $0x01, Y2, 192(AX)
-	VMOVDQU      X3, 96(AX)
-	VEXTRACTI128 $0x01, Y3, 224(AX)
+	VMOVDQU      X0, (CX)
+	VEXTRACTI128 $0x01, Y0, 128(CX)
+	VMOVDQU      X1, 32(CX)
+	VEXTRACTI128 $0x01, Y1, 160(CX)
+	VMOVDQU      X2, 64(CX)
+	VEXTRACTI128 $0x01, Y2, 192(CX)
+	VMOVDQU      X3, 96(CX)
+	VEXTRACTI128 $0x01, Y3, 224(CX)
 	VPUNPCKLDQ   Y5, Y4, Y12
 	VPUNPCKHDQ   Y5, Y4, Y13
 	VPUNPCKLDQ   Y7, Y6, Y14
@@ -2258,14 +3173,14 @@ block3:
 	VPUNPCKHQDQ  Y14, Y12, Y5
 	VPUNPCKLQDQ  Y15, Y13, Y6
 	VPUNPCKHQDQ  Y15, Y13, Y7
-	VMOVDQU      X4, 16(AX)
-	VEXTRACTI128 $0x01, Y4, 144(AX)
-	VMOVDQU      X5, 48(AX)
-	VEXTRACTI128 $0x01, Y5, 176(AX)
-	VMOVDQU      X6, 80(AX)
-	VEXTRACTI128 $0x01, Y6, 208(AX)
-	VMOVDQU      X7, 112(AX)
-	VEXTRACTI128 $0x01, Y7, 240(AX)
+	VMOVDQU      X4, 16(CX)
+	VEXTRACTI128 $0x01, Y4, 144(CX)
+	VMOVDQU      X5, 48(CX)
+	VEXTRACTI128 $0x01, Y5, 176(CX)
+	VMOVDQU      X6, 80(CX)
+	VEXTRACTI128 $0x01, Y6, 208(CX)
+	VMOVDQU      X7, 112(CX)
+	VEXTRACTI128 $0x01, Y7, 240(CX)
 	VZEROUPPER
 	RET
 

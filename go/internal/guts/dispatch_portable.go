@@ -23,10 +23,26 @@ func Chunks(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) in
 	return chunkCount(head, in)
 }
 
-// parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so on. dst may be
+// Parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so on. dst may be
 // the same memory as src, or begin one element after it. flags is the mode alone.
-func parents(dst, src []CV, pairs int, key *CV, flags uint32) {
+func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 	parentsPortable(dst, src, pairs, key, flags|ParentFlag)
 }
 
+// SumChunk is the hash of a message of at most ChunkLen bytes.
+func SumChunk(out *[OutLen]byte, in []byte, key *CV, mode uint32) {
+	sumChunkPortable(out, in, key, mode)
+}
+
 func xof(out []byte, n *Node, counter uint64) { xofPortable(out, n, counter) }
+
+func root256(out *[OutLen]byte, n *Node) { root256Portable(out, n) }
+
+// SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes.
+func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
+	for i, in := range inputs {
+		if len(in) <= ChunkLen {
+			SumChunk(&out[i], in, key, mode)
+		}
+	}
+}

@@ -10,25 +10,46 @@ func One(out *CV, in []byte, key *CV, counter uint64, f Flags) {
 		onePortable(out, in, key, counter, f)
 		return
 	}
-	one(out, in, key, counter, f)
+	one(out, nil, in, key, counter, f)
+}
+
+// SumChunk is the hash of a message of at most ChunkLen bytes.
+func SumChunk(out *[OutLen]byte, in []byte, key *CV, mode uint32) {
+	if active == Portable {
+		sumChunkPortable(out, in, key, mode)
+		return
+	}
+	one((*CV)(unsafe.Pointer(out)), nil, in, key, 0, ChunkFlags(mode, Root))
 }
 
 // Parent is the chaining value of a parent. flags are all its flags.
 func Parent(out, left, right, key *CV, flags uint32) {
+	children := [2]CV{*left, *right}
+	parentOf(out, &children, key, flags)
+}
+
+func parentOf(out *CV, children *[2]CV, key *CV, flags uint32) {
 	if active == Portable {
-		parentPortable(out, left, right, key, flags)
+		parentPortable(out, &children[0], &children[1], key, flags)
 		return
 	}
-	block := [2]CV{*left, *right}
-	one(out, (*[BlockLen]byte)(unsafe.Pointer(&block))[:], key, 0, Flags{All: flags})
+	one(out, nil, (*[BlockLen]byte)(unsafe.Pointer(children))[:], key, 0, Flags{All: flags})
+}
+
+// compressNode is a compression whose words of output are wanted as bytes: the 32 of out, and those of rest too if it is
+// not nil.
+func compressNode(out, rest *CV, n *Node, counter uint64, flags uint32) {
+	block := (*[BlockLen]byte)(unsafe.Pointer(&n.Block))
+	one(out, rest, block[:n.Len], &n.CV, counter, Flags{All: flags})
 }
 
 // pointers are the next blocks of the inputs of a step. They are passed by value: what is stored through a pointer counts
 // as escaped, and would put the buffers of all callers on the heap.
 type pointers [MaxLanes]unsafe.Pointer
 
-// rowD is row d of the states of a step: counter (low, high), block length and flags of each input. The column kernels
-// want a row of MaxLanes words for each of the four, the row kernels four words for each input.
+// rowD is what row d of the states of a step holds beside what is common to all its inputs: the counter (low, high) of
+// each, what its block length differs from a full block by (as an exclusive or), and flags of its own. The column
+// kernels want a row of MaxLanes words for each of the four, the row kernels four words for each input.
 type rowD [4 * MaxLanes]uint32
 
 // place is the index of the first word of an input in rowD, and the distance to its next words.
@@ -39,12 +60,11 @@ func place(width, lane int) (first, next int) {
 	return 4 * lane, 1
 }
 
-func (d *rowD) set(width, lane int, counter uint64, blockLen, flags uint32) {
+// count gives an input its counter.
+func (d *rowD) count(width, lane int, counter uint64) {
 	i, next := place(width, lane)
 	d[i&63] = uint32(counter)
 	d[(i+next)&63] = uint32(counter >> 32)
-	d[(i+2*next)&63] = blockLen
-	d[(i+3*next)&63] = flags
 }
 
 // Chunks writes the chaining values of the chunks of head and then in, the first of which has number counter, and
@@ -56,22 +76,31 @@ func Chunks(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) in
 		chunksPortable(cvs, head, in, key, counter, flags)
 		return n
 	}
+	ahead := 0
+	if n >= BatchChunks {
+		// Part of a long input, with more streams at once than the prefetchers of the hardware follow.
+		ahead = ChunkLen
+	}
 	var d rowD
-	for i := 0; i < n; {
+	for i, before := 0, 0; i < n; {
 		k, width := group(n - i)
+		if width != before && before > 0 {
+			d = rowD{}
+		}
+		before = width
 		if width == 1 {
-			one(&cvs[i], chunkAt(head, in, i), key, counter+uint64(i), ChunkFlags(flags, 0))
+			One(&cvs[i], chunkAt(head, in, i), key, counter+uint64(i), ChunkFlags(flags, 0))
 			i++
 			continue
 		}
 		for j := range k {
-			d.set(width, j, counter+uint64(i+j), BlockLen, flags)
+			d.count(width, j, counter+uint64(i+j))
 		}
 		ptr := chunkPointers(head, in, i, k, width)
 		if short := len(head) + len(in) - (i+k-1)*ChunkLen; short < ChunkLen {
-			shortGroup(cvs[i:], ptr, &d, k, width, short, key)
+			shortGroup(cvs[i:], ptr, &d, k, width, short, key, flags)
 		} else {
-			step(width, &cvs[i], &ptr, &d, ChunkLen/BlockLen, key, ChunkStart, ChunkEnd)
+			step(width, &cvs[i], &ptr, &d, ChunkLen/BlockLen, ahead*width, key, ChunkFlags(flags, 0))
 		}
 		i += k
 	}
@@ -98,34 +127,33 @@ func chunkPointers(head, in []byte, i, k, width int) (ptr pointers) {
 
 // shortGroup hashes k chunks of which the last has only short bytes, fewer than ChunkLen: all together up to its
 // last block, then that block beside the next one of the others, then the rest of the others.
-func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV) {
+func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, flags uint32) {
 	const blocks = ChunkLen / BlockLen
 	whole := (short - 1) / BlockLen
 	lane := k - 1
 	var last [BlockLen]byte // with zeros after the message
 	size := copy(last[:], unsafe.Slice((*byte)(ptr[lane]), short)[whole*BlockLen:])
-	first := uint32(ChunkStart)
+	f := Flags{All: flags, First: ChunkStart}
 	if whole > 0 {
-		step(width, &cvs[0], &ptr, d, whole, key, first, 0)
+		step(width, &cvs[0], &ptr, d, whole, 0, key, f)
 		ptr = ptr.advance(whole, width)
-		first, key = 0, nil
+		f.First, key = 0, nil
 	}
 	ptr[lane] = unsafe.Pointer(&last)
 	i, next := place(width, lane)
-	d[i+2*next] = uint32(size)
-	d[i+3*next] |= ChunkEnd
-	var end uint32
+	d[(i+2*next)&63] = uint32(size) ^ BlockLen
 	if whole == blocks-1 {
-		end = ChunkEnd
+		f.Last = ChunkEnd
+		step(width, &cvs[0], &ptr, d, 1, 0, key, f)
+		return
 	}
-	step(width, &cvs[0], &ptr, d, 1, key, first, end)
-	if whole < blocks-1 {
-		ended := cvs[lane]
-		ptr[lane] = ptr[0]
-		ptr = ptr.advance(1, width)
-		step(width, &cvs[0], &ptr, d, blocks-1-whole, nil, 0, ChunkEnd)
-		cvs[lane] = ended
-	}
+	d[(i+3*next)&63] = ChunkEnd
+	step(width, &cvs[0], &ptr, d, 1, 0, key, f)
+	ended := cvs[lane]
+	ptr[lane] = ptr[0]
+	ptr = ptr.advance(1, width)
+	step(width, &cvs[0], &ptr, d, blocks-1-whole, 0, nil, Flags{All: flags, Last: ChunkEnd})
+	cvs[lane] = ended
 }
 
 func (ptr pointers) advance(blocks, width int) pointers {
@@ -135,38 +163,30 @@ func (ptr pointers) advance(blocks, width int) pointers {
 	return ptr
 }
 
-// parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so on. dst may be
+// Parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so on. dst may be
 // the same memory as src, or begin one element after it. flags is the mode alone.
-func parents(dst, src []CV, pairs int, key *CV, flags uint32) {
+func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 	flags |= ParentFlag
 	if active == Portable {
 		parentsPortable(dst, src, pairs, key, flags)
 		return
 	}
-	if pairs == 1 {
-		Parent(&dst[0], &src[0], &src[1], key, flags)
-		return
-	}
-	var d rowD
+	var d rowD // of parents, all zero
 	var ptr pointers
-	set := 0
 	for i := 0; i < pairs; {
 		k, width := group(pairs - i)
 		if width == 1 {
-			Parent(&dst[i], &src[2*i], &src[2*i+1], key, flags)
+			parentOf(&dst[i], (*[2]CV)(src[2*i:]), key, flags)
 			i++
 			continue
 		}
-		if width != set {
-			for j := range width {
-				d.set(width, j, 0, BlockLen, flags)
-			}
-			set = width
+		for j := range k {
+			ptr[j&15] = unsafe.Pointer(&src[2*(i+j)])
 		}
-		for j := range width {
-			ptr[j&15] = unsafe.Pointer(&src[2*(i+min(j, k-1))])
+		for j := k; j < width; j++ {
+			ptr[j&15] = ptr[0]
 		}
-		step(width, &dst[i], &ptr, &d, 1, key, 0, 0)
+		step(width, &dst[i], &ptr, &d, 1, 0, key, Flags{All: flags})
 		i += k
 	}
 }
@@ -174,23 +194,34 @@ func parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 // xof writes root output. The blocks that do not fill a group are made as a group too, beside out, where that is
 // faster than one by one.
 func xof(out []byte, n *Node, counter uint64) {
-	width := rootWidth()
-	if width == 1 {
+	if active == Portable {
 		xofPortable(out, n, counter)
 		return
 	}
-	flags := n.Flags | Root
-	if groups := len(out) / (width * BlockLen); groups > 0 {
-		rootBlocks(&out[0], n, counter, flags, groups)
+	width := rootWidth()
+	if groups := len(out) / (width * BlockLen); groups > 0 && width > 1 {
+		rootBlocks(&out[0], n, counter, groups)
 		out = out[groups*width*BlockLen:]
 		counter += uint64(groups * width)
 	}
-	switch {
-	case len(out) > 2*BlockLen:
+	if len(out) > 2*BlockLen && width > 1 {
 		var group [MaxLanes * BlockLen]byte
-		rootBlocks(&group[0], n, counter, flags, 1)
+		rootBlocks(&group[0], n, counter, 1)
 		copy(out, group[:])
-	case len(out) > 0:
-		xofPortable(out, n, counter)
+		return
 	}
+	for ; len(out) > 0; out = out[BlockLen:] {
+		block := (*[2]CV)(unsafe.Pointer((*[BlockLen]byte)(out)))
+		compressNode(&block[0], &block[1], n, counter, n.Flags|Root)
+		counter++
+	}
+}
+
+// root256 is the first 32 bytes of root output.
+func root256(out *[OutLen]byte, n *Node) {
+	if active == Portable {
+		root256Portable(out, n)
+		return
+	}
+	compressNode((*CV)(unsafe.Pointer(out)), nil, n, 0, n.Flags|Root)
 }

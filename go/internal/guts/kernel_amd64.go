@@ -24,36 +24,28 @@ func Available() []Kernel {
 	return append(all, Portable)
 }
 
-// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means [one]. More than half
+// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means one. More than half
 // of the lanes are in use.
 func group(n int) (inputs, width int) {
-	switch active {
-	case AVX512:
-		switch {
-		case n > 8:
-			return min(n, 16), 16
-		case n > 4:
-			return n, 8
-		case n > 2:
-			return n, 4
-		}
-		return n, n
-	case AVX2:
-		switch {
-		case n > 4:
-			return min(n, 8), 8
-		case n > 1:
-			return 2, 2
-		}
+	switch {
+	case active == SSE41 || n == 1:
+		return 1, 1
+	case n == 2:
+		return 2, 2
+	case n <= 4:
+		return n, 4
+	case n <= 8 || active == AVX2:
+		return min(n, 8), 8
+	default:
+		return min(n, 16), 16
 	}
-	return 1, 1
 }
 
 // isColumn says whether the kernel of that many lanes is in column form.
 func isColumn(width int) bool { return width >= 8 }
 
-// rootWidth is the number of output blocks that rootBlocks makes at once, 1 if there is no such kernel.
-func rootWidth() int {
+// manyLanes is the number of lanes of the widest kernel.
+func manyLanes() int {
 	switch active {
 	case AVX512:
 		return 16
@@ -63,51 +55,64 @@ func rootWidth() int {
 	return 1
 }
 
-// one is One where the kernel is not the portable one.
-func one(out *CV, in []byte, key *CV, counter uint64, f Flags) {
+// rootWidth is the number of output blocks that rootBlocks makes at once, 1 if there is no such kernel.
+func rootWidth() int { return manyLanes() }
+
+// one absorbs a message of at most ChunkLen bytes. If rest is not nil, the other half of the output of its last block goes
+// there.
+func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	if active == AVX512 {
-		hash1AVX512(out, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
+		hash1AVX512(out, rest, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
 		return
 	}
-	var tail [BlockLen]byte
-	if r := len(in) % BlockLen; r > 0 {
-		copy(tail[:], in[len(in)-r:])
-	}
-	if active == AVX2 {
-		hash1AVX2(out, unsafe.SliceData(in), len(in), &tail[0], key, counter, f.All, f.First, f.Last)
-	} else {
-		hash1SSE41(out, unsafe.SliceData(in), len(in), &tail[0], key, counter, f.All, f.First, f.Last)
-	}
+	onePadded(out, rest, in, key, counter, f)
 }
 
-// step absorbs the next blocks of all lanes, where first and last are added to the flags of the first and the last of them.
-// With a key the inputs begin there, otherwise with cvs; cvs gets as many values as there are lanes.
-func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, first, last uint32) {
+// onePadded is one for the kernels that cannot read a part of a block: they get a last block with zeros after it, if it
+// is not full.
+func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
+	var last [BlockLen]byte
+	if r := len(in) % BlockLen; r > 0 {
+		copy(last[:], in[len(in)-r:])
+	}
 	if active == AVX2 {
-		if width == 8 {
-			step8AVX2(cvs, ptr, d, blocks, key, first, last)
-		} else {
-			step2AVX2(cvs, ptr, d, blocks, key, first, last)
+		hash1AVX2(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
+		return
+	}
+	hash1SSE41(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
+}
+
+// step absorbs the next blocks of all lanes. With a key the inputs begin there, otherwise with cvs; cvs gets as many
+// values as there are lanes. Unless ahead is 0, the wide kernels fetch the memory so many bytes ahead into the cache.
+func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks, ahead int, key *CV, f Flags) {
+	if active == AVX2 {
+		switch width {
+		case 8:
+			step8AVX2(cvs, ptr, d, blocks, ahead, key, f.All, f.First, f.Last)
+		case 4:
+			step4AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+		default:
+			step2AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 		}
 		return
 	}
 	switch width {
 	case 16:
-		step16AVX512(cvs, ptr, d, blocks, key, first, last)
+		step16AVX512(cvs, ptr, d, blocks, ahead, key, f.All, f.First, f.Last)
 	case 8:
-		step8AVX512(cvs, ptr, d, blocks, key, first, last)
+		step8AVX512(cvs, ptr, d, blocks, ahead, key, f.All, f.First, f.Last)
 	case 4:
-		step4AVX512(cvs, ptr, d, blocks, key, first, last)
+		step4AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	default:
-		step2AVX512(cvs, ptr, d, blocks, key, first, last)
+		step2AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	}
 }
 
 // rootBlocks writes groups of rootWidth blocks of root output.
-func rootBlocks(out *byte, n *Node, counter uint64, flags uint32, groups int) {
+func rootBlocks(out *byte, n *Node, counter uint64, groups int) {
 	if active == AVX512 {
-		root16AVX512(out, n, counter, flags, groups)
+		root16AVX512(out, n, counter, n.Flags|Root, groups)
 	} else {
-		root8AVX2(out, n, counter, flags, groups)
+		root8AVX2(out, n, counter, n.Flags|Root, groups)
 	}
 }

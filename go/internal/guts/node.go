@@ -42,9 +42,8 @@ func (n *Node) ChainingValue() CV {
 
 // Root256 is the first 32 bytes of root output.
 func (n *Node) Root256() (out [OutLen]byte) {
-	var block [BlockLen]byte
-	n.Root(block[:], 0)
-	return [OutLen]byte(block[:])
+	root256(&out, n)
+	return out
 }
 
 // Root writes root output from block number counter on (BLAKE3 paper, section 2.6). The length of out is a multiple

@@ -79,3 +79,15 @@ func xofPortable(out []byte, n *Node, counter uint64) {
 		counter++
 	}
 }
+
+func sumChunkPortable(out *[OutLen]byte, in []byte, key *CV, mode uint32) {
+	var cv CV
+	onePortable(&cv, in, key, 0, ChunkFlags(mode, Root))
+	*out = cv.Bytes()
+}
+
+func root256Portable(out *[OutLen]byte, n *Node) {
+	var block [BlockLen]byte
+	xofPortable(block[:], n, 0)
+	copy(out[:], block[:])
+}

@@ -3,4 +3,4 @@
 package guts
 
 //go:noescape
-func hash1SSE41(out *CV, in *byte, length int, tail *byte, key *CV, counter uint64, all, first, last uint32)
+func hash1SSE41(out, rest *CV, in *byte, length int, tail *byte, key *CV, counter uint64, all, first, last uint32)

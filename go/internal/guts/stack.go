@@ -43,7 +43,7 @@ func (s *Stack) Push(buf []CV, n int, key *CV, flags uint32) {
 			lefts++
 		}
 		n /= 2
-		parents(buf[1:], src, n, key, flags)
+		Parents(buf[1:], src, n, key, flags)
 	}
 	for lefts > 0 {
 		lefts--
@@ -69,7 +69,7 @@ func (s *Stack) Root(buf []CV, n int, key *CV, flags uint32) Node {
 		if n == 2 && depth == 0 {
 			return ParentNode(&src[0], &src[1], key, flags)
 		}
-		parents(buf[1:], src, n/2, key, flags)
+		Parents(buf[1:], src, n/2, key, flags)
 		if n&1 == 1 {
 			buf[1+n/2] = src[n-1]
 		}
@@ -116,7 +116,7 @@ func smallNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	var cvs [2 * MaxLanes]CV
 	n := Chunks(cvs[:], nil, in, key, counter, flags)
 	for n > 2 {
-		parents(cvs[:], cvs[:], n/2, key, flags)
+		Parents(cvs[:], cvs[:], n/2, key, flags)
 		if n&1 == 1 {
 			cvs[n/2] = cvs[n-1]
 		}

@@ -29,6 +29,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.need("minisign", |_| install::debian(&MINISIGN));
     runner.cargo_test(&["-p", "bulla"]);
     runner.check("the commands of the documents exist", documents::check);
+    runner.check("the tour of the README", documents::check_tour);
 }
 
 pub(super) fn lab(runner: &mut Runner<'_>) {

@@ -48,7 +48,8 @@ pub(crate) unsafe fn rounds<V: Columns>(
     unsafe {
         let iv = [V::splat(IV[0]), V::splat(IV[1]), V::splat(IV[2]), V::splat(IV[3])];
         let mut v = [
-            h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], iv[0], iv[1], iv[2], iv[3], counter.0, counter.1, len, flags,
+            h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], iv[0], iv[1], iv[2], iv[3], counter.0, counter.1,
+            len, flags,
         ];
         macro_rules! round {
             ($($r:literal)*) => { $(
@@ -237,13 +238,7 @@ pub(crate) unsafe fn ungroup<V: Columns>(group: *const Group, out: *mut u8) {
 /// The `n <= LANES` parents of chaining values that lie one after the other at `values`, 32 bytes each; writes
 /// `LANES` chaining values at `out`, of which n mean something. `out` may be `values`.
 #[inline(always)]
-pub(crate) unsafe fn parents<V: Columns>(
-    values: *const u8,
-    n: usize,
-    key: &Words,
-    flags: u32,
-    out: *mut u8,
-) {
+pub(crate) unsafe fn parents<V: Columns>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
     unsafe {
         let mut blocks = [values; MAX_LANES];
@@ -264,7 +259,7 @@ pub(crate) unsafe fn lanes<V: Columns>(inputs: &[Lane], key: &Words, flags: u32,
     // SAFETY: every lane's input is readable, `out` has room for LANES chaining values.
     unsafe {
         let mut job = Prepared::empty();
-        job.fill(inputs, V::LANES);
+        job.fill::<V>(inputs, V::LANES);
         let mut h = splat_words::<V>(key);
         let counter = (V::load(job.counter_low.as_ptr()), V::load(job.counter_high.as_ptr()));
         let blocks = V::load(job.blocks.as_ptr());

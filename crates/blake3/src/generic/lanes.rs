@@ -3,6 +3,7 @@
 use super::columns::MAX_LANES;
 use crate::BLOCK_LEN;
 use crate::kernel::Lane;
+use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
 /// Inputs of at most one chunk each, one lane after the other. All arrays count by lane.
@@ -54,7 +55,7 @@ impl Prepared {
     ///
     /// Every input must be readable. There must be at least one.
     #[inline(always)]
-    pub(crate) unsafe fn fill(&mut self, inputs: &[Lane], width: usize) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane], width: usize) {
         let mut i = 0;
         while i < width {
             let lane = if i < inputs.len() { &inputs[i] } else { &inputs[0] };
@@ -71,7 +72,7 @@ impl Prepared {
             if last < BLOCK_LEN {
                 let to = self.padded[i].as_mut_ptr().cast::<u8>();
                 // SAFETY: the last block of a readable input; the copy has room for a whole block.
-                unsafe { copy_padded(self.tails[i], last, to) };
+                unsafe { V::copy_padded(self.tails[i], last, to) };
                 self.tails[i] = to;
             }
             if blocks > self.most_blocks {
@@ -99,20 +100,6 @@ impl Prepared {
     pub(crate) fn next_change(&self, block: usize) -> usize {
         let later = self.changes & (u32::MAX << (block + 1));
         (later.trailing_zeros() as usize).min(self.most_blocks)
-    }
-}
-
-/// `n <= 64` bytes at `from`, and zeros after them, to the 64 bytes at `to`.
-///
-/// # Safety
-///
-/// `from` must be readable for n bytes, `to` writable for 64.
-#[inline(always)]
-pub(crate) unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
-    // SAFETY: as the caller promised; n is at most the length of a block.
-    unsafe {
-        to.write_bytes(0, BLOCK_LEN);
-        core::ptr::copy_nonoverlapping(from, to, n);
     }
 }
 

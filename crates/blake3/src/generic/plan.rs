@@ -39,7 +39,7 @@ impl<V: Rows> State<V> {
     }
 
     #[inline(always)]
-    unsafe fn to_diagonals(&mut self) {
+    unsafe fn diagonalize(&mut self) {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
             self.a = V::turn3(self.a);
@@ -49,7 +49,7 @@ impl<V: Rows> State<V> {
     }
 
     #[inline(always)]
-    unsafe fn to_columns(&mut self) {
+    unsafe fn undiagonalize(&mut self) {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
             self.a = V::turn1(self.a);
@@ -76,76 +76,76 @@ pub(crate) unsafe fn rounds<V: Rows>(rows: [V; 4], quarters: [V; 4]) -> [V; 4] {
         let t10 = V::pick::<62>(q0, q1);
         let t11 = V::pick::<98>(t8, q1);
         s.second_half(t5);
-        s.to_diagonals();
+        s.diagonalize();
         let t12 = V::pick::<124>(q2, t11);
         s.first_half(t8);
         let t13 = V::pick::<52>(q0, t9);
         let t14 = V::pick::<130>(t11, t13);
         s.second_half(t9);
-        s.to_columns();
+        s.undiagonalize();
         let t15 = V::pick::<103>(t13, t6);
         s.first_half(t10);
         let t16 = V::pick::<200>(t5, t13);
         let t17 = V::pick::<77>(t4, t8);
         s.second_half(t14);
-        s.to_diagonals();
+        s.diagonalize();
         let t18 = V::pick::<215>(t17, q2);
         let t19 = V::pick::<225>(q3, t10);
         s.first_half(t15);
         let t20 = V::pick::<135>(t19, t17);
         let t21 = V::pick::<148>(t6, t10);
         s.second_half(t12);
-        s.to_columns();
+        s.undiagonalize();
         let t22 = V::pick::<130>(t21, t19);
         s.first_half(t22);
         let t23 = V::pick::<104>(t6, q3);
         let t24 = V::pick::<195>(t4, t17);
         s.second_half(t20);
-        s.to_diagonals();
+        s.diagonalize();
         let t25 = V::pick::<125>(t10, t13);
         s.first_half(t18);
         let t26 = V::pick::<135>(t21, t25);
         s.second_half(t16);
-        s.to_columns();
+        s.undiagonalize();
         let t27 = V::pick::<151>(t25, t12);
         s.first_half(t23);
         let t28 = V::pick::<182>(t6, q3);
         s.second_half(t26);
-        s.to_diagonals();
+        s.diagonalize();
         let t29 = V::pick::<45>(t7, q2);
         s.first_half(t27);
         let t30 = V::pick::<158>(q1, t16);
         s.second_half(t24);
-        s.to_columns();
+        s.undiagonalize();
         let t31 = V::pick::<118>(t4, q0);
         s.first_half(t28);
         let t32 = V::pick::<109>(t11, t15);
         let t33 = V::pick::<131>(t19, q0);
         s.second_half(t29);
-        s.to_diagonals();
+        s.diagonalize();
         let t34 = V::pick::<135>(t5, t11);
         s.first_half(t30);
         let t35 = V::pick::<206>(t25, t18);
         s.second_half(t31);
-        s.to_columns();
+        s.undiagonalize();
         let t36 = V::pick::<45>(q2, t35);
         s.first_half(t36);
         let t37 = V::pick::<153>(t12, t35);
         let t38 = V::pick::<99>(t13, t18);
         s.second_half(t32);
-        s.to_diagonals();
+        s.diagonalize();
         let t39 = V::pick::<215>(t14, t19);
         s.first_half(t33);
         let t40 = V::pick::<142>(t19, t32);
         s.second_half(t34);
-        s.to_columns();
+        s.undiagonalize();
         let t41 = V::pick::<232>(t40, q0);
         s.first_half(t37);
         s.second_half(t38);
-        s.to_diagonals();
+        s.diagonalize();
         s.first_half(t41);
         s.second_half(t39);
-        s.to_columns();
+        s.undiagonalize();
     }
     [s.a, s.b, s.c, s.d]
 }

@@ -4,7 +4,7 @@
 //! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle
 //! is on the critical path.
 
-use super::lanes::{Prepared, copy_padded};
+use super::lanes::Prepared;
 use super::plan::rounds;
 use crate::kernel::Lane;
 use crate::spec::{CHUNK_START, IV, PARENT, Words};
@@ -76,7 +76,7 @@ pub(crate) unsafe fn chunk<V: Rows>(
         }
         let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
         if len < BLOCK_LEN {
-            copy_padded(input, len, padded.as_mut_ptr().cast());
+            V::copy_padded(input, len, padded.as_mut_ptr().cast());
             input = padded.as_ptr().cast();
         }
         let d = last_row(counter, len, flags | start | last_flags);
@@ -100,8 +100,7 @@ pub(crate) unsafe fn block<V: Rows>(
     unsafe {
         let h = splat_words::<V>(value);
         let d = last_row(counter, len, flags);
-        let [a, b, c, d] =
-            rounds([h[0], h[1], V::splat_row(IV.as_ptr()), d], message(&raw const block, 0));
+        let [a, b, c, d] = rounds([h[0], h[1], V::splat_row(IV.as_ptr()), d], message(&raw const block, 0));
         V::store_row_pairs(V::xor(a, c), V::xor(b, d), out);
         V::store_row_pairs(V::xor(c, h[0]), V::xor(d, h[1]), out.add(BLOCK_LEN / 2));
     }
@@ -131,7 +130,7 @@ pub(crate) unsafe fn lanes<V: Rows>(inputs: &[Lane], key: &Words, flags: u32, ou
     // SAFETY: every lane's input is readable, `out` has room for STATES chaining values.
     unsafe {
         let mut job = Prepared::empty();
-        job.fill(inputs, V::STATES);
+        job.fill::<V>(inputs, V::STATES);
         let mut h = splat_words::<V>(key);
         let mut block = 0;
         let mut last_rows = [[0u32; 4]; MAX_STATES];

@@ -13,7 +13,7 @@ pub(crate) use table::{Functions, Group, Lane};
 
 use crate::hazmat::Mode;
 use crate::spec::IV;
-use crate::{Hash, Hasher, oneshot};
+use crate::{Hash, Hasher, many, oneshot};
 use bulla_simd::{Cell, cpu};
 use core::fmt;
 
@@ -62,6 +62,15 @@ impl Kernel {
     #[inline]
     pub fn hash_in(self, mode: Mode<'_>, input: &[u8]) -> Hash {
         oneshot::digest(self.0, input, &mode.key_words(), mode.flags())
+    }
+
+    /// [`hash_many`](crate::hash_many) by this kernel.
+    ///
+    /// # Panics
+    ///
+    /// When `out` is not as long as `inputs`.
+    pub fn hash_many(self, inputs: &[&[u8]], out: &mut [Hash]) {
+        many::hash_many_in(self.0, &IV, 0, inputs, out);
     }
 
     /// A [`Hasher`] of this kernel, whatever the process uses otherwise.

@@ -2,7 +2,6 @@
 
 use super::table::{Functions, Group, Lane};
 use crate::generic::columns;
-use crate::generic::lanes::copy_padded;
 use crate::spec::{CHUNK_END, CHUNK_START, PARENT, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
 use bulla_simd::cpu::Isa;
@@ -63,7 +62,7 @@ unsafe fn chunk(
         }
         let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
         if len < BLOCK_LEN {
-            copy_padded(input, len, padded.as_mut_ptr().cast());
+            U32x1::copy_padded(input, len, padded.as_mut_ptr().cast());
             input = padded.as_ptr().cast();
         }
         h = compress(&h, input, counter, len, flags | start | last_flags);

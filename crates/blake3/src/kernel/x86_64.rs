@@ -150,7 +150,7 @@ kernel!(
     AVX512, avx512_kernel, Isa::Avx512, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2",
     avx512::U32x16, avx512::U32x4,
     up to 2 => rows::<avx512::U32x8>,
-    up to 4 => rows::<avx512::U32x16>,
+    up to 4 => rows::<Pair<avx512::U32x8>>,
     up to 8 => columns::<avx512::U32x8>,
 );
 

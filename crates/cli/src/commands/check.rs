@@ -1,12 +1,14 @@
 //! `bulla check`: files against the checksums that `bulla sum` or b3sum printed.
 
 use crate::args::{ReadArgs, ReportArgs};
-use crate::commands::sum::{Hashing, STDIN, is_large, or_stdin, threads};
+use crate::commands::sum::{Hashing, or_stdin, threads};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::files::STDIN;
 use crate::files::name::shown;
 use crate::files::order::{Threads, in_order};
 use crate::files::read::ReadError;
+use crate::files::size::is_large;
 use crate::output::{JsonError, JsonPath, Out, error_line, style};
 use crate::progress::Progress;
 use bulla_blake3::Hash;
@@ -163,9 +165,11 @@ fn parse(line: &[u8]) -> Result<Line, &'static str> {
         None => (false, line),
     };
     // A name may hold either separator: the digest stands on the far side of it.
-    let tagged = || rest.strip_prefix("BLAKE3 (")?.rsplit_once(") = ").map(|(name, hash)| (hash, name));
-    let (hash, name) =
-        rest.split_once("  ").or_else(tagged).ok_or("the line is not of the form `HASH  NAME`")?;
+    let parts = match rest.strip_prefix("BLAKE3 (") {
+        Some(tagged) => tagged.rsplit_once(") = ").map(|(name, hash)| (hash, name)),
+        None => rest.split_once("  "),
+    };
+    let (hash, name) = parts.ok_or("the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`")?;
     let lower_hex = hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if hash.len() != 64 || !lower_hex {
         return Err("the checksum is not 64 lower-case hexadecimal digits");

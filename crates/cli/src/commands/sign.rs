@@ -1,14 +1,14 @@
 //! `bulla sign`: signature files for files and folders.
 
 use crate::args::{SignArgs, SignatureFormat};
-use crate::commands::sum::STDIN;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::atomic;
 use crate::files::name::{shell_word, shown};
 use crate::files::order::{Threads, in_order};
-use crate::files::read::{HashMode, LARGE, Links, Pace, ReadError, Source};
+use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
 use crate::files::sidecar::{check_replaceable, sidecar};
+use crate::files::size::{is_large, total_size};
+use crate::files::{STDIN, atomic};
 use crate::folder;
 use crate::interrupt;
 use crate::minisign;
@@ -111,16 +111,12 @@ enum Content {
 
 /// Reads all paths, several small files at a time. The results are in the order of the paths.
 fn read_all(args: &SignArgs, access: &Access) -> Result<Vec<Result<Content>>> {
-    let progress = Progress::new(None);
-    let is_large = |path: &PathBuf| {
-        path.metadata().is_ok_and(|metadata| metadata.is_dir() || metadata.len() >= LARGE)
-            || path == Path::new(STDIN)
-    };
+    let progress = Progress::new(total_size(&args.paths));
     let mut contents = Vec::with_capacity(args.paths.len());
     in_order(
         &args.paths,
         Threads::AtMost(0),
-        is_large,
+        |path| is_large(path),
         |path, pace| read(path, args, access, pace, &progress),
         |_, content| {
             contents.push(content);

@@ -4,9 +4,11 @@ use crate::args::{ReadArgs, SumArgs};
 use crate::commands::check;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::files::STDIN;
 use crate::files::name::{SumName, shown};
 use crate::files::order::{Threads, in_order};
-use crate::files::read::{Digested, HashMode, LARGE, Pace, ReadError, Source};
+use crate::files::read::{Digested, HashMode, Pace, ReadError, Source};
+use crate::files::size::{is_large, total_size};
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
 use bulla_blake3::OutputReader;
@@ -14,9 +16,6 @@ use serde::Serialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
-
-/// The name that stands for standard input.
-pub(crate) const STDIN: &str = "-";
 
 pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
     if args.check {
@@ -58,23 +57,6 @@ pub(crate) fn or_stdin(files: &[PathBuf]) -> Vec<PathBuf> {
 
 pub(crate) fn threads(read: ReadArgs) -> Threads {
     if read.no_mmap { Threads::One } else { Threads::AtMost(read.num_threads) }
-}
-
-/// Is this a file that all threads should work on together?
-pub(crate) fn is_large(path: &Path) -> bool {
-    path != Path::new(STDIN)
-        && path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() >= LARGE)
-}
-
-/// The size of all files together, if anyone wants to know.
-pub(crate) fn total_size(files: &[PathBuf]) -> Option<u64> {
-    if !Progress::is_wanted() {
-        return None;
-    }
-    files
-        .iter()
-        .map(|path| path.metadata().ok().filter(|metadata| metadata.is_file()).map(|file| file.len()))
-        .sum()
 }
 
 /// How the bytes of a file become a digest.

@@ -1,13 +1,15 @@
 //! `bulla verify`: files and folders against their signatures.
 
 use crate::args::{SignatureFormat, VerifyArgs};
-use crate::commands::sum::STDIN;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::files::STDIN;
 use crate::files::kind::describe;
 use crate::files::name::shown;
+use crate::files::order::{Threads, in_order};
 use crate::files::read::{Links, Pace, ReadError, Source};
 use crate::files::sidecar::sidecar;
+use crate::files::size::{is_large, total_size};
 use crate::folder;
 use crate::minisign;
 use crate::output::Out;
@@ -20,6 +22,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+/// The longest line of a manifest: spec/signature.md.
+const LONGEST_LINE: u64 = 64 << 10;
+
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     if args.signature.is_some() && args.paths.len() > 1 {
         return Err(Error::new(
@@ -28,31 +33,42 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
         ));
     }
     let trust = Trust::new(args)?;
+    let progress = Progress::new(total_size(&args.paths));
+    let work = |path: &PathBuf, pace| {
+        let job = Job { path, trust: &trust, pace, progress: &progress };
+        job.verify(args).unwrap_or_else(Report::from)
+    };
     let mut out = Out::new();
     let mut exit = Exit::Ok;
     let mut counts = [0_u64; 3];
-    for path in &args.paths {
-        let report = verify(path, args, &trust).unwrap_or_else(Report::from);
-        report.print(&mut out, path, args.report)?;
-        out.flush()?;
-        counts[report.exit() as usize] += 1;
-        exit = exit.and(report.exit());
-    }
+    in_order(
+        &args.paths,
+        Threads::AtMost(0),
+        |path| is_large(path),
+        work,
+        |path, report| {
+            counts[report.exit() as usize] += 1;
+            exit = exit.and(report.exit());
+            progress.suspend(|| {
+                report.print(&mut out, path, args.report)?;
+                out.flush_sometimes()
+            })
+        },
+    )?;
     if args.paths.len() > 1 && !args.report.json && !(args.report.quiet && exit == Exit::Ok) {
         let [good, failed, unchecked] = counts;
         out.line(format_args!("{good} verified, {failed} failed, {unchecked} not checked"))?;
-        out.flush()?;
     }
+    out.flush()?;
     Ok(exit)
 }
 
-/// Verifies one path. What is wrong before the content is looked at comes as the error.
-fn verify(path: &Path, args: &VerifyArgs, trust: &Trust) -> Result<Report, Finding> {
-    let signature = signature_path(path, args)?;
-    match args.format {
-        SignatureFormat::Bulla => verify_bulla(path, &signature, trust),
-        SignatureFormat::Minisign => verify_minisign(path, &signature, trust),
-    }
+/// A path that is to be verified.
+struct Job<'a> {
+    path: &'a Path,
+    trust: &'a Trust,
+    pace: Pace,
+    progress: &'a Progress,
 }
 
 /// Where the signature of `path` is.
@@ -83,29 +99,104 @@ fn open_signature(path: &Path, signature: &Path) -> Result<File> {
     })
 }
 
-fn verify_bulla(path: &Path, signature: &Path, trust: &Trust) -> Result<Report, Finding> {
-    let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
-    let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
-    let entries = match file.kind {
-        Kind::Manifest => read_manifest(path, &file, reader)?,
-        _ => Vec::new(),
-    };
-    trust.check(&file)?;
-    let mut report = match file.kind {
-        Kind::File => Report::from(compare_file(path, &file)?),
-        Kind::Manifest => compare_folder(path, &entries)?,
-        kind => {
-            let reason = format!("it is the signature of a {kind}, not of a file or a folder");
-            return Err(Problem::BadSignature.because(reason));
+impl Job<'_> {
+    /// Verifies the path. What is wrong before its content is looked at comes as the error.
+    fn verify(&self, args: &VerifyArgs) -> Result<Report, Finding> {
+        let signature = signature_path(self.path, args)?;
+        match args.format {
+            SignatureFormat::Bulla => self.verify_bulla(&signature),
+            SignatureFormat::Minisign => self.verify_minisign(&signature),
         }
-    };
-    report.signed = Some(Signed {
-        key: file.key.to_string(),
-        by: trust.name(&file.key),
-        signed_at: Some(file.signed_at.to_string()),
-        comment: file.comment.to_string(),
-    });
-    Ok(report)
+    }
+
+    fn verify_bulla(&self, signature: &Path) -> Result<Report, Finding> {
+        let (path, trust) = (self.path, self.trust);
+        let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
+        let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
+        // Before the list of a folder, which may be long, is read.
+        trust.check(&file)?;
+        let mut report = match file.kind {
+            Kind::File => Report::from(self.compare_file(&file)?),
+            Kind::Manifest => compare_folder(path, &read_manifest(path, &file, reader)?)?,
+            kind => {
+                let reason = format!("it is the signature of a {kind}, not of a file or a folder");
+                return Err(Problem::BadSignature.because(reason));
+            }
+        };
+        report.signed = Some(Signed {
+            key: file.key.to_string(),
+            by: trust.name(&file.key),
+            signed_at: Some(file.signed_at.to_string()),
+            comment: file.comment.to_string(),
+        });
+        Ok(report)
+    }
+
+    /// Is a single file what was signed?
+    fn compare_file(&self, file: &SignatureFile) -> Result<Finding, Finding> {
+        let path = self.path;
+        let source = open_signed(path)?;
+        folder::compare_source(&source, file.digest, file.size, self.pace, self.progress)
+            .map_err(|error| Error::from(error).about(shown(path)).into())
+    }
+
+    fn verify_minisign(&self, signature: &Path) -> Result<Report, Finding> {
+        let (path, trust) = (self.path, self.trust);
+        let mut text = String::new();
+        // Four lines; the comments of minisign have at most 8,192 bytes.
+        open_signature(path, signature)?.take(1 << 16).read_to_string(&mut text).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::InvalidData => Problem::MalformedSignature.because("it is not UTF-8"),
+                _ => Error::io("cannot read its signature", &error).about(shown(path)).into(),
+            },
+        )?;
+        let file = minisign::Signature::parse(&text)
+            .map_err(|reason| Problem::MalformedSignature.because(reason))?;
+        let key = trust.minisign_key(file.key)?;
+        if !file.comment_verifies(&key) {
+            return Err(Problem::BadSignature
+                .because("the signature file was edited, or is not by the key that it names"));
+        }
+        let message = self.minisign_message(file.algorithm)?;
+        if !file.verifies(&key, &message) {
+            return Err(Problem::Changed.because("it is not what was signed"));
+        }
+        let signed = Signed {
+            key: file.key.to_string(),
+            by: format!("minisign key {}", file.key),
+            signed_at: None,
+            comment: shown(Path::new(&file.trusted_comment.replace('\t', " "))),
+        };
+        Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
+    }
+
+    /// What a minisign signature of `path` is over: the digest of the file, or the file.
+    fn minisign_message(&self, algorithm: minisign::Algorithm) -> Result<Vec<u8>, Finding> {
+        let path = self.path;
+        let about = |error: Error| Finding::from(error.about(shown(path)));
+        let source = open_signed(path)?;
+        if algorithm == minisign::Algorithm::Prehashed {
+            return Ok(minisign::prehash(&source, self.progress)
+                .map_err(|error| about(error.into()))?
+                .to_vec());
+        }
+        let too_large = || {
+            about(Error::new("file_too_large", "a legacy signature is verified for files up to 1 GiB only"))
+        };
+        if source.len() > Some(minisign::LEGACY_LIMIT) {
+            return Err(too_large());
+        }
+        let mut content = Vec::new();
+        let mut within = true;
+        let collect = |bytes: &[u8]| {
+            within &= (content.len() + bytes.len()) as u64 <= minisign::LEGACY_LIMIT;
+            if within {
+                content.extend_from_slice(bytes);
+            }
+        };
+        source.for_each(self.progress, collect).map_err(|error| about(error.into()))?;
+        if within { Ok(content) } else { Err(too_large()) }
+    }
 }
 
 /// Reads the list of what was signed and holds it to the digest in the signature.
@@ -114,7 +205,9 @@ fn read_manifest(
     file: &SignatureFile,
     reader: BufReader<File>,
 ) -> Result<Vec<manifest::Entry>, Finding> {
-    let mut reader = manifest::Reader::new(reader);
+    // A list that goes on for ever must not fill the memory; one line more is enough to see that it is too long.
+    let limit = file.size.saturating_add(LONGEST_LINE);
+    let mut reader = manifest::Reader::new(reader.take(limit));
     let entries: Vec<_> =
         reader.by_ref().collect::<Result<_, KmsError>>().map_err(|error| malformed(path, error))?;
     let summary = reader.summary();
@@ -132,14 +225,6 @@ fn malformed(path: &Path, error: KmsError) -> Finding {
         }
         _ => Error::from(error).about(shown(path)).into(),
     }
-}
-
-/// Is a single file what was signed?
-fn compare_file(path: &Path, file: &SignatureFile) -> Result<Finding, Finding> {
-    let source = open_signed(path)?;
-    let progress = Progress::new(source.len());
-    folder::compare_source(&source, file.digest, file.size, Pace::Parallel, &progress)
-        .map_err(|error| Error::from(error).about(shown(path)).into())
 }
 
 /// Opens the file that a signature is about. That it is not there, or is no file, is a finding.
@@ -167,58 +252,4 @@ fn compare_folder(path: &Path, entries: &[manifest::Entry]) -> Result<Report, Fi
         return Err(Problem::Changed.because(format!("a folder was signed, now it is {kind}")));
     }
     Ok(folder::compare(path, entries)?)
-}
-
-fn verify_minisign(path: &Path, signature: &Path, trust: &Trust) -> Result<Report, Finding> {
-    let mut text = String::new();
-    // Four lines; the comments of minisign have at most 8,192 bytes.
-    open_signature(path, signature)?.take(1 << 16).read_to_string(&mut text).map_err(|error| match error
-        .kind()
-    {
-        io::ErrorKind::InvalidData => Problem::MalformedSignature.because("it is not UTF-8"),
-        _ => Error::io("cannot read its signature", &error).about(shown(path)).into(),
-    })?;
-    let file =
-        minisign::Signature::parse(&text).map_err(|reason| Problem::MalformedSignature.because(reason))?;
-    let key = trust.minisign_key(file.key)?;
-    if !file.comment_verifies(&key) {
-        return Err(Problem::BadSignature
-            .because("the signature file was edited, or is not by the key that it names"));
-    }
-    let message = minisign_message(path, file.algorithm)?;
-    if !file.verifies(&key, &message) {
-        return Err(Problem::Changed.because("it is not what was signed"));
-    }
-    let signed = Signed {
-        key: file.key.to_string(),
-        by: format!("minisign key {}", file.key),
-        signed_at: None,
-        comment: shown(Path::new(&file.trusted_comment.replace('\t', " "))),
-    };
-    Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
-}
-
-/// What a minisign signature of `path` is over: the digest of the file, or the file.
-fn minisign_message(path: &Path, algorithm: minisign::Algorithm) -> Result<Vec<u8>, Finding> {
-    let about = |error: Error| Finding::from(error.about(shown(path)));
-    let source = open_signed(path)?;
-    let progress = Progress::new(source.len());
-    if algorithm == minisign::Algorithm::Prehashed {
-        return Ok(minisign::prehash(&source, &progress).map_err(|error| about(error.into()))?.to_vec());
-    }
-    let too_large =
-        || about(Error::new("file_too_large", "a legacy signature is verified for files up to 1 GiB only"));
-    if source.len() > Some(minisign::LEGACY_LIMIT) {
-        return Err(too_large());
-    }
-    let mut content = Vec::new();
-    let mut within = true;
-    let collect = |bytes: &[u8]| {
-        within &= (content.len() + bytes.len()) as u64 <= minisign::LEGACY_LIMIT;
-        if within {
-            content.extend_from_slice(bytes);
-        }
-    };
-    source.for_each(&progress, collect).map_err(|error| about(error.into()))?;
-    if within { Ok(content) } else { Err(too_large()) }
 }

@@ -6,4 +6,8 @@ pub(crate) mod name;
 pub(crate) mod order;
 pub(crate) mod read;
 pub(crate) mod sidecar;
+pub(crate) mod size;
 pub(crate) mod walk;
+
+/// The name that stands for standard input, and for standard output where something is written.
+pub(crate) const STDIN: &str = "-";

@@ -1,7 +1,7 @@
 //! The root key: random, one per keystore, wrapped under a key from the passphrase or the key file. Everything else
 //! in the store is sealed under keys derived from it.
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use bulla_blake3 as blake3;
 use secrecy::ExposeSecret;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -43,9 +43,19 @@ impl Argon2Cost {
     }
 
     fn derive(self, passphrase: &[u8], salt: &[u8]) -> Result<Zeroizing<[u8; 32]>> {
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params()?);
+        let params = self.params()?;
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(params.block_count()).map_err(|error| {
+            let message = format!("there is no memory for Argon2id: it needs {} KiB", self.memory_kib);
+            KmsError::new(Code::Io, message).with_source(error)
+        })?;
+        memory.resize(params.block_count(), Block::new());
         let mut key = Zeroizing::new([0; 32]);
-        argon2.hash_password_into(passphrase, salt, &mut *key).map_err(|error| {
+        let derived = Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+            .hash_password_into_with_memory(passphrase, salt, &mut *key, &mut memory[..]);
+        // The key can be computed from the last blocks.
+        memory.iter_mut().for_each(|block| block.as_mut().zeroize());
+        derived.map_err(|error| {
             KmsError::new(Code::InvalidArgument, format!("the passphrase cannot be used: {error}"))
         })?;
         Ok(key)
@@ -184,8 +194,11 @@ impl Method {
             (Self::KeyFile, Unlock::KeyFile(path)) => {
                 let secret = KeyFile::read(path)?;
                 let mut hasher = blake3::Hasher::new_derive_key(KEY_FILE_CONTEXT);
-                hasher.update(&*secret).update(salt);
-                Ok(Zeroizing::new(*hasher.finalize().as_bytes()))
+                let mut hash = hasher.update(&*secret).update(salt).finalize();
+                let key = Zeroizing::new(*hash.as_bytes());
+                hash.zeroize();
+                hasher.zeroize();
+                Ok(key)
             }
             (Self::Passphrase(_), _) => wrong("this keystore opens with a passphrase, not with a key file"),
             (Self::KeyFile, _) => wrong("this keystore opens with a key file, not with a passphrase"),
@@ -315,6 +328,7 @@ mod tests {
     #[test]
     fn the_key_of_a_passphrase_is_that_of_argon2id() {
         let key = Argon2Cost::DEFAULT.derive(b"password", b"somesaltsomesalt").unwrap();
-        assert_eq!(blake3::Hash::from_bytes(*key).to_hex().as_str(), "");
+        let expected = "7664ad4ba1a3c999fcdd0991ffc2270f78302d2383233db5e7befc85d1bb1819";
+        assert_eq!(blake3::Hash::from_bytes(*key).to_hex().as_str(), expected);
     }
 }

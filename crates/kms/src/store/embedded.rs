@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use redb::{
-    Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError,
-};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 use super::{Change, Rows, STATE, Store, Table, changed, panics};
 use crate::error::{Code, KmsError, Result};

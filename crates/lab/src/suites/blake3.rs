@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result};
 use bulla_blake3::kernel;
 
 use super::{Active, Case, Contenders, Suite, locked_version};
+use crate::measure::{Input, Op, Subject};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -44,6 +45,10 @@ const SIZES: [usize; 29] = [
 
 /// The lengths of the updates of a stream of 1 MiB.
 const UPDATES: [usize; 6] = [64, 256, 1024, 4096, 16384, 65536];
+
+/// How many inputs are hashed at once, and their lengths.
+const MANY: usize = 64;
+const MANY_LENGTHS: [usize; 5] = [11, 64, 256, 1024, 3000];
 
 /// The lengths of extendable output.
 const OUTPUTS: [usize; 4] = [64, KIB, 64 * KIB, MIB];
@@ -98,6 +103,11 @@ fn cases() -> Vec<Case> {
         id: format!("stream/{update}"),
         ..case("stream", MIB, MIB, both(move || ours::stream(update), move || official::stream(update)))
     }));
+    cases.extend(MANY_LENGTHS.map(|length| Case {
+        id: format!("many/{length}"),
+        part: Some(length),
+        ..case("many", MANY * length, MANY * length, both(many_ours, many_official))
+    }));
     cases.extend(
         OUTPUTS.map(|bytes| {
             case("xof", bytes, 64, both(move || ours::xof(bytes), move || official::xof(bytes)))
@@ -112,13 +122,37 @@ fn case(group: &str, bytes: usize, input: usize, contenders: Box<dyn Fn() -> Con
     Case { id: format!("{group}/{bytes}"), bytes, input, part: None, contenders }
 }
 
-type Boxed = Box<dyn crate::measure::Subject>;
+type Boxed = Box<dyn Subject>;
 
 fn both(
     ours: impl Fn() -> Boxed + 'static,
     peer: impl Fn() -> Boxed + 'static,
 ) -> Box<dyn Fn() -> Contenders> {
     Box::new(move || Contenders { ours: ours(), peer: peer(), control: peer() })
+}
+
+/// One call for all inputs.
+fn many_ours() -> Boxed {
+    Box::new(Op {
+        result: vec![bulla_blake3::Hash::from_bytes([0; 32]); MANY],
+        run: |input: &Input<'_>, out: &mut Vec<bulla_blake3::Hash>| {
+            bulla_blake3::hash_many(&input.parts, out)
+        },
+        bytes: |out: &Vec<bulla_blake3::Hash>| out.iter().flat_map(|hash| *hash.as_bytes()).collect(),
+    })
+}
+
+/// The official crate has no such call: one call for each input.
+fn many_official() -> Boxed {
+    Box::new(Op {
+        result: vec![blake3::Hash::from_bytes([0; 32]); MANY],
+        run: |input: &Input<'_>, out: &mut Vec<blake3::Hash>| {
+            for (part, hash) in input.parts.iter().zip(out) {
+                *hash = blake3::hash(part);
+            }
+        },
+        bytes: |out: &Vec<blake3::Hash>| out.iter().flat_map(|hash| *hash.as_bytes()).collect(),
+    })
 }
 
 /// Memory for long output. Where it begins within a cache line is worth 2 %, so it begins alike for all contenders.

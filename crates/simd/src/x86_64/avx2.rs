@@ -96,7 +96,10 @@ pub(super) unsafe fn store_eight_words(w: [__m256i; 8], to: *mut u8, stride: usi
         // SAFETY: as the caller promised.
         unsafe {
             _mm256_storeu_si256(to.add(stride * j).cast(), _mm256_permute2x128_si256::<0x20>(a[j], b[j]));
-            _mm256_storeu_si256(to.add(stride * (j + 4)).cast(), _mm256_permute2x128_si256::<0x31>(a[j], b[j]));
+            _mm256_storeu_si256(
+                to.add(stride * (j + 4)).cast(),
+                _mm256_permute2x128_si256::<0x31>(a[j], b[j]),
+            );
         }
         j += 1;
     }

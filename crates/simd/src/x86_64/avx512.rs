@@ -1,6 +1,8 @@
 //! AVX-512 (F, VL, BW, DQ): rotates, masks, and 32 registers of 128, 256 or 512 bits.
 
-use super::avx2::{equal as equal8, load_blocks as load_blocks8, load_two, store_eight_words, unwrap8, unzip as unzip8};
+use super::avx2::{
+    equal as equal8, load_blocks as load_blocks8, load_two, store_eight_words, unwrap8, unzip as unzip8,
+};
 use super::{forward, transpose4};
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::x86_64::*;
@@ -58,6 +60,21 @@ pub struct U32x8(__m256i);
 #[repr(transparent)]
 pub struct U32x16(__m512i);
 
+/// One masked load and a store: no branch.
+///
+/// # Safety
+///
+/// As for [`Vector::copy_padded`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
+    // SAFETY: the mask has the n bytes that the caller promised; no other is touched.
+    unsafe {
+        let mask = _bzhi_u64(u64::MAX, n as u32);
+        _mm512_storeu_si512(to.cast(), _mm512_maskz_loadu_epi8(mask, from.cast()));
+    }
+}
+
 macro_rules! vector {
     ($type:ident, $lanes:literal, $width:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $xor:ident, $ror:ident) => {
         impl Vector for $type {
@@ -73,6 +90,7 @@ macro_rules! vector {
                 fn rotr8(a: Self) -> Self = $type($ror::<8>(a.0));
                 fn rotr7(a: Self) -> Self = $type($ror::<7>(a.0));
                 fn pin(a: Self) -> Self = $type($width::pin(a.0));
+                fn copy_padded(from: *const u8, n: usize, to: *mut u8) = copy_padded(from, n, to);
             }
 
             #[inline(always)]
@@ -84,7 +102,17 @@ macro_rules! vector {
     };
 }
 
-vector!(U32x4, 4, xmm, _mm_set1_epi32, _mm_loadu_si128, _mm_storeu_si128, _mm_add_epi32, _mm_xor_si128, _mm_ror_epi32);
+vector!(
+    U32x4,
+    4,
+    xmm,
+    _mm_set1_epi32,
+    _mm_loadu_si128,
+    _mm_storeu_si128,
+    _mm_add_epi32,
+    _mm_xor_si128,
+    _mm_ror_epi32
+);
 vector!(
     U32x8,
     8,

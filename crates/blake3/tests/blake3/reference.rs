@@ -1,8 +1,7 @@
 //! BLAKE3 as the specification reads: whole input, recursion, no optimisation. Slow and obvious.
 
-const IV: [u32; 8] = [
-    0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19,
-];
+const IV: [u32; 8] =
+    [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19];
 const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
 const CHUNK_START: u32 = 1;
 const CHUNK_END: u32 = 2;
@@ -27,7 +26,8 @@ fn quarter_round(v: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize, x: u
 fn compress(h: &[u32; 8], block: &[u8], counter: u64, flags: u32) -> [u32; 16] {
     let mut bytes = [0; 64];
     bytes[..block.len()].copy_from_slice(block);
-    let mut m: [u32; 16] = std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..][..4].try_into().unwrap()));
+    let mut m: [u32; 16] =
+        std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..][..4].try_into().unwrap()));
     let mut v = [0; 16];
     v[..8].copy_from_slice(h);
     v[8..12].copy_from_slice(&IV[..4]);
@@ -85,7 +85,11 @@ fn node(key: &[u32; 8], input: &[u8], counter: u64, flags: u32) -> Node {
 
 fn root(key: &[u32; 8], input: &[u8], flags: u32, len: usize) -> Vec<u8> {
     let root = node(key, input, 0, flags);
-    (0..).flat_map(|i| compress(&root.value, &root.block, i, root.flags | ROOT)).flat_map(u32::to_le_bytes).take(len).collect()
+    (0..)
+        .flat_map(|i| compress(&root.value, &root.block, i, root.flags | ROOT))
+        .flat_map(u32::to_le_bytes)
+        .take(len)
+        .collect()
 }
 
 fn words(key: &[u8]) -> [u32; 8] {
@@ -93,12 +97,12 @@ fn words(key: &[u8]) -> [u32; 8] {
 }
 
 /// `len` bytes of output in one of the modes `hash`, `keyed`, `derive`.
-pub fn output(mode: &str, input: &[u8], len: usize) -> Vec<u8> {
+pub(crate) fn output(mode: &str, input: &[u8], len: usize) -> Vec<u8> {
     match mode {
         "hash" => root(&IV, input, 0, len),
-        "keyed" => root(&words(&super::KEY), input, KEYED_HASH, len),
+        "keyed" => root(&words(&crate::support::KEY), input, KEYED_HASH, len),
         _ => {
-            let key = root(&IV, super::CONTEXT.as_bytes(), DERIVE_KEY_CONTEXT, 32);
+            let key = root(&IV, crate::support::CONTEXT.as_bytes(), DERIVE_KEY_CONTEXT, 32);
             root(&words(&key), input, DERIVE_KEY_MATERIAL, len)
         }
     }

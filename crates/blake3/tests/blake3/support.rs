@@ -1,31 +1,25 @@
-//! What the tests share: a slow, obvious BLAKE3, and input.
-
-pub mod reference;
+//! What the tests share: input, modes, and the official crate beside ours.
 
 use bulla_blake3::hazmat::Mode;
 
 /// A key of the tests.
-pub const KEY: [u8; 32] = *b"whats the Elvish word for friend";
+pub(crate) const KEY: [u8; 32] = *b"whats the Elvish word for friend";
 
 /// A context of the tests.
-pub const CONTEXT: &str = "bulla 2026-11-20 tests of every length";
+pub(crate) const CONTEXT: &str = "bulla 2026-11-20 tests of every length";
 
 /// `len` bytes without a period that a kernel could hide behind.
-pub fn input(len: usize) -> Vec<u8> {
+pub(crate) fn input(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
 /// The three modes, as both implementations name them.
-pub fn modes(context_key: &[u8; 32]) -> [(&'static str, Mode<'_>); 3] {
-    [
-        ("hash", Mode::Hash),
-        ("keyed", Mode::KeyedHash(&KEY)),
-        ("derive", Mode::DeriveKeyMaterial(context_key)),
-    ]
+pub(crate) fn modes(context_key: &[u8; 32]) -> [(&'static str, Mode<'_>); 3] {
+    [("hash", Mode::Hash), ("keyed", Mode::KeyedHash(&KEY)), ("derive", Mode::DeriveKeyMaterial(context_key))]
 }
 
 /// The official crate's hasher of a mode.
-pub fn official(name: &str) -> blake3::Hasher {
+pub(crate) fn official(name: &str) -> blake3::Hasher {
     match name {
         "hash" => blake3::Hasher::new(),
         "keyed" => blake3::Hasher::new_keyed(&KEY),

@@ -1,4 +1,7 @@
-//! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes.
+//! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes,
+//! and the tour of the README prints what the README says.
+
+mod tour;
 
 use std::{fs, process::Command};
 
@@ -6,6 +9,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser as _;
 
 use crate::{Args, context::Context, process::quiet};
+
+pub(crate) use self::tour::check as check_tour;
 
 /// The documents whose console blocks are checked.
 const DOCUMENTS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"];
@@ -59,7 +64,7 @@ fn commands(text: &str) -> Vec<String> {
     let mut in_console = false;
     for line in text.lines() {
         if let Some(language) = line.strip_prefix("```") {
-            in_console = language == "console";
+            in_console = language.split(' ').next() == Some("console");
         } else if let Some(command) = line.strip_prefix("$ ")
             && in_console
         {

@@ -1,10 +1,9 @@
 //! Every kernel of this machine, at every length, in every mode, against a slow reference and the official crate.
 
-mod support;
-
+use crate::reference;
+use crate::support::{CONTEXT, input, modes, official};
 use bulla_blake3::hazmat::hash_derive_key_context;
 use bulla_blake3::kernel::{self, Kernel};
-use support::{CONTEXT, input, modes, official, reference};
 
 /// Four chunks past two groups of the widest kernel.
 const LENGTHS: usize = 36 * 1024;

@@ -1,0 +1,233 @@
+//! Saving and restoring a hasher: the format of `spec/blake3-state.md`.
+
+use crate::kernel::functions;
+use crate::oneshot::{key_bytes, key_words};
+use crate::spec::{DERIVE_KEY_MATERIAL, IV, KEYED_HASH};
+use crate::tree::Stack;
+use crate::{CHUNK_LEN, Hasher, KEY_LEN, OUT_LEN, hazmat};
+use arrayvec::ArrayVec;
+use core::fmt;
+use core::ops::Deref;
+
+const MAGIC: &[u8; 8] = b"bullab3s";
+const VERSION: u8 = 1;
+
+/// Bytes before the chaining values.
+const HEADER: usize = 64;
+
+/// The most bytes that a saved state has.
+pub const MAX_STATE_LEN: usize = HEADER + 54 * OUT_LEN + CHUNK_LEN - 1;
+
+/// The state of a [`Hasher`], as bytes that any version of this project in any language restores.
+///
+/// **It holds the key of a keyed hash and the last bytes of the input.**
+#[derive(Clone, PartialEq, Eq)]
+pub struct SavedState(ArrayVec<u8, MAX_STATE_LEN>);
+
+impl SavedState {
+    fn extend(&mut self, bytes: &[u8]) {
+        self.0.try_extend_from_slice(bytes).expect("no state is longer than the specification says");
+    }
+}
+
+impl Deref for SavedState {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for SavedState {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Shows the length alone.
+impl fmt::Debug for SavedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedState").field("len", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "zeroize")]
+impl zeroize::Zeroize for SavedState {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// Why bytes are no saved state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateError {
+    /// They do not begin as a state does.
+    Magic,
+    /// Of a version that this one does not know.
+    Version(u8),
+    /// There is no such mode.
+    Mode(u8),
+    /// A reserved field is not zero.
+    Reserved,
+    /// Too few or too many bytes: cut off, or followed by something else.
+    Length,
+    /// Plain hashing has no key of its own.
+    Key,
+    /// The input offset is not a multiple of 1024, or the input does not fit behind it.
+    Offset,
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StateError::Magic => f.write_str("these bytes are no saved BLAKE3 state"),
+            StateError::Version(version) => {
+                write!(f, "a saved BLAKE3 state of version {version}; this program knows version {VERSION}")
+            }
+            StateError::Mode(mode) => write!(f, "a saved BLAKE3 state of an unknown mode, {mode}"),
+            StateError::Reserved => {
+                f.write_str("a saved BLAKE3 state with a reserved field that is not zero")
+            }
+            StateError::Length => f.write_str("a saved BLAKE3 state of the wrong length"),
+            StateError::Key => f.write_str("a saved BLAKE3 state of plain hashing with a key"),
+            StateError::Offset => f.write_str("a saved BLAKE3 state whose input does not fit its offset"),
+        }
+    }
+}
+
+impl core::error::Error for StateError {}
+
+impl Hasher {
+    /// The state, to be restored later: also by another kernel, another machine, another language of this project.
+    ///
+    /// **It holds the key of a keyed hash and the last bytes of the input**: treat it as you treat those.
+    pub fn save(&self) -> SavedState {
+        let (stack, tail) = self.canonical();
+        let mode = match self.instance.flags {
+            KEYED_HASH => 1,
+            DERIVE_KEY_MATERIAL => 2,
+            _ => 0,
+        };
+        let len = HEADER + stack.values().len() * OUT_LEN + tail.len();
+        let mut state = SavedState(ArrayVec::new());
+        state.extend(MAGIC);
+        state.extend(&[VERSION, mode, 0, 0]);
+        state.extend(&(len as u32).to_le_bytes());
+        state.extend(&(self.offset * CHUNK_LEN as u64).to_le_bytes());
+        state.extend(&self.count().to_le_bytes());
+        state.extend(&key_bytes(&self.instance.key));
+        state.extend(stack.values().as_flattened());
+        state.extend(tail);
+        state
+    }
+
+    /// The hasher whose state was saved.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`] when the bytes are not one state, whole and of a known version. Bytes that were changed inside the key, the chaining
+    /// values or the tail cannot be told from others.
+    pub fn restore(state: &[u8]) -> Result<Hasher, StateError> {
+        let (header, rest) = state.split_first_chunk::<HEADER>().ok_or(StateError::Length)?;
+        let fields = Fields::parse(header, state.len())?;
+        let (values, tail) = rest.split_at_checked(OUT_LEN * fields.values()).ok_or(StateError::Length)?;
+        if tail.len() != fields.tail() {
+            return Err(StateError::Length);
+        }
+        let mut hasher = Hasher::with(functions(), &key_words(&fields.key), fields.flags);
+        hasher.offset = fields.offset / CHUNK_LEN as u64;
+        let (values, _) = values.as_chunks::<OUT_LEN>();
+        hasher.stack = Stack::from_values(values, fields.chunks());
+        if fields.chunks() > 0 {
+            hasher.fit();
+        }
+        let taken = hasher.buffer.take_small(tail);
+        debug_assert!(taken || tail.len() == CHUNK_LEN);
+        if !taken {
+            hasher.update(tail);
+        }
+        Ok(hasher)
+    }
+
+    /// The subtrees as the specification has them, and the bytes of the unfinished chunk.
+    fn canonical(&self) -> (Stack, &[u8]) {
+        let held = self.buffer.held();
+        if self.count() <= CHUNK_LEN as u64 {
+            return (Stack::new(), held);
+        }
+        let instance = &self.instance;
+        let mut stack = self.stack.clone();
+        if let Some(wide) = self.buffer.wide() {
+            wide.groups.push_to(instance, &mut stack);
+        }
+        let (whole, tail) = held.split_at(held.len() / CHUNK_LEN * CHUNK_LEN);
+        stack.absorb(instance, self.offset, whole);
+        let open = tail.is_empty() && stack.chunks.is_multiple_of(2);
+        stack.merge(instance, usize::from(open));
+        (stack, tail)
+    }
+}
+
+/// The header of a state, checked.
+struct Fields {
+    flags: u32,
+    offset: u64,
+    count: u64,
+    key: [u8; KEY_LEN],
+}
+
+impl Fields {
+    fn parse(header: &[u8; HEADER], len: usize) -> Result<Self, StateError> {
+        let u64_at =
+            |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("a field of the header"));
+        if &header[..8] != MAGIC {
+            return Err(StateError::Magic);
+        }
+        if header[8] != VERSION {
+            return Err(StateError::Version(header[8]));
+        }
+        let flags = match header[9] {
+            0 => 0,
+            1 => KEYED_HASH,
+            2 => DERIVE_KEY_MATERIAL,
+            mode => return Err(StateError::Mode(mode)),
+        };
+        if header[10..12] != [0, 0] {
+            return Err(StateError::Reserved);
+        }
+        if header[12..16] != u32::try_from(len).map_err(|_| StateError::Length)?.to_le_bytes() {
+            return Err(StateError::Length);
+        }
+        let key = *header[32..].first_chunk().expect("the last field of the header");
+        if flags == 0 && key != key_bytes(&IV) {
+            return Err(StateError::Key);
+        }
+        let fields = Fields { flags, offset: u64_at(16), count: u64_at(24), key };
+        fields.check_offset()?;
+        Ok(fields)
+    }
+
+    fn check_offset(&self) -> Result<(), StateError> {
+        let fits = self.offset.is_multiple_of(CHUNK_LEN as u64)
+            && self.offset.checked_add(self.count).is_some()
+            && hazmat::max_subtree_len(self.offset).is_none_or(|most| self.count <= most);
+        if fits { Ok(()) } else { Err(StateError::Offset) }
+    }
+
+    /// Chunks that are finished.
+    fn chunks(&self) -> u64 {
+        if self.count <= CHUNK_LEN as u64 { 0 } else { self.count / CHUNK_LEN as u64 }
+    }
+
+    fn tail(&self) -> usize {
+        (self.count - self.chunks() * CHUNK_LEN as u64) as usize
+    }
+
+    /// Chaining values in the state.
+    fn values(&self) -> usize {
+        let chunks = self.chunks();
+        let open = chunks > 0 && self.tail() == 0 && chunks.is_multiple_of(2);
+        chunks.count_ones() as usize + usize::from(open)
+    }
+}

@@ -1,0 +1,9 @@
+//! The tests of `bulla-blake3` from outside.
+
+mod every_length;
+mod interface;
+mod parallel_and_files;
+mod random;
+mod reference;
+mod streaming;
+mod support;

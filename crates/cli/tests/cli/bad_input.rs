@@ -1,0 +1,232 @@
+//! Bad input and bad surroundings: a clear error, nothing lost, no partial file.
+
+use crate::support::{BULLA, Done, Home, content};
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// A command that file modes bind: root, whom they do not, runs it as another user.
+fn bound_by_modes(home: &Home) -> Command {
+    if !getuid().is_root() {
+        return home.command();
+    }
+    let program = home.path("../bulla");
+    if !program.exists() {
+        // By another process: a copy that this one still had open for writing, in a child of another test, could not run.
+        Done::of(Command::new("cp").arg(BULLA).arg(&program)).exits(0);
+        for folder in ["..", "../home", "."] {
+            let path = home.path(folder);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    let mut command = home.program(program.canonicalize().unwrap());
+    command.uid(NOBODY).gid(NOBODY);
+    command
+}
+
+fn forbid(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+}
+
+#[test]
+fn an_unreadable_file_is_named_and_the_rest_goes_on() {
+    let home = Home::new();
+    home.write("secret", "secret");
+    home.write("open", "open");
+    forbid(&home.path("secret"));
+    let run = |args: &[&str]| Done::of(bound_by_modes(&home).args(args));
+    run(&["sum", "secret", "open"])
+        .exits(1)
+        .says("  open")
+        .complains("secret: cannot read: Permission denied (os error 13)");
+    run(&["sign", "secret", "open"])
+        .exits(2)
+        .says("open: signed")
+        .complains("secret: cannot read: Permission denied");
+    assert!(home.path("open.bulla").exists() && !home.path("secret.bulla").exists());
+    home.write("SUMS", format!("{}  secret\n", blake3::hash(b"secret").to_hex()));
+    run(&["check", "SUMS"]).exits(1).says("secret: FAILED (Permission denied (os error 13))");
+}
+
+#[test]
+fn what_cannot_be_looked_at_in_a_folder_is_unchecked_and_not_missing() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.write("tree/closed/b", "b");
+    home.write("tree/c", "c");
+    let run = |args: &[&str]| Done::of(bound_by_modes(&home).args(args));
+    run(&["sign", "tree"]).exits(0);
+    forbid(&home.path("tree/closed"));
+    forbid(&home.path("tree/c"));
+    let done = run(&["verify", "tree"]).exits(2);
+    assert!(!done.stdout.contains("missing"), "{}", done.stdout);
+    done.complains("tree/closed: cannot look into it: Permission denied")
+        .complains("tree/closed/b: cannot look at it: Permission denied")
+        .complains("tree/c: cannot read: Permission denied")
+        .complains("1 as signed");
+    fs::remove_file(home.path("tree.bulla")).unwrap();
+    run(&["sign", "tree"])
+        .exits(2)
+        .complains("tree/closed: cannot look into it")
+        .complains("tree: not signed");
+    assert!(!home.path("tree.bulla").exists());
+    fs::set_permissions(home.path("tree/closed"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    let run = |args: &[&str]| Done::of(bound_by_modes(&home).args(args));
+    run(&["keys", "init"]).exits(0);
+    fs::set_permissions(home.path("tree"), fs::Permissions::from_mode(0o555)).unwrap();
+    run(&["sign", "tree/a"]).exits(2).complains("tree/a.bulla: cannot write: Permission denied");
+    fs::set_permissions(home.path("tree"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(fs::read_dir(home.path("tree")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_is_written_to_all_the_time_is_not_signed() {
+    use std::io::Write;
+    let home = Home::new();
+    home.write("log", vec![0; 32 << 20]);
+    home.run(["keys", "init"]).exits(0);
+    let mut log = fs::File::options().append(true).open(home.path("log")).unwrap();
+    let mut child = home.command().args(["sign", "log"]).stderr(Stdio::piped()).spawn().unwrap();
+    while child.try_wait().unwrap().is_none() {
+        log.write_all(b"line\n").unwrap();
+    }
+    Done::from(child.wait_with_output().unwrap())
+        .exits(2)
+        .complains("log: changed while it was read")
+        .complains("hint: ");
+    assert_eq!(home.names(), ["log"]);
+}
+
+/// Runs `script` where the disk holds little: on a small file system of its own if this user may mount one, else
+/// under a limit on the size of files. `$SMALL` is the folder.
+fn with_little_space(home: &Home, script: &str) -> Done {
+    let mount = "mount -t tmpfs -o size=256k tmpfs \"$SMALL\"";
+    let may_mount =
+        Done::of(home.program("unshare").args(["-rm", "sh", "-c", mount]).env("SMALL", home.path("small")));
+    let mut command = if may_mount.code == Some(0) {
+        let mut command = home.program("unshare");
+        command.args(["-rm", "bash", "-c", &format!("{mount} && {script}")]);
+        command
+    } else {
+        let mut command = home.program("bash");
+        command.args(["-c", &format!("ulimit -f 256 && {script}")]);
+        command
+    };
+    Done::of(command.env("SMALL", home.path("small")).env("BULLA", BULLA))
+}
+
+#[test]
+fn a_full_disk_is_reported_and_the_old_signature_stays() {
+    let home = Home::new();
+    fs::create_dir(home.path("small")).unwrap();
+    home.run(["keys", "init"]).exits(0);
+    home.write("tree/a", "a");
+    home.run(["sign", "tree", "-o", "old"]).exits(0);
+    // The list of these files is larger than the space.
+    for index in 0..3000 {
+        home.write(format!("tree/{index:0>100}"), "");
+    }
+    let script = "cp old $SMALL/tree.bulla && ! \"$BULLA\" sign tree -o $SMALL/tree.bulla && ls -A $SMALL && cmp old $SMALL/tree.bulla";
+    let done = with_little_space(&home, script).exits(0).complains("tree.bulla: cannot write: ");
+    assert_eq!(done.stdout, "tree.bulla\n");
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_no_death() {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    for index in 0..3000 {
+        home.write(format!("tree/{index:0>100}"), "");
+    }
+    let script = format!("ulimit -f 256; exec {BULLA} sign tree");
+    Done::of(home.program("bash").args(["-c", &script]))
+        .exits(2)
+        .complains("tree.bulla: cannot write: File too large");
+    assert_eq!(home.names(), ["tree"]);
+}
+
+#[test]
+fn an_interrupt_during_a_long_read_leaves_nothing() {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut child = home.command().args(["sign", "long"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(128 + signal.as_raw()));
+        assert_eq!(home.names(), ["long"]);
+    }
+}
+
+#[test]
+fn an_interrupt_at_any_point_leaves_the_whole_signature_or_none() {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    for index in 0..3000 {
+        home.write(format!("tree/{index}"), "");
+    }
+    let started = std::time::Instant::now();
+    home.run(["sign", "tree"]).exits(0);
+    let whole = started.elapsed();
+    let (mut none, mut all) = (0, 0);
+    for step in 0..40 {
+        let _ = fs::remove_file(home.path("tree.bulla"));
+        let mut child = home.command().args(["sign", "--quiet", "tree"]).spawn().unwrap();
+        std::thread::sleep(whole * step / 30);
+        // It may have ended by now.
+        let _ = kill_process(Pid::from_child(&child), Signal::INT);
+        let status = child.wait().unwrap();
+        let names = home.names();
+        if names == ["tree"] {
+            none += 1;
+            assert!(status.code() == Some(130) || status.signal().is_some(), "{status}");
+        } else {
+            all += 1;
+            assert_eq!(names, ["tree", "tree.bulla"]);
+            home.run(["verify", "--quiet", "tree"]).exits(0);
+        }
+    }
+    assert!(none > 0, "no interrupt came in time");
+    assert!(all > 0, "no run came to its end");
+}
+
+#[test]
+fn a_sparse_file_of_5_gib_is_signed() {
+    let home = Home::new();
+    fs::File::create(home.path("sparse")).unwrap().set_len(5 << 30).unwrap();
+    let signed = home.run(["sign", "--json", "sparse"]).exits(0).json();
+    // The digest of 5 GiB of zeros, by b3sum 1.8.7.
+    assert_eq!(signed[0]["digest"], "bcf27a182cee2a75728e2617d0ac5d90f902207f5332cf7190b345d96e9fd221");
+}
+
+#[test]
+fn random_bytes_as_any_input_file_are_an_error_and_no_panic() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["sign", "a"]).exits(0);
+    for seed in 0..50 {
+        home.write("noise", content(seed, (seed * 13) as usize));
+        home.run(["verify", "a", "-s", "noise"]).exits(1).says("a: malformed signature");
+        home.run(["verify", "a", "-s", "noise", "--format", "minisign"])
+            .exits(1)
+            .says("a: malformed signature");
+        home.run(["verify", "a", "-p", "noise"]).exits(2).complains("noise: ");
+        let checked = home.run(["check", "noise"]);
+        assert!(checked.code == Some(1) || (checked.code == Some(2) && seed == 0), "{:?}", checked.code);
+    }
+}

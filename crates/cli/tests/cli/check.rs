@@ -1,0 +1,115 @@
+//! `bulla check` reads back what `bulla sum` and b3sum print.
+
+use crate::support::{Done, Home, b3sum};
+use std::fs;
+
+fn hash(content: &[u8]) -> String {
+    blake3::hash(content).to_hex().to_string()
+}
+
+#[test]
+fn sums_of_both_forms_and_of_odd_names_check() {
+    let home = Home::new();
+    let names = ["plain", "two  words", "new\nline", "back\\slash", "carriage\rreturn", "x) = y"];
+    for name in names {
+        home.write(name, name);
+    }
+    for flags in [&[][..], &["--tag"]] {
+        let sums = home.run(["sum"].iter().chain(flags).chain(&names)).exits(0);
+        home.write("SUMS", &sums.output.stdout);
+        let done = home.run(["check", "SUMS"]).exits(0);
+        let expected = "plain: OK\ntwo  words: OK\n\\new\\nline: OK\n\\back\\\\slash: OK\n\\carriage\\rreturn: OK\nx) = y: OK\n";
+        assert_eq!(done.stdout, expected);
+        assert_eq!(
+            Done::with_input(home.command().arg("check"), &sums.output.stdout).exits(0).stdout,
+            expected
+        );
+        assert_eq!(home.run(["sum", "-c", "SUMS"]).exits(0).stdout, expected);
+        assert_eq!(home.run(["check", "--quiet", "SUMS"]).exits(0).stdout, "");
+    }
+}
+
+#[test]
+fn what_does_not_match_is_named_as_b3sum_names_it() {
+    let home = Home::new();
+    home.write("good", "good");
+    home.write("bad", "changed");
+    fs::create_dir(home.path("folder")).unwrap();
+    let good = hash(b"good");
+    let lines = [
+        format!("{good}  good"),
+        format!("{good}  bad"),
+        format!("{good}  missing"),
+        format!("{good}  folder"),
+        format!("{}  good", good.to_uppercase()),
+        format!("{good} good"),
+        format!("{}  good", &good[1..]),
+        format!("\\{good}  go\\od"),
+        format!("{good}  \u{fffd}"),
+        format!("{good}  "),
+        String::new(),
+        format!("BLAKE3 (good) = {good}"),
+    ];
+    home.write("SUMS", lines.join("\n"));
+    home.write("CRLF", lines.join("\r\n"));
+    for list in ["SUMS", "CRLF"] {
+        for flags in [&["--check"][..], &["--check", "--quiet"]] {
+            let theirs = Done::of(home.program(b3sum()).args(flags).arg(list));
+            let ours = home.run(["sum"].iter().chain(flags).chain(&[list])).exits(1);
+            assert_eq!(ours.stdout, theirs.stdout);
+            assert_eq!(ours.code, theirs.code);
+            ours.complains("WARNING: 10 computed checksums did NOT match")
+                .complains("SUMS: line 5: ".replace("SUMS", list).as_str());
+        }
+    }
+}
+
+#[test]
+fn one_mismatch_is_singular() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write("SUMS", format!("{}  a\n", hash(b"b")));
+    home.run(["check", "SUMS"])
+        .exits(1)
+        .says("a: FAILED\n")
+        .complains("WARNING: 1 computed checksum did NOT match");
+}
+
+#[test]
+fn a_list_that_cannot_be_read_or_is_empty_is_trouble_and_a_mismatch_wins() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write("empty", "");
+    home.write("good", format!("{}  a\n", hash(b"a")));
+    home.write("bad", format!("{}  a\n", hash(b"b")));
+    home.run(["check", "missing", "good"]).exits(2).says("a: OK").complains("missing: cannot read");
+    home.run(["check", "empty"]).exits(2).complains("nothing was checked");
+    home.run(["check", "missing", "bad"]).exits(1);
+}
+
+#[test]
+fn a_list_that_is_no_text_is_malformed_and_read_in_bounded_memory() {
+    let home = Home::new();
+    home.write("a", "a");
+    let mut list = vec![b'x'; 3 << 20];
+    list.extend(b"\n\xff\xfe  a\n");
+    list.extend(format!("{}  a\n", hash(b"a")).bytes());
+    home.write("list", list);
+    home.run(["check", "list"])
+        .exits(1)
+        .says("a: OK")
+        .complains("line 1: ")
+        .complains("line 2: the line is not UTF-8");
+}
+
+#[test]
+fn json_has_one_object_a_line() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write("SUMS", format!("{0}  a\n{1}  a\n{0}  missing\nnonsense\n", hash(b"a"), hash(b"b")));
+    let lines = home.run(["check", "--json", "SUMS"]).exits(1).json();
+    let statuses: Vec<_> = lines.iter().map(|line| line["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["ok", "failed", "unreadable", "malformed"]);
+    assert_eq!(lines[2]["error"]["code"], "not_found");
+    assert_eq!((lines[3]["path"].as_str(), lines[3]["line"].as_u64()), (Some("SUMS"), Some(4)));
+}

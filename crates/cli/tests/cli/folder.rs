@@ -1,0 +1,274 @@
+//! Signing folders: what was changed, removed and added is named.
+
+use crate::support::{Done, Home, content};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+/// A folder `tree` of a few hundred files in subfolders.
+fn tree(home: &Home) {
+    for index in 0..300 {
+        home.write(format!("tree/{:02}/{index:03}", index / 20), content(index, (index * 37) as usize));
+    }
+    home.write("tree/large", content(1000, 5 << 20));
+    home.write("tree/empty", "");
+}
+
+#[test]
+fn changed_missing_and_unexpected_files_are_all_named() {
+    let home = Home::new();
+    tree(&home);
+    home.run(["sign", "tree"]).exits(0);
+    assert_eq!(home.names(), ["tree", "tree.bulla"]);
+    home.run(["verify", "tree"]).exits(0).says("tree: OK (302 files, signed ");
+
+    home.write("tree/03/077", "changed");
+    let mut large = content(1000, 5 << 20);
+    large[4 << 20] ^= 1;
+    home.write("tree/large", large);
+    fs::remove_file(home.path("tree/00/002")).unwrap();
+    fs::remove_dir_all(home.path("tree/14")).unwrap();
+    home.write("tree/new", "new");
+    home.write("tree/folder/new", "new too");
+    let done = home.run(["verify", "tree"]).exits(1);
+    for line in [
+        "tree/03/077: changed (it has 7 bytes, 2849 were signed)",
+        "tree/large: changed (the size is the same, the content is not)",
+        "tree/00/002: missing",
+        "tree/14/280: missing",
+        "tree/14/299: missing",
+        "tree/new: unexpected",
+        "tree/folder/new: unexpected",
+        "tree: changed (2 changed, 21 missing, 2 unexpected, 279 as signed)",
+    ] {
+        assert!(done.stdout.lines().any(|found| found == line), "{line} is not in\n{}", done.stdout);
+    }
+    assert_eq!(done.stdout.lines().count(), 26);
+}
+
+#[test]
+fn a_file_that_was_moved_is_named_in_both_places() {
+    let home = Home::new();
+    tree(&home);
+    home.run(["sign", "tree"]).exits(0);
+    fs::rename(home.path("tree/05/100"), home.path("tree/moved")).unwrap();
+    home.run(["verify", "tree"])
+        .exits(1)
+        .says("tree/05/100: missing (its content is now in tree/moved)\n")
+        .says("tree/moved: unexpected (it was signed as tree/05/100)\n");
+}
+
+#[test]
+fn json_lists_the_entries() {
+    let home = Home::new();
+    tree(&home);
+    let signed = home.run(["sign", "--json", "tree"]).exits(0).json();
+    assert_eq!((signed[0]["kind"].as_str(), signed[0]["entries"].as_u64()), (Some("manifest"), Some(302)));
+    home.write("tree/empty", "no more");
+    let found = home.run(["verify", "--json", "tree"]).exits(1).json();
+    assert_eq!((found[0]["status"].as_str(), found[0]["intact"].as_u64()), (Some("changed"), Some(301)));
+    let entries = found[0]["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(
+        (entries[0]["path"].as_str(), entries[0]["status"].as_str()),
+        (Some("empty"), Some("changed"))
+    );
+}
+
+#[test]
+fn names_that_are_not_utf_8_or_that_could_fake_a_line_are_signed_and_escaped() {
+    use std::os::unix::ffi::OsStringExt;
+    let home = Home::new();
+    for name in
+        [&b"tree/not\xffutf8"[..], b"tree/a\nb", b"tree/back\\slash", b"tree/esc\x1b[31m", b"tree/a > b"]
+    {
+        home.write(std::ffi::OsString::from_vec(name.to_vec()), name);
+    }
+    home.run(["sign", "tree"]).exits(0);
+    home.run(["verify", "tree"]).exits(0).says("5 files");
+    for name in fs::read_dir(home.path("tree")).unwrap() {
+        fs::write(name.unwrap().path(), "changed").unwrap();
+    }
+    let done = home.run(["verify", "tree"]).exits(1);
+    for line in [
+        "tree/not\\xffutf8: ch",
+        "tree/a\\nb: ch",
+        "tree/back\\\\slash: ch",
+        "tree/esc\\x1b[31m: ch",
+        "tree/a > b: ch",
+    ] {
+        assert!(done.stdout.contains(line), "{line} is not in\n{}", done.stdout);
+    }
+    let json = home.run(["verify", "--json", "tree"]).exits(1).json();
+    let entries = json[0]["entries"].as_array().unwrap();
+    let odd: Vec<_> = entries.iter().filter_map(|entry| entry["path_base64"].as_str()).collect();
+    assert_eq!(odd, ["bm90/3V0Zjg="]);
+}
+
+#[test]
+fn links_in_a_folder_are_recorded_and_not_followed() {
+    let home = Home::new();
+    home.write("outside", "outside");
+    home.write("tree/inside", "inside");
+    symlink("../outside", home.path("tree/out")).unwrap();
+    symlink("inside", home.path("tree/in")).unwrap();
+    symlink("nowhere", home.path("tree/broken")).unwrap();
+    symlink("..", home.path("tree/loop")).unwrap();
+    home.run(["sign", "tree"]).exits(0);
+    home.write("outside", "changed, and no part of the folder");
+    home.run(["verify", "tree"]).exits(0).says("5 files");
+
+    fs::remove_file(home.path("tree/out")).unwrap();
+    symlink("../elsewhere", home.path("tree/out")).unwrap();
+    fs::remove_file(home.path("tree/in")).unwrap();
+    home.write("tree/in", "inside");
+    fs::rename(home.path("tree/inside"), home.path("kept")).unwrap();
+    symlink("../kept", home.path("tree/inside")).unwrap();
+    home.run(["verify", "tree"])
+        .exits(1)
+        .says("tree/out: changed (it leads to ../elsewhere, ../outside was signed)")
+        .says("tree/in: changed (a link was signed, now it is a file)")
+        .says("tree/inside: changed (a file was signed, now it is a link)");
+}
+
+#[test]
+fn special_files_are_refused_by_name_and_never_waited_for() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.run(["sign", "tree"]).exits(0);
+    fs::remove_file(home.path("tree.bulla")).unwrap();
+    let pipe = home.path("tree/pipe");
+    Done::of(Command::new("mkfifo").arg(&pipe)).exits(0);
+    let _socket = std::os::unix::net::UnixListener::bind(home.path("tree/socket")).unwrap();
+    home.run(["sign", "tree"])
+        .exits(2)
+        .complains("tree/pipe: is a fifo: only files, folders and links can be signed")
+        .complains("tree/socket: is a socket")
+        .complains("tree: not signed");
+    assert_eq!(home.names(), ["tree"]);
+    home.run(["sign", "tree/pipe"])
+        .exits(2)
+        .complains("tree/pipe: is a fifo, not a file")
+        .complains("bulla sign -");
+}
+
+#[test]
+fn a_special_file_in_place_of_a_signed_one_is_a_change() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.write("b", "b");
+    home.run(["sign", "tree", "b"]).exits(0);
+    for name in ["tree/a", "b", "tree/new"] {
+        let _ = fs::remove_file(home.path(name));
+        Done::of(Command::new("mkfifo").arg(home.path(name))).exits(0);
+    }
+    home.run(["verify", "tree"])
+        .exits(1)
+        .says("tree/a: changed (a file was signed, now it is a fifo)")
+        .says("tree/new: unexpected (a fifo)");
+    home.run(["verify", "b"]).exits(1).says("b: changed (a file was signed, now it is a fifo)");
+}
+
+#[test]
+fn a_folder_that_holds_its_signature_or_the_keystore_is_refused() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.run(["sign", "tree", "--output", "tree/sig"]).exits(2).complains("tree: holds the signature file");
+    home.run(["sign", "tree", "--keystore", "tree/keys"]).exits(2).complains("tree: holds the keystore");
+    assert!(!home.path("tree/sig").exists() && !home.path("tree.bulla").exists());
+}
+
+#[test]
+fn the_folder_that_one_stands_in_is_signed_beside_itself() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    Done::of(home.command().current_dir(home.path("tree")).args(["sign", "."])).exits(0);
+    assert_eq!(home.names(), ["tree", "tree.bulla"]);
+    Done::of(home.command().current_dir(home.path("tree")).args(["verify", "."])).exits(0).says(".: OK");
+    home.run(["verify", "tree/"]).exits(0);
+}
+
+#[test]
+fn an_empty_folder_and_a_gone_one() {
+    let home = Home::new();
+    fs::create_dir(home.path("tree")).unwrap();
+    home.run(["sign", "tree"]).exits(0);
+    home.run(["verify", "tree"]).exits(0).says("tree: OK (0 files");
+    fs::remove_dir(home.path("tree")).unwrap();
+    home.run(["verify", "tree"]).exits(1).says("tree: missing (a folder was signed)");
+    home.write("tree", "a file");
+    home.run(["verify", "tree"]).exits(1).says("tree: changed (a folder was signed, now it is a file)");
+}
+
+/// The signature of a folder whose body is `body`, signed by a test that has the private key.
+fn signed_manifest(home: &Home, body: &str) {
+    use bulla_kms::{Keystore, Kind, SignatureFile, Statement, Unlock};
+    home.run(["keys", "list"]).exits(0);
+    let keystore = Keystore::open(
+        &home.keystore().join("keystore.redb"),
+        &Unlock::KeyFile(home.keystore().join("keystore.key")),
+    )
+    .unwrap();
+    let key = keystore.list().unwrap().remove(0).key;
+    let statement = Statement {
+        kind: Kind::Manifest,
+        digest: bulla_blake3::hash(body.as_bytes()),
+        size: body.len() as u64,
+        comment: Default::default(),
+    };
+    let file = SignatureFile::sign(&keystore, &key, statement).unwrap();
+    home.write("tree.bulla", format!("{file}{body}"));
+}
+
+#[test]
+fn a_manifest_that_leads_out_of_the_folder_is_refused_even_when_it_is_signed() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.run(["keys", "init"]).exits(0);
+    let digest = blake3::hash(b"a").to_hex();
+    signed_manifest(&home, &format!("{digest}  1  a\n"));
+    home.run(["verify", "tree"]).exits(0);
+    for path in ["../tree/a", "/etc/passwd", "x/../a", "./a", "x//a", ""] {
+        signed_manifest(&home, &format!("{digest}  1  {path}\n"));
+        home.run(["verify", "tree"]).exits(1).says("tree: malformed signature").says("line 1 of its body");
+    }
+    signed_manifest(&home, &format!("{digest}  1  a\n{digest}  1  a\n"));
+    home.run(["verify", "tree"]).exits(1).says("tree: malformed signature").says("line 2 of its body");
+}
+
+#[test]
+fn an_edited_or_truncated_manifest_is_found() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.write("tree/b", "b");
+    home.run(["sign", "tree"]).exits(0);
+    let file = String::from_utf8(home.read("tree.bulla")).unwrap();
+    let a = blake3::hash(b"a").to_hex();
+    for edited in [
+        file.replace(a.as_str(), blake3::hash(b"x").to_hex().as_str()),
+        file.lines().take(file.lines().count() - 1).map(|line| format!("{line}\n")).collect(),
+        format!("{file}{a}  1  c\n"),
+    ] {
+        assert_ne!(edited, file);
+        home.write("tree.bulla", edited);
+        home.run(["verify", "tree"]).exits(1).says("tree: bad signature (the list of files");
+    }
+    home.write("tree.bulla", &file[..file.len() - 1]);
+    home.run(["verify", "tree"]).exits(1).says("tree: malformed signature");
+}
+
+#[test]
+fn the_signature_of_a_file_is_none_of_a_folder() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.write("a", "a");
+    home.run(["sign", "a", "tree"]).exits(0);
+    home.run(["verify", "tree", "-s", "a.bulla"])
+        .exits(1)
+        .says("tree: changed (a file was signed, now it is a folder)");
+    home.run(["verify", "a", "-s", "tree.bulla"])
+        .exits(1)
+        .says("a: changed (a folder was signed, now it is a file)");
+    assert!(Path::new(&home.path("tree.bulla")).exists());
+}

@@ -1,0 +1,13 @@
+//! The command as its users meet it: every test runs the built binary in a home of its own.
+#![cfg(unix)]
+
+mod bad_input;
+mod check;
+mod crash;
+mod folder;
+mod keys;
+mod minisign;
+mod program;
+mod sign;
+mod sum;
+mod support;

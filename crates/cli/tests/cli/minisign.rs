@@ -1,0 +1,106 @@
+//! `--format minisign`, with the real minisign on the other side.
+
+use crate::support::{Done, Home, content, minisign};
+use std::fs;
+
+#[test]
+fn the_real_minisign_verifies_what_bulla_signs() {
+    let home = Home::new();
+    for (index, size) in [0, 1, 100_000, 5 << 20].into_iter().enumerate() {
+        home.write("file", content(index as u64, size));
+        let done = home.run(["sign", "file", "--format", "minisign"]).exits(0);
+        home.run(["keys", "export-public", "--format", "minisign", "-o", "key.pub"]).exits(0);
+        Done::of(home.program(minisign()).args(["-Vm", "file", "-p", "key.pub"]))
+            .exits(0)
+            .says("file:file\thashed");
+        // Both lines that it prints work.
+        let lines: Vec<_> = done.stdout.lines().map(str::trim).collect();
+        Done::of(home.program("sh").args(["-c", lines[2]])).exits(0).says("file: OK");
+        Done::of(home.program("sh").args(["-c", lines[3]])).exits(0);
+    }
+    home.write("file", "tampered");
+    Done::of(home.program(minisign()).args(["-Vm", "file", "-p", "key.pub"])).exits(1);
+    home.run(["verify", "file", "--format", "minisign", "-p", "key.pub"]).exits(1).says("file: changed");
+}
+
+#[test]
+fn a_comment_of_ones_own_is_the_trusted_one() {
+    let home = Home::new();
+    home.write("file", "content");
+    home.run(["sign", "file", "--format", "minisign", "--comment", "release 1.2", "-o", "sig"]).exits(0);
+    home.run(["keys", "export-public", "--format", "minisign", "-o", "key.pub"]).exits(0);
+    Done::of(home.program(minisign()).args(["-Vm", "file", "-x", "sig", "-p", "key.pub"]))
+        .exits(0)
+        .says("Trusted comment: release 1.2\n");
+    let edited = String::from_utf8(home.read("sig")).unwrap().replace("release 1.2", "release 1.3");
+    home.write("sig", edited);
+    Done::of(home.program(minisign()).args(["-Vm", "file", "-x", "sig", "-p", "key.pub"])).exits(1);
+    home.run(["verify", "file", "--format", "minisign", "-s", "sig"]).exits(1).says("file: bad signature");
+}
+
+/// Signs `file` by the real minisign, with a key pair of its own.
+fn signed_by_minisign(home: &Home, flags: &[&str]) {
+    if !home.path("their.pub").exists() {
+        Done::of(home.program(minisign()).args(["-GW", "-p", "their.pub", "-s", "their.key"])).exits(0);
+    }
+    let sign = ["-Sm", "file", "-s", "their.key", "-t", "made by minisign"];
+    Done::of(home.program(minisign()).args(sign).args(flags)).exits(0);
+}
+
+#[test]
+fn bulla_verifies_what_the_real_minisign_signs() {
+    let home = Home::new();
+    home.write("file", content(1, 200_000));
+    // `-l` signs the file itself, `-H` its digest.
+    for (flag, algorithm) in [("-l", "RW"), ("-H", "RU")] {
+        signed_by_minisign(&home, &[flag]);
+        let signature = String::from_utf8(home.read("file.minisig")).unwrap();
+        assert!(signature.lines().nth(1).unwrap().starts_with(algorithm), "{signature}");
+        let verify = ["verify", "--format", "minisign", "file", "--public-key"];
+        home.run(verify.iter().chain(&["their.pub"])).exits(0).says("comment: made by minisign");
+        let key = String::from_utf8(home.read("their.pub")).unwrap();
+        home.run(verify.iter().chain(&[key.lines().nth(1).unwrap()])).exits(0);
+
+        home.write("file", content(2, 200_000));
+        home.run(verify.iter().chain(&["their.pub"])).exits(1).says("file: changed");
+        home.write("file", content(1, 200_000));
+        home.write("file.minisig", signature.replace("made by", "made By"));
+        home.run(verify.iter().chain(&["their.pub"])).exits(1).says("file: bad signature");
+        for len in (0..signature.len() - 1).step_by(7) {
+            home.write("file.minisig", &signature[..len]);
+            let done = home.run(verify.iter().chain(&["their.pub"])).exits(1);
+            assert!(done.stdout.contains("malformed signature") || done.stdout.contains("bad signature"));
+        }
+        fs::remove_file(home.path("file.minisig")).unwrap();
+        home.run(verify.iter().chain(&["their.pub"])).exits(2).complains("there is no signature");
+    }
+}
+
+#[test]
+fn the_keys_of_others_are_unknown_or_wrong() {
+    let home = Home::new();
+    home.write("file", "content");
+    signed_by_minisign(&home, &[]);
+    home.run(["keys", "init"]).exits(0);
+    home.run(["keys", "export-public", "-o", "ours"]).exits(0);
+    home.run(["verify", "file", "--format", "minisign"]).exits(1).says("file: unknown key");
+    home.run(["verify", "file", "--format", "minisign", "-p", "ours"]).exits(1).says("file: wrong key");
+    home.run(["verify", "file"]).exits(2).complains("add --format minisign");
+}
+
+#[test]
+fn the_keystore_knows_the_minisign_keys_of_all_its_versions() {
+    let home = Home::new();
+    home.write("file", "content");
+    home.run(["sign", "file", "--format", "minisign"]).exits(0);
+    home.run(["keys", "rotate"]).exits(0);
+    home.run(["verify", "file", "--format", "minisign"]).exits(0);
+}
+
+#[test]
+fn minisign_signs_no_folders() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.run(["sign", "tree", "--format", "minisign"]).exits(2).complains("minisign signs files only");
+    assert_eq!(home.names(), ["tree"]);
+}

@@ -1,0 +1,120 @@
+//! What holds for all commands: help, completions, manual pages, colours, closed pipes.
+
+use crate::support::{BULLA, Done, Home};
+use std::process::{Command, Stdio};
+
+const COMMANDS: [&str; 7] = ["sign", "verify", "keys", "sum", "check", "completions", "man"];
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let home = Home::new();
+    let help = home.run(["--help"]).exits(0);
+    for command in COMMANDS {
+        assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
+        home.run([command, "--help"]).exits(0).says("Examples:\n  bulla ").says("Usage: bulla ");
+    }
+    home.run(["--version"]).exits(0).says("bulla 0.");
+}
+
+#[test]
+fn wrong_usage_is_exit_2_and_names_the_mistake() {
+    let home = Home::new();
+    home.run::<&str>([]).exits(2).complains("Usage: bulla");
+    home.run(["frobnicate"]).exits(2).complains("frobnicate");
+    home.run(["sign"]).exits(2).complains("PATH");
+    home.run(["sign", "a", "b", "-o", "c"]).exits(2).complains("--output");
+    home.run(["sign", "-", "a"]).exits(2).complains("standard input");
+    home.run(["sign", "-", "--json"]).exits(2).complains("--output FILE");
+    home.run(["verify", "a", "b", "-s", "c"]).exits(2).complains("--signature");
+    home.run(["sum", "--raw", "a", "b"]).exits(2).complains("--raw");
+    home.run(["sum", "--check", "--tag", "a"]).exits(2).complains("--tag");
+}
+
+#[test]
+fn completions_are_scripts_that_the_shells_read() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        home.run(["completions", shell]).exits(0).says("export-public");
+    }
+    let script = home.run(["completions", "bash"]).stdout;
+    Done::with_input(home.program("bash").args(["-n", "/dev/stdin"]), script.as_bytes()).exits(0);
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let home = Home::new();
+    home.run(["man"]).exits(0).says(".TH BULLA 1");
+    for command in COMMANDS {
+        home.run(["man", command]).exits(0).says(&format!(".TH BULLA-{} 1", command.to_uppercase()));
+    }
+    home.run(["man", "keys", "rotate"]).exits(0).says(".TH BULLA-KEYS-ROTATE 1");
+    home.run(["man", "nothing"]).exits(2).complains("there is no command `nothing`");
+}
+
+#[test]
+fn colour_is_used_on_request_only() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["sign", "a"]).exits(0);
+    let escape = "\u{1b}[";
+    assert!(!home.run(["verify", "a"]).exits(0).stdout.contains(escape));
+    assert!(home.run(["verify", "a", "--color", "always"]).exits(0).stdout.contains(escape));
+    let forced = Done::of(home.command().env("CLICOLOR_FORCE", "1").args(["verify", "a"])).exits(0);
+    assert!(forced.stdout.contains(escape));
+    for never in [["NO_COLOR", "1"], ["CLICOLOR", "0"]] {
+        let done = Done::of(home.command().env(never[0], never[1]).args(["verify", "a", "b"])).exits(2);
+        assert!(!done.stdout.contains(escape) && !done.stderr.contains(escape));
+    }
+    assert!(!home.run(["sum", "a", "--color", "always"]).exits(0).stdout.contains(escape));
+}
+
+#[test]
+fn nothing_but_results_and_errors_is_printed_off_a_terminal() {
+    let home = Home::new();
+    home.write("a", vec![0; 100 << 20]);
+    let done = home.run(["sum", "a"]).exits(0);
+    assert_eq!(done.stderr, "");
+}
+
+#[test]
+fn a_closed_pipe_ends_the_command_quietly() {
+    let home = Home::new();
+    for index in 0..200 {
+        home.write(format!("{index}"), format!("{index}"));
+    }
+    let commands: [&[&str]; 4] = [&["sum"], &["sum", "--json"], &["sum", "--tag"], &["sum", "--no-mmap"]];
+    for args in commands {
+        let names = (0..20_000).map(|index| (index % 200).to_string());
+        let mut child = home
+            .command()
+            .args(args)
+            .args(names)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let done = Done::from(child.wait_with_output().unwrap());
+        assert_eq!((done.code, done.stderr.as_str()), (Some(141), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn the_printed_command_works_without_bulla_on_the_path() {
+    let home = Home::new();
+    home.write("a", "a");
+    let here = std::env::current_dir().unwrap();
+    let relative = pathdiff(BULLA, &here);
+    let mut sign = Command::new(&relative);
+    sign.current_dir(&here).env("BULLA_KEYSTORE", home.keystore()).arg("sign").arg(home.path("a"));
+    let done = Done::of(&mut sign).exits(0);
+    let line = done.stdout.lines().last().unwrap().trim();
+    let mut verify = Command::new("sh");
+    verify.current_dir(&here).env("BULLA_KEYSTORE", home.keystore()).args(["-c", line]);
+    Done::of(&mut verify).exits(0).says(": OK");
+}
+
+/// `path` as seen from `base`: as many steps up as `base` has, then down.
+fn pathdiff(path: &str, base: &std::path::Path) -> String {
+    format!("{}{}", "../".repeat(base.components().count() - 1), path.trim_start_matches('/'))
+}

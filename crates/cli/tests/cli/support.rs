@@ -1,0 +1,191 @@
+//! What the tests of the command share: a home of their own for each test, and the programs of others.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// The built command.
+pub(crate) const BULLA: &str = env!("CARGO_BIN_EXE_bulla");
+
+/// A folder to work in, with a home folder beside it.
+pub(crate) struct Home {
+    root: TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(root.path().join("work")).expect("a folder to work in");
+        fs::create_dir(root.path().join("home")).expect("a home folder");
+        Self { root }
+    }
+
+    /// The folder that commands run in.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    /// The keystore's folder.
+    pub(crate) fn keystore(&self) -> PathBuf {
+        self.root.path().join("home/keys")
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.work().join(name.as_ref())
+    }
+
+    pub(crate) fn write(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+        fs::write(path, content).expect("the file is written");
+    }
+
+    pub(crate) fn read(&self, name: impl AsRef<OsStr>) -> Vec<u8> {
+        fs::read(self.path(name)).expect("the file is read")
+    }
+
+    /// The command, in the working folder, with an environment of nothing but this home.
+    pub(crate) fn command(&self) -> Command {
+        self.program(BULLA)
+    }
+
+    /// Any program in the same place.
+    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.root.path().join("home"))
+            .env("BULLA_KEYSTORE", self.keystore())
+            .current_dir(self.work())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
+        Done::of(self.command().args(args))
+    }
+
+    /// Every name in the working folder, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.work()).expect("the working folder is read");
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<_> = entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// A command that has ended.
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) output: Output,
+}
+
+impl Done {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        Self::from(command.output().expect("the command runs"))
+    }
+
+    /// Runs with `input` on standard input.
+    pub(crate) fn with_input(command: &mut Command, input: &[u8]) -> Self {
+        use std::io::Write;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // A command may end before it has read everything.
+        let _ = stdin.write_all(input);
+        drop(stdin);
+        Self::from(child.wait_with_output().expect("the command ends"))
+    }
+
+    /// Asserts the exit status; shows everything when it is another one.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Asserts that standard output has `text` in it.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(
+            self.stdout.contains(text),
+            "{text:?} is not in stdout:\n{}\nstderr:\n{}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    /// Asserts that standard error has `text` in it.
+    #[track_caller]
+    pub(crate) fn complains(self, text: &str) -> Self {
+        assert!(
+            self.stderr.contains(text),
+            "{text:?} is not in stderr:\n{}\nstdout:\n{}",
+            self.stderr,
+            self.stdout
+        );
+        self
+    }
+
+    /// Each line of standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    }
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            output,
+        }
+    }
+}
+
+/// The real b3sum, built once from the registry into the target folder.
+pub(crate) fn b3sum() -> &'static Path {
+    static B3SUM: OnceLock<PathBuf> = OnceLock::new();
+    B3SUM.get_or_init(|| {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("b3sum");
+        let program = root.join("bin/b3sum");
+        if !program.exists() {
+            let status = Command::new(env!("CARGO"))
+                .args(["install", "b3sum", "--version", "1.8.7", "--locked", "--quiet", "--root"])
+                .arg(&root)
+                .env("CARGO_TARGET_DIR", root.join("build"))
+                .status()
+                .expect("cargo runs");
+            assert!(status.success(), "b3sum 1.8.7 could not be installed from the registry");
+        }
+        program
+    })
+}
+
+/// The real minisign.
+pub(crate) fn minisign() -> &'static str {
+    let found = Command::new("minisign").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(found.is_ok(), "the program minisign is missing: install the Debian package `minisign`");
+    "minisign"
+}
+
+/// `len` bytes that look random and are the same each time.
+pub(crate) fn content(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,17 @@
+//! A text that is a key id, a family or a public key file is the only text of it.
+#![no_main]
+
+use bulla_kms::{KeyFamily, KeyId, NamedPublicKey};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if let Ok(id) = text.parse::<KeyId>() {
+        assert_eq!(id.to_string(), text);
+    }
+    if let Ok(family) = text.parse::<KeyFamily>() {
+        assert_eq!(family.to_string(), text);
+    }
+    if let Ok(key) = text.parse::<NamedPublicKey>() {
+        assert_eq!(key.to_string(), text);
+    }
+});

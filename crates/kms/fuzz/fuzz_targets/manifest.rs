@@ -1,0 +1,13 @@
+//! Bytes that parse as the body of a manifest are what is written for its entries.
+#![no_main]
+
+use bulla_kms::signature::manifest::{Reader, Writer};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(entries) = Reader::new(bytes).collect::<Result<Vec<_>, _>>() {
+        let mut writer = Writer::new(Vec::new());
+        entries.iter().for_each(|entry| writer.push(entry).expect("what was read can be written"));
+        assert_eq!(writer.finish().0, bytes);
+    }
+});

@@ -1,0 +1,210 @@
+//! Processes that are killed, and disks that are full.
+//!
+//! Each test starts this program again as the process that comes to harm; a variable tells it so.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, KeyId, Keystore, NewKey, Unlock, Verdict};
+
+const CHILD: &str = "BULLA_KMS_TEST_FOLDER";
+const MESSAGE: &[u8] = b"a message";
+const ROUNDS: u64 = 60;
+
+/// A folder with a key file and, perhaps, a keystore.
+struct Place(PathBuf);
+
+impl Place {
+    fn unlock(&self) -> Unlock {
+        Unlock::KeyFile(self.0.join("key"))
+    }
+
+    fn keystore(&self) -> PathBuf {
+        self.0.join("keystore")
+    }
+
+    fn open(&self) -> Keystore {
+        Keystore::open(&self.keystore(), &self.unlock()).unwrap()
+    }
+}
+
+/// In the process that comes to harm, its folder.
+fn child() -> Option<Place> {
+    std::env::var_os(CHILD).map(|folder| Place(folder.into()))
+}
+
+/// A folder, a keystore with a key in it, closed.
+fn parent() -> (tempfile::TempDir, Place, KeyFamily) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place(folder.path().to_owned());
+    KeyFile::create(&folder.path().join("key")).unwrap();
+    let keystore = Keystore::create(&place.keystore(), &place.unlock()).unwrap();
+    let new = NewKey {
+        tenant: "local".parse().unwrap(),
+        purpose: "files".parse().unwrap(),
+        algorithm: Algorithm::Ed25519,
+        label: None,
+    };
+    let key = keystore.create_key(new).unwrap().family().clone();
+    (folder, place, key)
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap()
+}
+
+/// Runs `command` as the child of `test`, kills it after `delay` if there is one, and gives the lines it had written.
+fn lines(mut command: Command, test: &str, folder: &Path, delay: Option<Duration>) -> Vec<String> {
+    let mut process = command
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    if let Some(delay) = delay {
+        std::thread::sleep(delay);
+        process.kill().unwrap();
+    }
+    let output = process.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!errors.contains("panicked"), "{errors}");
+    // What was cut in the middle of a line was not acknowledged.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().filter_map(|line| line.strip_prefix("child: ")).map(str::to_owned).collect()
+}
+
+/// Tells the parent something: in one write, at once.
+fn tell(text: impl std::fmt::Display) {
+    std::io::stdout().write_all(format!("\nchild: {text}\n").as_bytes()).unwrap();
+}
+
+/// Rotates all keys until it is stopped; tells each version, and a signature of it, after it is acknowledged.
+fn rotate_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
+    let key = keystore.list().unwrap().swap_remove(0).key;
+    loop {
+        match keystore.rotate(&key) {
+            Ok(id) => {
+                let signature = keystore.sign(&id, MESSAGE).unwrap();
+                tell(serde_json::to_string(&signature).unwrap());
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+/// All signatures that children told of verify, and no version they named is lost; gives the head.
+fn check(place: &Place, key: &KeyFamily, told: &[String]) -> u32 {
+    let keystore = place.open();
+    let head = keystore.attest(key).unwrap().head;
+    for line in told {
+        let signature: bulla_kms::Signature = serde_json::from_str(line).unwrap();
+        assert!(signature.key.version() <= head, "{} is lost: the head is {head}", signature.key);
+        let verdict = keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap();
+        assert_eq!(verdict, Verdict::Valid, "{}", signature.key);
+    }
+    head
+}
+
+#[test]
+fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
+    if let Some(place) = child() {
+        rotate_until_stopped(&place.open());
+    }
+    let (folder, place, key) = parent();
+    let mut told = Vec::new();
+    let mut head = 1;
+    for round in 0..ROUNDS {
+        let delay = Duration::from_millis(5 + round * 37 % 120);
+        let before = told.len();
+        let test = "no_acknowledged_version_is_lost_when_the_process_is_killed";
+        told.extend(lines(Command::new(this_program()), test, folder.path(), Some(delay)));
+        let new = (told.len() - before) as u32;
+        let now = check(&place, &key, &told);
+        // The kill may fall between the write and the word of it.
+        assert!(
+            now == head + new || now == head + new + 1,
+            "round {round}: {head} and {new} new ones, but {now}"
+        );
+        head = now;
+    }
+    assert!(told.len() as u64 > ROUNDS, "the children rotated: {} times", told.len());
+}
+
+#[test]
+fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
+    if let Some(place) = child() {
+        for number in 0.. {
+            let path = place.0.join(format!("made-{number}"));
+            drop(Keystore::create(&path, &place.unlock()).unwrap());
+            tell(number);
+        }
+    }
+    let mut whole = 0;
+    for round in 0..ROUNDS {
+        let (folder, place, _) = parent();
+        let delay = Duration::from_millis(5 + round * 37 % 60);
+        let test = "a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed";
+        let told = lines(Command::new(this_program()), test, folder.path(), Some(delay));
+        let made: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("made-"))
+            .collect();
+        assert!(made.len() == told.len() || made.len() == told.len() + 1);
+        for path in made {
+            assert_eq!(Keystore::open(&path, &place.unlock()).unwrap().list().unwrap(), []);
+            whole += 1;
+        }
+    }
+    assert!(whole > ROUNDS, "the children made keystores: {whole}");
+}
+
+/// A limit on the size of files fails as a full disk does: in the middle of a change, with an error of the system.
+#[test]
+fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
+    if let Some(place) = child() {
+        let keystore = place.open();
+        limit_file_size(&fs::metadata(place.keystore()).unwrap().len().to_string());
+        let error = rotate_until_stopped(&keystore);
+        tell(format_args!("{} {}", error.code, error.retryable));
+        let key = keystore.list().unwrap().swap_remove(0).key;
+        // The old head goes on, and more room makes the next change possible, in the same process.
+        tell(serde_json::to_string(&keystore.sign(&key, MESSAGE).unwrap()).unwrap());
+        assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StorageFull);
+        limit_file_size("unlimited");
+        let id = keystore.rotate(&key).unwrap();
+        tell(serde_json::to_string(&keystore.sign(&id, MESSAGE).unwrap()).unwrap());
+        std::process::exit(0);
+    }
+    let (folder, place, key) = parent();
+    // The signal that a limit sends would end the process; a full disk sends none.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(this_program());
+    let mut told =
+        lines(command, "a_full_disk_is_an_error_that_loses_nothing_and_passes", folder.path(), None);
+    let full = told.iter().position(|line| line == "storage_full true").expect("the child ran out of room");
+    told.remove(full);
+    assert_eq!(told.len(), full + 2, "a signature by the old head, and one after there was room again");
+    let version = |line: &String| serde_json::from_str::<bulla_kms::Signature>(line).unwrap().key.version();
+    let versions: Vec<_> = told.iter().map(version).collect();
+    let old: Option<KeyId> =
+        (full > 0).then(|| serde_json::from_str::<bulla_kms::Signature>(&told[full - 1]).unwrap().key);
+    assert_eq!(versions[full], old.map_or(1, |id| id.version()));
+    assert_eq!(versions[full + 1], versions[full] + 1);
+    assert_eq!(check(&place, &key, &told), versions[full + 1]);
+}
+
+/// Limits the size of the files that this process writes, in bytes.
+fn limit_file_size(bytes: &str) {
+    let status = Command::new("prlimit")
+        .arg(format!("--pid={}", std::process::id()))
+        .arg(format!("--fsize={bytes}:unlimited"))
+        .status()
+        .unwrap();
+    assert!(status.success(), "prlimit is of the package util-linux");
+}

@@ -1,0 +1,72 @@
+package blake3
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bulla-dev/bulla/go/internal/vectors"
+)
+
+// manyInputs are n inputs of lengths chosen by the function.
+func manyInputs(n int, length func(i int) int) [][]byte {
+	all := vectors.Pattern(1 << 16)
+	inputs := make([][]byte, n)
+	for i := range inputs {
+		k := length(i)
+		inputs[i] = all[i : i+k : i+k]
+	}
+	return inputs
+}
+
+func checkMany(t *testing.T, inputs [][]byte) {
+	t.Helper()
+	out := make([][32]byte, len(inputs))
+	SumMany(inputs, out)
+	key := (*[32]byte)([]byte(testKey))
+	keyed := make([][32]byte, len(inputs))
+	SumManyKeyed(key, inputs, keyed)
+	for i, in := range inputs {
+		if out[i] != Sum256(in) || keyed[i] != SumKeyed(key, in) {
+			t.Fatalf("input %d of %d, %d bytes: wrong", i, len(inputs), len(in))
+		}
+	}
+}
+
+func TestSumManyCounts(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		for n := range 70 {
+			for _, length := range []int{0, 1, 63, 64, 65, 128, 1000, 1023, 1024, 1025} {
+				checkMany(t, manyInputs(n, func(int) int { return length }))
+			}
+		}
+	})
+}
+
+func TestSumManyMixedLengths(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(6, 6))
+		for _, most := range []int{2, 65, 200, 1025, 1100, 20000} {
+			for range 40 {
+				checkMany(t, manyInputs(r.IntN(60), func(int) int { return r.IntN(most) }))
+			}
+		}
+		checkMany(t, manyInputs(1026, func(i int) int { return i }))
+	})
+}
+
+func TestSumManyAllocatesNothing(t *testing.T) {
+	inputs := manyInputs(100, func(i int) int { return 11 * i })
+	out := make([][32]byte, len(inputs))
+	if n := testing.AllocsPerRun(10, func() { SumMany(inputs, out) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestSumManyNeedsRoom(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	SumMany(make([][]byte, 2), make([][32]byte, 1))
+}

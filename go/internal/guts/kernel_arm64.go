@@ -1,0 +1,61 @@
+//go:build !purego
+
+package guts
+
+import "golang.org/x/sys/cpu"
+
+// Available lists the kernels of this machine, the best first.
+func Available() []Kernel {
+	if cpu.ARM64.HasASIMD {
+		return []Kernel{NEON, Portable}
+	}
+	return []Kernel{Portable}
+}
+
+// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means one. More than half
+// of the lanes are in use.
+func group(n int) (inputs, width int) {
+	if n > 2 {
+		return min(n, 4), 4
+	}
+	return 1, 1
+}
+
+// isColumn says whether the kernel of that many lanes is in column form.
+func isColumn(int) bool { return true }
+
+// manyLanes is the number of lanes of the widest kernel.
+func manyLanes() int { return 4 }
+
+// rootWidth is the number of output blocks that rootBlocks makes at once.
+func rootWidth() int { return 4 }
+
+// one absorbs a message of at most ChunkLen bytes. If rest is not nil, the message is one block, and the other half of its
+// output goes there. One input has nothing to gain from NEON: the scalar unit turns words for free.
+func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
+	if rest == nil {
+		onePortable(out, in, key, counter, f)
+		return
+	}
+	var v, m [16]uint32
+	loadBlock(&m, in)
+	compress(&v, key, &m, counter, uint32(len(in)), f.All|f.First|f.Last)
+	*out, *rest = CV(v[:8]), CV(v[8:])
+}
+
+// step absorbs the next blocks of four lanes. With a key the inputs begin there, otherwise with cvs; cvs gets as many
+// values as there are lanes.
+func step(_ int, cvs *CV, ptr *pointers, d *rowD, blocks, _ int, key *CV, f Flags) {
+	step4NEON(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+}
+
+// rootBlocks writes groups of rootWidth blocks of root output.
+func rootBlocks(out *byte, n *Node, counter uint64, groups int) {
+	root4NEON(out, n, counter, n.Flags|Root, groups)
+}
+
+//go:noescape
+func step4NEON(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
+
+//go:noescape
+func root4NEON(out *byte, node *Node, counter uint64, flags uint32, groups int)

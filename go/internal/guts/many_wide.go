@@ -1,0 +1,88 @@
+//go:build !purego && (amd64 || arm64)
+
+package guts
+
+import "unsafe"
+
+// manyLane is an input of SumMany that is being hashed.
+type manyLane struct {
+	rest  []byte // what is not absorbed yet
+	out   *[OutLen]byte
+	start uint32 // ChunkStart until the first block is absorbed
+}
+
+// blocks is how many blocks the lane can take with the flags that its next block has.
+func (l *manyLane) blocks() int {
+	if l.start != 0 || len(l.rest) <= BlockLen {
+		return 1
+	}
+	return (len(l.rest) - 1) / BlockLen
+}
+
+// SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes. A lane that has come to its end takes the
+// next input, so that inputs of mixed lengths keep all lanes busy.
+func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
+	most := manyLanes()
+	if most == 1 {
+		for i, in := range inputs {
+			if len(in) <= ChunkLen {
+				SumChunk(&out[i], in, key, mode)
+			}
+		}
+		return
+	}
+	var lanes [MaxLanes]manyLane
+	var cvs [MaxLanes]CV
+	var last [MaxLanes][BlockLen]byte
+	n, next := 0, 0
+	for {
+		for ; n < most && next < len(inputs); next++ {
+			if len(inputs[next]) <= ChunkLen {
+				lanes[n] = manyLane{inputs[next], &out[next], ChunkStart}
+				cvs[n] = *key
+				n++
+			}
+		}
+		if n <= 1 {
+			break
+		}
+		// The next step: as many blocks as all lanes can take alike.
+		_, width := group(n)
+		run := ChunkLen
+		var d rowD
+		var ptr pointers
+		for j := range lanes[:n] {
+			l := &lanes[j]
+			run = min(run, l.blocks())
+			i, words := place(width, j)
+			d[(i+3*words)&63] = l.start
+			if size := len(l.rest); size > BlockLen {
+				ptr[j] = unsafe.Pointer(&l.rest[0])
+			} else {
+				clear(last[j][copy(last[j][:], l.rest):])
+				ptr[j] = unsafe.Pointer(&last[j])
+				d[(i+2*words)&63] = uint32(size) ^ BlockLen
+				d[(i+3*words)&63] |= ChunkEnd | Root
+			}
+		}
+		for j := n; j < width; j++ {
+			ptr[j&15] = ptr[0]
+		}
+		step(width, &cvs[0], &ptr, &d, run, 0, nil, Flags{All: mode})
+		for j := n - 1; j >= 0; j-- {
+			l := &lanes[j]
+			l.start = 0
+			if len(l.rest) > BlockLen {
+				l.rest = l.rest[run*BlockLen:]
+				continue
+			}
+			*(*CV)(unsafe.Pointer(l.out)) = cvs[j]
+			n--
+			lanes[j], cvs[j] = lanes[n], cvs[n]
+		}
+	}
+	if n == 1 {
+		l := &lanes[0]
+		one((*CV)(unsafe.Pointer(l.out)), nil, l.rest, &cvs[0], 0, Flags{All: mode, First: l.start, Last: ChunkEnd | Root})
+	}
+}

@@ -1,0 +1,128 @@
+//! Runs the tour of the README and compares what it prints with what the README says.
+
+use std::{env, fs, process::Command};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::context::{Context, build_program};
+
+/// The mark of blocks that are run, all in one shell, one after the other.
+const TOUR: &str = "console tour";
+
+/// Printed before the output of each step, to tell them apart: no command prints this.
+const MARK: &str = "\u{1}step";
+
+/// A command, and the lines that it prints, standard error among them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Step {
+    command: String,
+    output: Vec<String>,
+}
+
+/// Runs the tour in an empty folder.
+pub(crate) fn check(context: &Context) -> Result<()> {
+    let steps = steps(&fs::read_to_string(context.root.join("README.md")).context("cannot read README.md")?);
+    ensure!(!steps.is_empty(), "the README has no block marked `{TOUR}`");
+    let program = build_program(context.cargo().args(["build", "--quiet", "--profile=test", "-p", "bulla"]))?;
+    let folder = context.target.join("tour");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let script: String = steps.iter().map(|step| format!("echo {MARK}\n{}\n", step.command)).collect();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = program.parent().map(Into::into).into_iter().chain(env::split_paths(&path));
+    let output = Command::new("bash")
+        .arg("-c")
+        .arg(format!("exec 2>&1\n{script}"))
+        .current_dir(&folder)
+        .env("PATH", env::join_paths(folders)?)
+        .env("HOME", &folder)
+        .env_remove("XDG_DATA_HOME")
+        .output()
+        .context("cannot start bash")?;
+    let printed = String::from_utf8(output.stdout)?;
+    let outputs: Vec<&str> = printed.split(&format!("{MARK}\n")).skip(1).collect();
+    ensure!(outputs.len() == steps.len(), "{} of {} commands ran", outputs.len(), steps.len());
+    for (step, output) in steps.iter().zip(outputs) {
+        compare(step, output)?;
+    }
+    println!("{} commands", steps.len());
+    Ok(())
+}
+
+fn compare(step: &Step, output: &str) -> Result<()> {
+    let lines: Vec<_> = output.lines().collect();
+    let same = lines.len() == step.output.len() && lines.iter().zip(&step.output).all(|(a, b)| alike(a, b));
+    if !same {
+        bail!("`{}` printed\n{output}and not\n{}", step.command, step.output.join("\n"));
+    }
+    Ok(())
+}
+
+/// Whether two lines differ in nothing but what differs each time.
+fn alike(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<_>, Vec<_>) = (a.split(' ').collect(), b.split(' ').collect());
+    a.len() == b.len()
+        && a.iter()
+            .zip(&b)
+            .all(|(a, b)| a == b || (a.len() == b.len() && differs_each_time(a) && differs_each_time(b)))
+}
+
+/// Keys, signatures, identifiers and times are long, of a fixed length, and have a digit or a capital letter in them.
+/// So have digests, but the tour's files are the same each time, and so are theirs.
+fn differs_each_time(word: &str) -> bool {
+    let is_digest = word.len() == 64 && word.chars().all(|c| c.is_ascii_hexdigit());
+    word.len() >= 16 && word.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase()) && !is_digest
+}
+
+/// The steps of all blocks of the tour.
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut in_tour = false;
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            in_tour = language == TOUR;
+        } else if !in_tour {
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step { command: command.to_owned(), output: Vec::new() });
+        } else if let Some(step) = steps.last_mut() {
+            step.output.push(line.to_owned());
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_from_marked_blocks() {
+        let text =
+            "```console tour\n$ a b\none\n  two\n$ c\n```\n```console\n$ d\n```\n```console tour\n$ e\n```\n";
+        let step = |command: &str, output: &[&str]| Step {
+            command: command.into(),
+            output: output.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(steps(text), [step("a b", &["one", "  two"]), step("c", &[]), step("e", &[])]);
+    }
+
+    #[test]
+    fn only_what_differs_each_time_may_differ() {
+        assert!(alike("signed 2026-11-20T16:23:13.109Z by me", "signed 2027-01-02T03:04:05.006Z by me"));
+        assert!(!alike("signed 2026-11-20T16:23:13.109Z", "signed 2026-11-20T16:23:13Z"));
+        assert!(!alike("4 bytes", "5 bytes"));
+        assert!(!alike("one two", "one"));
+        assert!(!alike(&"0a".repeat(32), &"0b".repeat(32)));
+    }
+
+    #[test]
+    fn other_output_is_refused() {
+        let step = Step { command: "x".into(), output: vec!["one".into()] };
+        assert!(compare(&step, "one\n").is_ok());
+        for other in ["", "two\n", "one\ntwo\n"] {
+            assert!(compare(&step, other).is_err(), "{other}");
+        }
+    }
+}
