@@ -13,8 +13,8 @@ const (
 	mib = 1 << 20
 )
 
-// sink keeps results alive.
-var sink [32]byte
+// Sink keeps results alive.
+var Sink [32]byte
 
 func cases() []testCase {
 	input := make([]byte, 64*mib)
@@ -30,6 +30,7 @@ func cases() []testCase {
 	all = append(all, keyed(input[:kib]))
 	all = append(all, stream(input[:mib], 64, 1.3), stream(input[:mib], kib, 0), stream(input[:mib], 32*kib, 1.9))
 	all = append(all, output(mib))
+	all = append(all, many(input, 64), many(input, kib))
 	for _, n := range []int{mib, 4 * mib, 16 * mib, 64 * mib} {
 		all = append(all, oneShot("two threads, ", input[:n], 2, 1.5))
 	}
@@ -68,9 +69,9 @@ func name(n int) string {
 
 func oneShot(prefix string, in []byte, threads int, target float64) testCase {
 	return testCase{prefix + name(len(in)), len(in), threads, target, []contender{
-		{ours, func() { sink = blake3.Sum256(in) }},
-		{"zeebo", func() { sink = zeebo.Sum256(in) }},
-		{"lukechampine", func() { sink = luke.Sum256(in) }},
+		{ours, func() { Sink = blake3.Sum256(in) }},
+		{"zeebo", func() { Sink = zeebo.Sum256(in) }},
+		{"lukechampine", func() { Sink = luke.Sum256(in) }},
 	}}
 }
 
@@ -133,5 +134,28 @@ func output(n int) testCase {
 		{ours, func() { ourHasher.Digest().Read(out) }},
 		{"zeebo", func() { zeeboHasher.Digest().Read(out) }},
 		{"lukechampine", func() { lukeHasher.XOF().Read(out) }},
+	}}
+}
+
+// many measures 64 inputs at once against one call for each, of this package as well.
+func many(in []byte, n int) testCase {
+	const count = 64
+	inputs := make([][]byte, count)
+	for i := range inputs {
+		inputs[i] = in[i*n : (i+1)*n]
+	}
+	out := make([][32]byte, count)
+	oneEach := func(sum func([]byte) [32]byte) func() {
+		return func() {
+			for i, in := range inputs {
+				out[i] = sum(in)
+			}
+		}
+	}
+	return testCase{fmt.Sprintf("%d inputs of %s", count, name(n)), count * n, 1, 4, []contender{
+		{ours, func() { blake3.SumMany(inputs, out) }},
+		{"bulla, one call each", oneEach(blake3.Sum256)},
+		{"zeebo", oneEach(zeebo.Sum256)},
+		{"lukechampine", oneEach(luke.Sum256)},
 	}}
 }

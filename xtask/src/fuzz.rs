@@ -60,6 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .args(["run", "--fuzz-dir"])
             .arg(&target.folder)
             .args([&target.name, "--", &format!("-max_total_time={}", args.seconds)])
+            // Set by the cargo that runs us, which is not the nightly one.
+            .env_remove("CARGO")
             .current_dir(&context.root)
             .status()
             .context("cannot start rustup")?;
@@ -67,7 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             failed.push(target.name.as_str());
         }
     }
-    println!("{} targets, {} failed {}", targets.len(), failed.len(), failed.join(" "));
+    println!(
+        "{} targets run; failed: {}",
+        targets.len(),
+        if failed.is_empty() { "none".to_owned() } else { failed.join(", ") }
+    );
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -3,11 +3,12 @@
 //! Inputs are taken 64 at a time. Their chunks, all of them lanes with a counter of their own, are sorted by length, so that
 //! lanes which run together end together; then the parents of all inputs go level by level, as wide as the kernel.
 
-use crate::kernel::{Functions, Lane, functions};
+use crate::kernel::{Functions, Lane, MAX_LANES, functions};
 use crate::oneshot::{digest, key_words};
 use crate::spec::{CHUNK_END, IV, KEYED_HASH, ROOT, Words};
 use crate::tree::Value;
 use crate::{BLOCK_LEN, CHUNK_LEN, Hash, KEY_LEN, OUT_LEN};
+use core::mem::MaybeUninit;
 
 /// Inputs taken at a time.
 const BATCH: usize = 64;
@@ -51,9 +52,12 @@ pub(crate) fn hash_many_in(
 ) {
     assert_eq!(inputs.len(), out.len(), "as many digests as inputs");
     for (inputs, out) in inputs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-        let longest = inputs.iter().map(|input| input.len()).max().unwrap_or(0);
+        let lens = inputs.iter().map(|input| input.len());
+        let (shortest, longest) = (lens.clone().min().unwrap_or(0), lens.max().unwrap_or(0));
         let mut batch = Batch { functions, key, flags, inputs, out };
-        if longest <= CHUNK_LEN {
+        if longest <= CHUNK_LEN && shortest == longest {
+            batch.hash_uniform(longest);
+        } else if longest <= CHUNK_LEN {
             batch.hash_chunks();
         } else {
             batch.hash_trees();
@@ -84,7 +88,7 @@ impl Batch<'_> {
         let order = sort_by_blocks(self.inputs.len(), &mut order, |i| self.inputs[i].len());
         let lanes = self.functions.lanes;
         for group in order.chunks(lanes) {
-            let mut inputs = [NO_LANE; 16];
+            let mut inputs = [NO_LANE; MAX_LANES];
             for (lane, i) in inputs.iter_mut().zip(group) {
                 let input = self.inputs[usize::from(*i)];
                 *lane = Lane {
@@ -94,7 +98,7 @@ impl Batch<'_> {
                     last_flags: CHUNK_END | ROOT,
                 };
             }
-            let mut values = [[0; OUT_LEN]; 16];
+            let mut values = [[0; OUT_LEN]; MAX_LANES];
             self.run(&inputs[..group.len()], &mut values);
             for (value, i) in values.iter().zip(group) {
                 self.out[usize::from(*i)] = Hash::from_bytes(*value);
@@ -102,8 +106,29 @@ impl Batch<'_> {
         }
     }
 
+    /// All inputs, which are of one length, at most a chunk.
+    fn hash_uniform(&mut self, len: usize) {
+        let lanes = self.functions.lanes;
+        for (inputs, out) in self.inputs.chunks(lanes).zip(self.out.chunks_mut(lanes)) {
+            let mut pointers = [core::ptr::null(); MAX_LANES];
+            for (pointer, input) in pointers.iter_mut().zip(inputs) {
+                *pointer = input.as_ptr();
+            }
+            let mut values = [MaybeUninit::<Value>::uninit(); MAX_LANES];
+            // SAFETY: all inputs have this length; there is room for the most lanes of any kernel.
+            let values = unsafe {
+                let (pointers, flags) = (&pointers[..inputs.len()], (self.flags, CHUNK_END | ROOT));
+                (self.functions.uniform)(pointers, len, self.key, (0, 0), flags, values.as_mut_ptr().cast());
+                core::slice::from_raw_parts(values.as_ptr().cast::<Value>(), inputs.len())
+            };
+            for (out, value) in out.iter_mut().zip(values) {
+                *out = Hash::from_bytes(*value);
+            }
+        }
+    }
+
     /// Chaining values of up to `lanes` inputs.
-    fn run(&self, inputs: &[Lane], values: &mut [Value; 16]) {
+    fn run(&self, inputs: &[Lane], values: &mut [Value; MAX_LANES]) {
         // SAFETY: the lanes are those of slices; there is room for the most lanes of any kernel.
         unsafe { (self.functions.lanes_of)(inputs, self.key, self.flags, values.as_mut_ptr().cast()) }
     }
@@ -156,11 +181,11 @@ impl Batch<'_> {
         let mut order = [0u8; BATCH];
         let order = sort_by_blocks(jobs.len(), &mut order, |i| jobs[i].lane.len);
         for group in order.chunks(self.functions.lanes) {
-            let mut inputs = [NO_LANE; 16];
+            let mut inputs = [NO_LANE; MAX_LANES];
             for (lane, i) in inputs.iter_mut().zip(group) {
                 *lane = jobs[usize::from(*i)].lane;
             }
-            let mut results = [[0; OUT_LEN]; 16];
+            let mut results = [[0; OUT_LEN]; MAX_LANES];
             self.run(&inputs[..group.len()], &mut results);
             for (result, i) in results.iter().zip(group) {
                 values[jobs[usize::from(*i)].place] = *result;
@@ -177,8 +202,8 @@ impl Batch<'_> {
         extra_flags: u32,
     ) {
         let lanes = self.functions.lanes;
-        let mut children = [[0; BLOCK_LEN]; 16];
-        let mut places = [(0, 0); 16];
+        let mut children = [[0; BLOCK_LEN]; MAX_LANES];
+        let mut places = [(0, 0); MAX_LANES];
         let mut n = 0;
         for i in 0..self.inputs.len() {
             if !which(counts[i]) {
@@ -207,14 +232,14 @@ impl Batch<'_> {
     fn parents(
         &self,
         children: &[[u8; BLOCK_LEN]],
-        places: &[(usize, usize); 16],
+        places: &[(usize, usize); MAX_LANES],
         values: &mut [[Value; MOST_CHUNKS]; BATCH],
         extra_flags: u32,
     ) {
         if children.is_empty() {
             return;
         }
-        let mut results = [[0; OUT_LEN]; 16];
+        let mut results = [[0; OUT_LEN]; MAX_LANES];
         // SAFETY: the children are readable, and there is room for the most lanes of any kernel.
         unsafe {
             let (from, to) = (children.as_ptr().cast(), results.as_mut_ptr().cast());

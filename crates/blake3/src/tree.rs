@@ -6,7 +6,7 @@
 //!   safe; a subtree on its way to the stack goes there as its two halves, which merge when the next one comes.
 //! - Input that is not a full group is taken in aligned powers of two, so that it is always a subtree of its own.
 
-use crate::kernel::{Functions, Group, Lane};
+use crate::kernel::{Functions, Group, Lane, MAX_LANES};
 use crate::spec::{CHUNK_END, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
@@ -100,20 +100,25 @@ impl Values {
             }
             return;
         }
-        let mut lane = Lane { input: input.as_ptr(), len: CHUNK_LEN, counter, last_flags: CHUNK_END };
-        let mut inputs = [lane; 16];
-        let mut left = input.len();
-        for slot in &mut inputs[..self.n] {
-            lane.len = left.min(CHUNK_LEN);
-            *slot = lane;
-            lane.input = lane.input.wrapping_add(CHUNK_LEN);
-            lane.counter += 1;
-            left -= slot.len;
-        }
+        let last = input.len() - (self.n - 1) * CHUNK_LEN;
+        let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
+        let Instance { functions, key, flags } = instance;
         // SAFETY: the lanes cover the input; there is room for 16 values and more.
         unsafe {
-            let inputs = &inputs[..self.n];
-            (instance.functions.lanes_of)(inputs, &instance.key, instance.flags, self.as_mut_ptr());
+            if last == CHUNK_LEN {
+                let inputs: [*const u8; MAX_LANES] = core::array::from_fn(chunk);
+                let (inputs, flags) = (&inputs[..self.n], (*flags, CHUNK_END));
+                (functions.uniform)(inputs, CHUNK_LEN, key, (counter, 1), flags, self.as_mut_ptr());
+            } else {
+                let mut inputs: [Lane; MAX_LANES] = core::array::from_fn(|i| Lane {
+                    input: chunk(i),
+                    len: CHUNK_LEN,
+                    counter: counter + i as u64,
+                    last_flags: CHUNK_END,
+                });
+                inputs[self.n - 1].len = last;
+                (functions.lanes_of)(&inputs[..self.n], key, *flags, self.as_mut_ptr());
+            }
         }
     }
 

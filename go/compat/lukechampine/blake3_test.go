@@ -30,8 +30,8 @@ func Example() {
 	fmt.Printf("%x\n", key)
 	// Output:
 	// 6437b3ac38465133
-	// 16 64 OUT1
-	// OUT2
+	// 16 64 b1495225f01fa8cd09e410d288d09b68
+	// 25fb1d0c485ea395
 }
 
 func TestAgainstVectors(t *testing.T) {

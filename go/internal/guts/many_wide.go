@@ -31,6 +31,10 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		}
 		return
 	}
+	for len(inputs) >= most && alike(inputs[:most]) {
+		sumAlike(inputs[:most], out, key, mode)
+		inputs, out = inputs[most:], out[most:]
+	}
 	var lanes [MaxLanes]manyLane
 	var cvs [MaxLanes]CV
 	var last [MaxLanes][BlockLen]byte
@@ -85,4 +89,29 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		l := &lanes[0]
 		one((*CV)(unsafe.Pointer(l.out)), nil, l.rest, &cvs[0], 0, Flags{All: mode, First: l.start, Last: ChunkEnd | Root})
 	}
+}
+
+// alike says whether inputs have one length, and one that is a number of full blocks.
+func alike(inputs [][]byte) bool {
+	n := len(inputs[0])
+	if n == 0 || n > ChunkLen || n%BlockLen != 0 {
+		return false
+	}
+	for _, in := range inputs {
+		if len(in) != n {
+			return false
+		}
+	}
+	return true
+}
+
+// sumAlike hashes as many inputs as there are lanes, all alike, straight to out.
+func sumAlike(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
+	var d rowD
+	var ptr pointers
+	for j, in := range inputs {
+		ptr[j&15] = unsafe.Pointer(unsafe.SliceData(in))
+	}
+	blocks := len(inputs[0]) / BlockLen
+	step(len(inputs), (*CV)(unsafe.Pointer(&out[0])), &ptr, &d, blocks, 0, key, ChunkFlags(mode, Root))
 }

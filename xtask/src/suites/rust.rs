@@ -1,9 +1,15 @@
 //! The suites that `cargo test` runs.
 
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+
 use super::runner::Runner;
 use crate::{
+    context::Context,
     documents,
     install::{self, DebianTool},
+    process::quiet,
 };
 
 /// The tests of signatures in minisign's format ask the real minisign.
@@ -19,6 +25,35 @@ pub(super) fn libraries(runner: &mut Runner<'_>) {
         arguments.extend(["--exclude", package]);
     }
     runner.cargo_test(&arguments);
+    runner.check("the vectors in spec/ are what their generator writes", vectors);
+}
+
+/// Runs the generator, a workspace of its own, and compares.
+fn vectors(context: &Context) -> Result<()> {
+    let folder = context.root.join("spec/vectors");
+    let fresh = context.target.join("vectors");
+    fs::create_dir_all(&fresh)?;
+    let mut run = context.cargo();
+    run.args(["run", "--quiet", "--release", "--locked", "--target-dir"])
+        .arg(context.target.join("vectors-build"))
+        .arg("--manifest-path")
+        .arg(folder.join("generator/Cargo.toml"))
+        .arg("--")
+        .arg(&fresh);
+    quiet(&mut run)?;
+    let mut compared = 0;
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let name = path.file_name().unwrap_or_default();
+        let written = fs::read(fresh.join(name)).with_context(|| format!("no {}", name.display()))?;
+        ensure!(written == fs::read(&path)?, "{} is not what the generator writes", name.display());
+        compared += 1;
+    }
+    ensure!(compared > 0, "spec/vectors has no vectors");
+    Ok(())
 }
 
 pub(super) fn kms(runner: &mut Runner<'_>) {

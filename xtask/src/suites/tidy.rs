@@ -1,8 +1,9 @@
 //! The suite `tidy`: what a program can say about the code without running it.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use ignore::WalkBuilder;
 
 use super::runner::Runner;
 use crate::{
@@ -14,8 +15,9 @@ use crate::{
 
 const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
 
-/// A machine without an operating system, so without `std`: 32 bits, no vectors that we know.
-const BARE_TARGET: &str = "thumbv7em-none-eabihf";
+/// Machines without an operating system, so without `std`: one of 32 bits, and one with our vectors but no right to
+/// touch their registers, such as a kernel.
+const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "x86_64-unknown-none"];
 
 /// The library that must build without `std`, and with each of its features alone.
 const LIBRARY: &str = "bulla-blake3";
@@ -27,11 +29,30 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("style", |context| style::check(&context.root));
     let context = runner.context;
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));
+    runner.check("rustfmt, other workspaces", other_workspaces);
     runner.command("clippy", &mut clippy(context));
     runner.command("rustdoc", &mut rustdoc(context));
     runner.check("licences, bans, sources", deny);
     no_std(runner);
     features_alone(runner);
+}
+
+/// The workspaces that are apart, because they need another compiler or must not share code with the rest.
+fn other_workspaces(context: &Context) -> Result<()> {
+    let mut found = 0;
+    for entry in WalkBuilder::new(&context.root).require_git(false).build() {
+        let path = entry?.into_path();
+        let is_apart = path.file_name().is_some_and(|name| name == "Cargo.toml")
+            && path.parent() != Some(&context.root)
+            && fs::read_to_string(&path)?.lines().any(|line| line == "[workspace]");
+        if is_apart {
+            quiet(context.cargo().args(["fmt", "--check", "--manifest-path"]).arg(&path))
+                .with_context(|| format!("{}", path.display()))?;
+            found += 1;
+        }
+    }
+    ensure!(found > 0, "there is none");
+    Ok(())
 }
 
 fn clippy(context: &Context) -> Command {
@@ -71,10 +92,12 @@ fn deny(context: &Context) -> Result<()> {
 }
 
 fn no_std(runner: &mut Runner<'_>) {
-    runner.need(BARE_TARGET, |_| install::rust_target(BARE_TARGET));
-    let mut command = runner.context.cargo();
-    command.args(["build", "--quiet", "-p", LIBRARY, "--no-default-features", "--target", BARE_TARGET]);
-    runner.command(&format!("{LIBRARY} for {BARE_TARGET}"), &mut command);
+    for target in BARE_TARGETS {
+        runner.need(target, |_| install::rust_target(target));
+        let mut command = runner.context.cargo();
+        command.args(["build", "--quiet", "-p", LIBRARY, "--no-default-features", "--target", target]);
+        runner.command(&format!("{LIBRARY} for {target}"), &mut command);
+    }
 }
 
 fn features_alone(runner: &mut Runner<'_>) {

@@ -1,14 +1,11 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Bound by throughput: 784 operations a block, and
 //! the transpose of the message.
 
-use super::lanes::Prepared;
-use crate::kernel::{Group, Lane};
+use super::lanes::{Prepared, Uniform, counters};
+use crate::kernel::{Group, Lane, MAX_LANES};
 use crate::spec::{CHUNK_END, CHUNK_START, IV, PARENT, SCHEDULE, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use bulla_simd::Columns;
-
-/// The most lanes that any vector has.
-pub(crate) const MAX_LANES: usize = 16;
 
 /// Whether a kernel asks for the cache lines of the next group while it works on this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,22 +99,6 @@ unsafe fn splat_words<V: Columns>(words: &Words) -> [V; 8] {
     }
 }
 
-/// The two words of each lane's counter: `counter + i` in lane i.
-#[inline(always)]
-unsafe fn counters<V: Columns>(counter: u64) -> (V, V) {
-    let mut low = [0; MAX_LANES];
-    let mut high = [0; MAX_LANES];
-    let mut i = 0;
-    while i < V::LANES {
-        let at = counter.wrapping_add(i as u64);
-        low[i] = at as u32;
-        high[i] = (at >> 32) as u32;
-        i += 1;
-    }
-    // SAFETY: both arrays have at least as many words as V has lanes.
-    unsafe { (V::load(low.as_ptr()), V::load(high.as_ptr())) }
-}
-
 /// `LANES` whole chunks that lie one after the other at `input`; their chaining values, in columns, to `out`.
 #[inline(always)]
 pub(crate) unsafe fn group<V: Columns>(
@@ -137,7 +118,7 @@ pub(crate) unsafe fn group<V: Columns>(
             i += 1;
         }
         let mut h = splat_words::<V>(key);
-        let counter = counters::<V>(counter);
+        let counter = counters::<V>(counter, 1);
         let len = V::splat(BLOCK_LEN as u32);
         // Segments in which the flags stay the same: no test for the first or the last block in the loop.
         let segments = [(0, 1, CHUNK_START), (1, 15, 0), (15, 16, CHUNK_END)];
@@ -252,6 +233,36 @@ pub(crate) unsafe fn parents<V: Columns>(values: *const u8, n: usize, key: &Word
     }
 }
 
+/// The chaining values of `inputs.len() <= LANES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
+/// `LANES` chaining values at `out`.
+#[inline(always)]
+pub(crate) unsafe fn uniform<V: Columns>(
+    inputs: &[*const u8],
+    len: usize,
+    key: &Words,
+    (counter, step): (u64, u64),
+    (flags, last_flags): (u32, u32),
+    out: *mut u8,
+) {
+    // SAFETY: every input is readable, `out` has room for LANES chaining values.
+    unsafe {
+        let mut job = Uniform::empty();
+        job.fill::<V>(inputs, len, V::LANES);
+        let mut h = splat_words::<V>(key);
+        let counter = counters::<V>(counter, step);
+        for (from, to, edge) in job.runs(last_flags) {
+            let last = to == job.blocks;
+            let (pointers, len) = if last { (&job.tails, job.last_len) } else { (&job.pointers, BLOCK_LEN) };
+            let (len, flags) = (V::splat(len as u32), V::splat(flags | edge));
+            for block in from..to {
+                let m = V::load_blocks(pointers.as_ptr(), if last { 0 } else { BLOCK_LEN * block });
+                h = compress(&h, &m, counter, len, flags);
+            }
+        }
+        V::store_halves(h, out);
+    }
+}
+
 /// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with a counter and last flags
 /// of its own; writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
 #[inline(always)]
@@ -322,7 +333,7 @@ pub(crate) unsafe fn output<V: Columns>(
             m[i] = V::splat(block[i]);
             i += 1;
         }
-        let mut v = rounds(&h, &m, counters::<V>(counter), V::splat(len), V::splat(flags));
+        let mut v = rounds(&h, &m, counters::<V>(counter, 1), V::splat(len), V::splat(flags));
         let mut i = 0;
         while i < 8 {
             v[i] = V::xor(v[i], v[i + 8]);

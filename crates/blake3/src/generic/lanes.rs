@@ -1,8 +1,8 @@
 //! What the kernels of several inputs share: inputs of different lengths made ready, lane by lane.
 
-use super::columns::MAX_LANES;
 use crate::BLOCK_LEN;
-use crate::kernel::Lane;
+use crate::kernel::{Lane, MAX_LANES};
+use crate::spec::CHUNK_START;
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
@@ -114,4 +114,94 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
             i
         })
     })
+}
+
+/// Inputs of one length, of at most one chunk each.
+pub(crate) struct Uniform {
+    /// Where a lane's block b is to be read, but for the last: at `pointers[lane] + 64 b`.
+    pub(crate) pointers: [*const u8; MAX_LANES],
+    /// Where a lane's last block is to be read.
+    pub(crate) tails: [*const u8; MAX_LANES],
+    pub(crate) blocks: usize,
+    /// Bytes in the last block.
+    pub(crate) last_len: usize,
+    padded: [MaybeUninit<[u8; BLOCK_LEN]>; MAX_LANES],
+}
+
+impl Uniform {
+    /// Nothing prepared yet.
+    #[inline(always)]
+    pub(crate) fn empty() -> Self {
+        Uniform {
+            pointers: [core::ptr::null(); MAX_LANES],
+            tails: [core::ptr::null(); MAX_LANES],
+            blocks: 0,
+            last_len: 0,
+            padded: [const { MaybeUninit::uninit() }; MAX_LANES],
+        }
+    }
+
+    /// Takes in inputs of `len` bytes. Lanes up to `width` that have no input do the work of lane 0 again. The lanes point into
+    /// `self`, which must stay where it is from here on.
+    ///
+    /// # Safety
+    ///
+    /// Every input must be readable. There must be at least one.
+    #[inline(always)]
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8], len: usize, width: usize) {
+        self.blocks = len.div_ceil(BLOCK_LEN).max(1);
+        let before = (self.blocks - 1) * BLOCK_LEN;
+        self.last_len = len - before;
+        let mut i = 0;
+        while i < width {
+            let input = inputs[if i < inputs.len() { i } else { 0 }];
+            self.pointers[i] = input;
+            self.tails[i] = input.wrapping_add(before);
+            i += 1;
+        }
+        if self.last_len < BLOCK_LEN {
+            let mut i = 0;
+            while i < width {
+                let to = self.padded[i].as_mut_ptr().cast::<u8>();
+                // SAFETY: the last block of a readable input; the copy has room for a whole block.
+                unsafe { V::copy_padded(self.tails[i], self.last_len, to) };
+                self.tails[i] = to;
+                i += 1;
+            }
+        }
+    }
+
+    /// The blocks in runs of equal flags: first, last (excluded), and the flags that these have beside those of all.
+    #[inline(always)]
+    pub(crate) fn runs(&self, last_flags: u32) -> [(usize, usize, u32); 3] {
+        let last = self.blocks - 1;
+        if last == 0 {
+            return [(0, 0, 0), (0, 0, 0), (0, 1, CHUNK_START | last_flags)];
+        }
+        [(0, 1, CHUNK_START), (1, last, 0), (last, last + 1, last_flags)]
+    }
+}
+
+/// What a lane's counter is more than the first one's, for steps 0 and 1: low words by lane.
+const OFFSETS: [[u32; MAX_LANES]; 2] = [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
+
+/// The low and the high words of the counters of `MAX_LANES` lanes, `step` (0 or 1) apart. Without a carry, which is nearly always,
+/// nothing passes through memory: `V::load` just after narrow stores would wait for them.
+#[inline(always)]
+pub(crate) unsafe fn counters<V: Vector>(counter: u64, step: u64) -> (V, V) {
+    let low = counter as u32;
+    // SAFETY: the caller has the instruction set of V; all arrays have as many words as V has lanes, or more.
+    unsafe {
+        if low <= u32::MAX - MAX_LANES as u32 {
+            let offsets = &OFFSETS[(step & 1) as usize];
+            return (V::add(V::splat(low), V::load(offsets.as_ptr())), V::splat((counter >> 32) as u32));
+        }
+        let (mut low, mut high) = ([0; MAX_LANES], [0; MAX_LANES]);
+        for (i, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
+            let counter = counter.wrapping_add(i as u64 * step);
+            *low = counter as u32;
+            *high = (counter >> 32) as u32;
+        }
+        (V::load(low.as_ptr()), V::load(high.as_ptr()))
+    }
 }

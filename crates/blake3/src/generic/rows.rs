@@ -4,7 +4,7 @@
 //! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle
 //! is on the critical path.
 
-use super::lanes::Prepared;
+use super::lanes::{Prepared, Uniform};
 use super::plan::rounds;
 use crate::kernel::Lane;
 use crate::spec::{CHUNK_START, IV, PARENT, Words};
@@ -120,6 +120,65 @@ pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, 
         }
         let d = last_row(0, BLOCK_LEN, flags | PARENT);
         let h = compress(splat_words::<V>(key), message(blocks.as_ptr(), 0), d);
+        V::store_row_pairs(h[0], h[1], out);
+    }
+}
+
+/// What a state's counter is more than the first one's, for steps 0 and 1, as its last row.
+const OFFSETS: [[[u32; 4]; MAX_STATES]; 2] = {
+    let mut offsets = [[[0; 4]; MAX_STATES]; 2];
+    let mut i = 0;
+    while i < MAX_STATES {
+        offsets[1][i][0] = i as u32;
+        i += 1;
+    }
+    offsets
+};
+
+/// The counters of the states, `step` (0 or 1) apart, in the low halves of their last rows.
+#[inline(always)]
+unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
+    // SAFETY: the caller has the instruction set of V; all arrays have as many rows as V has states, or more.
+    unsafe {
+        if counter as u32 <= u32::MAX - MAX_STATES as u32 {
+            let offsets = &OFFSETS[(step & 1) as usize];
+            return V::add(V::splat_halves(counter, 0), V::load(offsets.as_ptr().cast()));
+        }
+        let mut rows = [[0u32; 4]; MAX_STATES];
+        for (i, row) in rows.iter_mut().enumerate() {
+            let counter = counter.wrapping_add(i as u64 * step);
+            *row = [counter as u32, (counter >> 32) as u32, 0, 0];
+        }
+        V::load(rows.as_ptr().cast())
+    }
+}
+
+/// The chaining values of `inputs.len() <= STATES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
+/// `STATES` chaining values at `out`.
+#[inline(always)]
+pub(crate) unsafe fn uniform<V: Rows>(
+    inputs: &[*const u8],
+    len: usize,
+    key: &Words,
+    (counter, step): (u64, u64),
+    (flags, last_flags): (u32, u32),
+    out: *mut u8,
+) {
+    // SAFETY: every input is readable, `out` has room for STATES chaining values.
+    unsafe {
+        let mut job = Uniform::empty();
+        job.fill::<V>(inputs, len, V::STATES);
+        let mut h = splat_words::<V>(key);
+        let counters = counter_row::<V>(counter, step);
+        for (from, to, edge) in job.runs(last_flags) {
+            let last = to == job.blocks;
+            let (pointers, len) = if last { (&job.tails, job.last_len) } else { (&job.pointers, BLOCK_LEN) };
+            let d = V::xor(counters, last_row(0, len, flags | edge));
+            for block in from..to {
+                let m = message(pointers.as_ptr(), if last { 0 } else { BLOCK_LEN * block });
+                h = compress(h, m, d);
+            }
+        }
         V::store_row_pairs(h[0], h[1], out);
     }
 }

@@ -9,7 +9,7 @@ mod table;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub(crate) use table::{Functions, Group, Lane};
+pub(crate) use table::{Functions, Group, Lane, MAX_LANES};
 
 use crate::hazmat::Mode;
 use crate::spec::IV;

@@ -22,6 +22,7 @@ pub(super) static PORTABLE: Functions = Functions {
     merge,
     ungroup,
     lanes_of,
+    uniform,
     parents,
     output,
 };
@@ -111,6 +112,23 @@ unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
         unsafe {
             let value = out.add(OUT_LEN * i);
             chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, value);
+        }
+    }
+}
+
+unsafe fn uniform(
+    inputs: &[*const u8],
+    len: usize,
+    key: &Words,
+    (counter, step): (u64, u64),
+    (flags, last_flags): (u32, u32),
+    out: *mut u8,
+) {
+    for (i, input) in inputs.iter().enumerate() {
+        // SAFETY: the table's caller promised readable inputs and room for their chaining values.
+        unsafe {
+            let counter = counter.wrapping_add(i as u64 * step);
+            chunk(*input, len, key, counter, flags, last_flags, out.add(OUT_LEN * i));
         }
     }
 }

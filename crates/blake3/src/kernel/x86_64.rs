@@ -27,6 +27,7 @@ macro_rules! kernel {
             merge: $module::merge,
             ungroup: $module::ungroup,
             lanes_of: $module::lanes_of,
+            uniform: $module::uniform,
             parents: $module::parents,
             output: $module::output,
         };
@@ -114,6 +115,25 @@ macro_rules! kernel {
                         }
                         $( ..=$n => $form::lanes::<$V>(inputs, key, flags, out), )*
                         _ => columns::lanes::<$Column>(inputs, key, flags, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn uniform(
+                inputs: &[*const u8],
+                len: usize,
+                key: &Words,
+                counters: (u64, u64),
+                flags: (u32, u32),
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe {
+                    match inputs.len() {
+                        1 => rows::uniform::<$One>(inputs, len, key, counters, flags, out),
+                        $( ..=$n => $form::uniform::<$V>(inputs, len, key, counters, flags, out), )*
+                        _ => columns::uniform::<$Column>(inputs, len, key, counters, flags, out),
                     }
                 }
             }

@@ -19,13 +19,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use zeroize::Zeroizing;
 
-/// What one thread reads at a time in a parallel read: a whole subtree of BLAKE3, and small enough for its cache.
+/// What one thread takes at a time in a parallel read: a whole subtree of BLAKE3.
 const BLOCK: u64 = 512 << 10;
 
 /// From this size on, starting threads costs less than they gain.
 pub(crate) const LARGE: u64 = 2 << 20;
 
-/// What a read in order takes at a time.
+/// What one call to the system reads. It stays in the cache of the core that hashes it.
 const BUFFER: usize = 128 << 10;
 
 /// How the threads of this process share the work.
@@ -274,18 +274,26 @@ impl Source {
         mode: &HashMode,
         progress: &Progress,
     ) -> Result<Vec<(u64, ChainingValue)>, ReadError> {
-        let mut buffer = vec![0; BLOCK as usize];
         let mut mine = Vec::new();
-        loop {
-            let block = next.fetch_add(1, Ordering::Relaxed);
-            let Some(rest) = len.checked_sub(block * BLOCK).filter(|rest| *rest > 0) else { return Ok(mine) };
-            let bytes = &mut buffer[..rest.min(BLOCK) as usize];
-            read_exact_at(&self.file, bytes, block * BLOCK)?;
-            let mut hasher = mode.hasher();
-            hasher.set_input_offset(block * BLOCK).update(bytes);
-            mine.push((block, hasher.finalize_non_root()));
-            progress.add(bytes.len() as u64);
-        }
+        with_buffer(|buffer| {
+            loop {
+                let block = next.fetch_add(1, Ordering::Relaxed);
+                let (mut at, end) = (block * BLOCK, len.min((block + 1) * BLOCK));
+                if at >= end {
+                    return Ok(mine);
+                }
+                let mut hasher = mode.hasher();
+                hasher.set_input_offset(at);
+                while at < end {
+                    let bytes = &mut buffer[..(end - at).min(BUFFER as u64) as usize];
+                    read_exact_at(&self.file, bytes, at)?;
+                    hasher.update(bytes);
+                    progress.add(bytes.len() as u64);
+                    at += bytes.len() as u64;
+                }
+                mine.push((block, hasher.finalize_non_root()));
+            }
+        })
     }
 }
 
@@ -300,11 +308,8 @@ fn digest_stream(reader: impl Read, mode: &HashMode, progress: &Progress) -> Res
 
 /// Reads to the end through this thread's buffer.
 fn pieces(mut reader: impl Read, progress: &Progress, mut each: impl FnMut(&[u8])) -> Result<u64, ReadError> {
-    thread_local! {
-        static PIECE: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER]);
-    }
-    PIECE.with_borrow_mut(|buffer| {
-        let mut size = 0;
+    let mut size = 0;
+    with_buffer(|buffer| {
         loop {
             match reader.read(buffer) {
                 Ok(0) => return Ok(size),
@@ -318,6 +323,14 @@ fn pieces(mut reader: impl Read, progress: &Progress, mut each: impl FnMut(&[u8]
             }
         }
     })
+}
+
+/// Lends this thread's buffer, which is made once: for a small file, making one would be most of the work.
+fn with_buffer<R>(work: impl FnOnce(&mut [u8]) -> R) -> R {
+    thread_local! {
+        static BYTES: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER]);
+    }
+    BYTES.with_borrow_mut(|buffer| work(buffer))
 }
 
 /// How many of `blocks` blocks, at least two, are under the left child of their parent: the largest power of two

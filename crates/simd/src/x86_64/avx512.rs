@@ -241,21 +241,22 @@ impl Columns for U32x16 {
         // SAFETY: the caller promised sixteen pointers, with 64 readable bytes at the offset of each.
         unsafe {
             let mut words = [U32x16(_mm512_setzero_si512()); 16];
-            let mut q = 0;
-            while q < 4 {
-                let at = offset + 16 * q;
-                let rows = [
-                    load_four(blocks, 4, at),
-                    load_four(blocks.add(1), 4, at),
-                    load_four(blocks.add(2), 4, at),
-                    load_four(blocks.add(3), 4, at),
-                ];
-                let [a, b, c, d] = transpose(rows);
-                words[4 * q] = U32x16(a);
-                words[4 * q + 1] = U32x16(b);
-                words[4 * q + 2] = U32x16(c);
-                words[4 * q + 3] = U32x16(d);
-                q += 1;
+            let mut half = 0;
+            while half < 2 {
+                let at = offset + 32 * half;
+                let two = |a: usize, b: usize| {
+                    let l = |k: usize| _mm256_loadu_si256((*blocks.add(k)).wrapping_add(at).cast());
+                    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(l(a)), l(b))
+                };
+                let u = transpose([two(0, 4), two(1, 5), two(2, 6), two(3, 7)]);
+                let v = transpose([two(8, 12), two(9, 13), two(10, 14), two(11, 15)]);
+                let mut w = 0;
+                while w < 4 {
+                    words[8 * half + w] = U32x16(_mm512_shuffle_i32x4::<0x88>(u[w], v[w]));
+                    words[8 * half + 4 + w] = U32x16(_mm512_shuffle_i32x4::<0xDD>(u[w], v[w]));
+                    w += 1;
+                }
+                half += 1;
             }
             words
         }

@@ -1,0 +1,78 @@
+//go:build emulated
+
+// Package emulated runs the tests of the kernels on processors that the machine at hand is not, with qemu-user (Debian package
+// qemu-user): go test -tags emulated ./internal/emulated
+package emulated
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// processors are what is emulated, and the kernel that must be chosen there. The tests of the package guts run every
+// kernel that the processor has.
+var processors = []struct {
+	name, arch, qemu, cpu, kernel string
+}{
+	{"aarch64", "arm64", "qemu-aarch64", "max", "aarch64/neon"},
+	{"big-endian s390x", "s390x", "qemu-s390x", "max", "portable"},
+	{"x86-64 with AVX2", "amd64", "qemu-x86_64", "Haswell", "x86_64/avx2"},
+	{"x86-64 with SSE4.1", "amd64", "qemu-x86_64", "Nehalem", "x86_64/sse4.1"},
+	{"x86-64 without either", "amd64", "qemu-x86_64", "qemu64", "portable"},
+}
+
+// packages are the tests to run. What does not depend on the processor is left out: it is long under emulation.
+var packages = []struct{ path, run string }{
+	{"internal/guts", "."},
+	{"blake3", "Vectors|EveryLength|Output|Kernel|SumMany|Round"},
+	{"bao", "."},
+}
+
+func TestProcessors(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	module := filepath.Join(filepath.Dir(here), "..", "..")
+	for _, p := range processors {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			qemu, err := exec.LookPath(p.qemu)
+			if err != nil {
+				t.Fatalf("%v: install the Debian package qemu-user", err)
+			}
+			for _, pkg := range packages {
+				binary := filepath.Join(t.TempDir(), "test")
+				build := exec.Command("go", "test", "-c", "-o", binary, "./"+pkg.path)
+				build.Dir = module
+				build.Env = append(os.Environ(), "GOARCH="+p.arch, "CGO_ENABLED=0")
+				if out, err := build.CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v\n%s", pkg.path, err, out)
+				}
+				test := exec.Command(qemu, "-cpu", p.cpu, binary, "-test.v", "-test.run", pkg.run)
+				test.Dir = filepath.Join(module, pkg.path)
+				test.Env = append(os.Environ(), "BULLA_BLAKE3_EXPECT_KERNEL="+p.kernel)
+				out, err := test.CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %v\n%s", pkg.path, err, failures(out))
+				}
+				if pkg.path != "bao" && !strings.Contains(string(out), p.kernel) {
+					t.Errorf("%s: the kernel %s did not run", pkg.path, p.kernel)
+				}
+			}
+		})
+	}
+}
+
+// failures is the lines of a verbose test that are worth reading.
+func failures(out []byte) []byte {
+	var kept [][]byte
+	for _, line := range bytes.Split(out, []byte("\n")) {
+		if s := string(bytes.TrimSpace(line)); !strings.HasPrefix(s, "=== ") && !strings.HasPrefix(s, "--- PASS") {
+			kept = append(kept, line)
+		}
+	}
+	return bytes.Join(kept[:min(len(kept), 60)], []byte("\n"))
+}
