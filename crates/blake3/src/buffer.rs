@@ -25,10 +25,25 @@ impl<const N: usize> Bytes<N> {
     /// Adds `input`, for which there must be room.
     #[inline(always)]
     fn extend(&mut self, input: &[u8]) {
-        let to = &mut self.room[self.len..][..input.len()];
-        // SAFETY: `to` is as long as the input, and the two do not overlap.
-        unsafe { core::ptr::copy_nonoverlapping(input.as_ptr(), to.as_mut_ptr().cast(), input.len()) };
-        self.len += input.len();
+        let n = input.len();
+        let to = self.room[self.len..][..n].as_mut_ptr().cast::<u8>();
+        let from = input.as_ptr();
+        // SAFETY: both are n bytes long and do not overlap; every piece lies within the n bytes.
+        unsafe {
+            match n {
+                // Without a call: updates of a few words are many.
+                16..=32 => {
+                    from.copy_to_nonoverlapping(to, 16);
+                    from.add(n - 16).copy_to_nonoverlapping(to.add(n - 16), 16);
+                }
+                33..=64 => {
+                    from.copy_to_nonoverlapping(to, 32);
+                    from.add(n - 32).copy_to_nonoverlapping(to.add(n - 32), 32);
+                }
+                _ => from.copy_to_nonoverlapping(to, n),
+            }
+        }
+        self.len += n;
     }
 
     #[inline(always)]

@@ -148,6 +148,7 @@ impl Hasher {
     }
 
     /// The digest of any length.
+    #[inline]
     pub fn finalize_xof(&self) -> OutputReader {
         OutputReader::new(self.root())
     }
@@ -184,6 +185,7 @@ impl Hasher {
     }
 
     /// The last compression of the tree, not yet done.
+    #[inline]
     pub(crate) fn root(&self) -> Output {
         match self.only_chunk() {
             Some(chunk) => Output::of_chunk(&self.instance, chunk, self.offset),
@@ -198,6 +200,7 @@ impl Hasher {
     }
 
     /// The input, if it is at most one chunk.
+    #[inline]
     fn only_chunk(&self) -> Option<&[u8]> {
         let held = self.buffer.held();
         (self.count() == held.len() as u64 && held.len() <= CHUNK_LEN).then_some(held)

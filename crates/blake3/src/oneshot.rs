@@ -2,7 +2,7 @@
 
 use crate::kernel::{Functions, functions};
 use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, PARENT, ROOT, Words};
-use crate::tree::{Instance, root_block_of};
+use crate::tree::{Distance, Instance, root_block_of};
 use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN, hazmat};
 use core::mem::MaybeUninit;
 
@@ -69,6 +69,6 @@ pub(crate) fn digest(functions: &'static Functions, input: &[u8], key: &Words, f
 #[inline(never)]
 fn digest_of_tree(functions: &'static Functions, input: &[u8], key: &Words, flags: u32) -> Hash {
     let instance = Instance::new(functions, key, flags);
-    let block = root_block_of(&instance, input, 0);
+    let block = root_block_of(&instance, input, 0, Distance::of(input));
     Hash::from_bytes(instance.parent(&block, PARENT | ROOT))
 }

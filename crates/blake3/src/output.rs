@@ -1,21 +1,25 @@
-use crate::kernel::Functions;
+use crate::kernel::{Functions, MAX_LANES};
 use crate::spec::{CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
 use crate::tree::Instance;
 use crate::{BLOCK_LEN, OUT_LEN, oneshot};
+use bulla_simd::Vector;
+use bulla_simd::scalar::U32x1;
 use core::fmt;
+use core::mem::MaybeUninit;
 
 /// The last compression of a tree, not yet done: as the root it gives output of any length.
 #[derive(Clone)]
 pub(crate) struct Output {
     functions: &'static Functions,
     value: Words,
-    block: [u32; 16],
+    block: [u8; BLOCK_LEN],
     len: u32,
     flags: u32,
 }
 
 impl Output {
     /// Of a chunk of at most 1024 bytes.
+    #[inline]
     pub(crate) fn of_chunk(instance: &Instance, chunk: &[u8], counter: u64) -> Self {
         let Instance { functions, key, flags } = instance;
         let mut value = *key;
@@ -32,71 +36,51 @@ impl Output {
             start = 0;
             rest = &rest[BLOCK_LEN..];
         }
-        let mut padded = [0; BLOCK_LEN];
-        padded[..rest.len()].copy_from_slice(rest);
+        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
+        // SAFETY: the rest of a chunk is at most a block; all 64 bytes are written. One lane needs no instruction set.
+        let block = unsafe {
+            U32x1::copy_padded(rest.as_ptr(), rest.len(), padded.as_mut_ptr().cast());
+            padded.assume_init()
+        };
         let flags = flags | start | CHUNK_END;
-        Output { functions, value, block: block_words(&padded), len: rest.len() as u32, flags }
+        Output { functions, value, block, len: rest.len() as u32, flags }
     }
 
     /// Of a parent with this block.
     pub(crate) fn of_parent(instance: &Instance, block: &[u8; BLOCK_LEN]) -> Self {
         let Instance { functions, key, flags } = instance;
-        let (block, len) = (block_words(block), BLOCK_LEN as u32);
-        Output { functions, value: *key, block, len, flags: flags | PARENT }
+        Output { functions, value: *key, block: *block, len: BLOCK_LEN as u32, flags: flags | PARENT }
     }
 
     /// Output blocks from number `first` on; `out` is a whole number of them.
+    #[inline]
     fn blocks(&self, first: u64, out: &mut [u8]) {
-        let functions = self.functions;
-        let flags = self.flags | ROOT;
+        let Output { functions, value, block, len, flags } = self;
+        let (block, flags) = (block.as_ptr(), flags | ROOT);
+        let group = functions.lanes * BLOCK_LEN;
+        let groups = out.len() / group;
+        let (wide, rest) = out.split_at_mut(groups * group);
         let mut counter = first;
-        let mut wide = out.chunks_exact_mut(functions.lanes * BLOCK_LEN);
-        for out in &mut wide {
-            // SAFETY: as many blocks as lanes are writable.
-            unsafe {
-                (functions.output)(&self.value, &self.block, counter, self.len, flags, out.as_mut_ptr())
-            };
-            counter += functions.lanes as u64;
+        if groups > 0 {
+            // SAFETY: a block is readable, as many as lanes are writable for each group.
+            unsafe { (functions.output)(value, block, counter, (*len, flags), groups, wide.as_mut_ptr()) };
+            counter = counter.wrapping_add((groups * functions.lanes) as u64);
         }
-        let rest = wide.into_remainder();
         if rest.len() > 2 * BLOCK_LEN {
-            let mut room = [0; 16 * BLOCK_LEN];
-            // SAFETY: sixteen blocks are writable: the most lanes of any kernel.
+            let mut room = [MaybeUninit::<[u8; BLOCK_LEN]>::uninit(); MAX_LANES];
+            // SAFETY: a block is readable, as many are writable as the most lanes of any kernel; more than `rest` are written.
             unsafe {
-                (functions.output)(&self.value, &self.block, counter, self.len, flags, room.as_mut_ptr())
-            };
-            rest.copy_from_slice(&room[..rest.len()]);
+                (functions.output)(value, block, counter, (*len, flags), 1, room.as_mut_ptr().cast());
+                rest.copy_from_slice(core::slice::from_raw_parts(room.as_ptr().cast(), rest.len()));
+            }
             return;
         }
-        let block = block_bytes(&self.block);
         for out in rest.chunks_exact_mut(BLOCK_LEN) {
             // SAFETY: a block is readable, another writable.
-            unsafe {
-                (functions.block)(
-                    &self.value,
-                    block.as_ptr(),
-                    counter,
-                    self.len as usize,
-                    flags,
-                    out.as_mut_ptr(),
-                );
-            }
-            counter += 1;
+            unsafe { (functions.block)(value, block, counter, *len as usize, flags, out.as_mut_ptr()) };
+            counter = counter.wrapping_add(1);
         }
     }
-}
-
-fn block_words(bytes: &[u8; BLOCK_LEN]) -> [u32; 16] {
-    let (words, _) = bytes.as_chunks::<4>();
-    core::array::from_fn(|i| u32::from_le_bytes(words[i]))
-}
-
-fn block_bytes(words: &[u32; 16]) -> [u8; BLOCK_LEN] {
-    let mut bytes = [0; BLOCK_LEN];
-    for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-        *bytes = word.to_le_bytes();
-    }
-    bytes
 }
 
 /// Output of any length, from any position: an extendable-output function.
@@ -109,11 +93,13 @@ pub struct OutputReader {
 }
 
 impl OutputReader {
+    #[inline]
     pub(crate) fn new(output: Output) -> Self {
         OutputReader { output, position: 0 }
     }
 
     /// Fills `out` with the next bytes, and advances by as many.
+    #[inline]
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut out = out;
         let within = (self.position % BLOCK_LEN as u64) as usize;

@@ -1,6 +1,6 @@
 //! Hashing on several threads: subtrees, by recursive halving.
 
-use crate::tree::{Instance, Value, join, largest_subtree, root_block_of};
+use crate::tree::{Distance, Instance, Value, join, largest_subtree, root_block_of};
 use crate::{CHUNK_LEN, Hasher};
 
 /// What one thread hashes at a time.
@@ -17,12 +17,13 @@ impl Hasher {
     /// As [`update`](Hasher::update).
     pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
         self.check_length(input.len());
+        let distance = Distance::of(input);
         while input.len() >= SMALLEST {
             input = self.settle(input);
             let subtree = largest_subtree(self.stack.chunks, input.len());
             let (now, rest) = input.split_at(subtree);
             if now.len() >= SMALLEST {
-                self.push_in_parallel(now);
+                self.push_in_parallel(now, distance);
             } else {
                 self.push_subtree(now);
             }
@@ -32,13 +33,15 @@ impl Hasher {
     }
 
     /// Adds a subtree of several chunks by its two halves, which are never the root.
-    fn push_in_parallel(&mut self, subtree: &[u8]) {
+    fn push_in_parallel(&mut self, subtree: &[u8], distance: Distance) {
         let instance = &self.instance;
         let (left, right) = subtree.split_at(subtree.len() / 2);
         let chunks = (left.len() / CHUNK_LEN) as u64;
         let counter = self.offset + self.stack.chunks;
-        let (left, right) =
-            rayon_core::join(|| value(instance, left, counter), || value(instance, right, counter + chunks));
+        let (left, right) = rayon_core::join(
+            || value(instance, left, counter, distance),
+            || value(instance, right, counter + chunks, distance),
+        );
         self.stack.push(instance, &left, chunks);
         self.stack.push(instance, &right, chunks);
         self.fit();
@@ -46,13 +49,15 @@ impl Hasher {
 }
 
 /// The chaining value of a complete subtree of several chunks that is not the root.
-fn value(instance: &Instance, subtree: &[u8], counter: u64) -> Value {
+fn value(instance: &Instance, subtree: &[u8], counter: u64, distance: Distance) -> Value {
     if subtree.len() <= LEAF {
-        return instance.parent(&root_block_of(instance, subtree, counter), 0);
+        return instance.parent(&root_block_of(instance, subtree, counter, distance), 0);
     }
     let (left, right) = subtree.split_at(subtree.len() / 2);
     let right_counter = counter + (left.len() / CHUNK_LEN) as u64;
-    let (left, right) =
-        rayon_core::join(|| value(instance, left, counter), || value(instance, right, right_counter));
+    let (left, right) = rayon_core::join(
+        || value(instance, left, counter, distance),
+        || value(instance, right, right_counter, distance),
+    );
     instance.parent(&join(&left, &right), 0)
 }

@@ -509,7 +509,12 @@ fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_L
 }
 
 /// The block of the topmost parent over all of `input`, which has more than one chunk.
-pub(crate) fn root_block_of(instance: &Instance, input: &[u8], offset: u64) -> [u8; BLOCK_LEN] {
+pub(crate) fn root_block_of(
+    instance: &Instance,
+    input: &[u8],
+    offset: u64,
+    distance: Distance,
+) -> [u8; BLOCK_LEN] {
     debug_assert!(input.len() > CHUNK_LEN);
     let group = instance.lanes() * CHUNK_LEN;
     if input.len() <= group {
@@ -521,6 +526,6 @@ pub(crate) fn root_block_of(instance: &Instance, input: &[u8], offset: u64) -> [
     let (mut stack, mut groups) = (Stack::new(), Groups::new());
     let (whole, rest) = input.split_at(input.len() / group * group);
     let mut tree = Tree { instance, offset, stack: &mut stack, groups: &mut groups };
-    tree.absorb(whole, Distance::of(input));
+    tree.absorb(whole, distance);
     root_block(instance, offset, &stack, Some(&groups), rest)
 }

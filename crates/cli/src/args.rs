@@ -141,7 +141,7 @@ pub(crate) struct SignArgs {
 Examples:
   bulla verify README.md
   bulla verify photos --public-key signer.pub
-  bulla verify app.tar.gz --format minisign --public-key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3
+  bulla verify app.tar.gz --format minisign --public-key minisign.pub
   curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
 
 Exit status: 0 all verified, 1 something does not verify, 2 something could not be checked (1 if both happened).")]
@@ -188,9 +188,17 @@ pub(crate) enum KeysCommand {
     Init(KeysInitArgs),
     New(KeysNewArgs),
     List(KeysListArgs),
-    Show(KeyArgs),
+    /// Show all versions of a key
+    Show(KeysShowArgs),
+    /// Sign with a new version of a key from now on
+    ///
+    /// What older versions signed still verifies. The new version is on the disk when the command ends.
     Rotate(KeyArgs),
+    /// Let a key sign no more
+    ///
+    /// What it signed still verifies. `bulla keys enable` undoes it.
     Disable(KeyArgs),
+    /// Let a disabled key sign again
     Enable(KeyArgs),
     ExportPublic(ExportPublicArgs),
 }
@@ -240,7 +248,21 @@ pub(crate) struct KeysListArgs {
     pub(crate) json: bool,
 }
 
-/// The commands that act on one key: what they do is said where they are listed.
+// No documentation comments here: the commands that take these arguments have their own.
+#[derive(Args)]
+pub(crate) struct KeysShowArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Args)]
 pub(crate) struct KeyArgs {
     /// The key: its label or its id

@@ -1,6 +1,7 @@
 //! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes,
 //! and the tour of the README prints what the README says.
 
+mod links;
 mod tour;
 
 use std::{fs, process::Command};
@@ -10,7 +11,7 @@ use clap::Parser as _;
 
 use crate::{Args, context::Context, process::quiet};
 
-pub(crate) use self::tour::check as check_tour;
+pub(crate) use self::{links::check as check_links, tour::check as check_tour};
 
 /// The documents whose console blocks are checked.
 const DOCUMENTS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"];

@@ -8,6 +8,7 @@ use ignore::WalkBuilder;
 use super::runner::Runner;
 use crate::{
     context::Context,
+    documents,
     install::{self, CargoTool},
     process::quiet,
     style,
@@ -27,6 +28,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         runner.need(component, |_| install::rust_component(component));
     }
     runner.check("style", |context| style::check(&context.root));
+    runner.check("links of the documents", documents::check_links);
     let context = runner.context;
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));
     runner.check("rustfmt, other workspaces", other_workspaces);

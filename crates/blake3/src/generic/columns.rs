@@ -314,32 +314,40 @@ unsafe fn freeze<V: Columns>(h: &mut [V; 8], next: &[V; 8], live: u32) {
     }
 }
 
-/// `LANES` output blocks of 64 bytes from the same compression with counters `counter`, `counter + 1`, ...
+/// `LANES * groups` output blocks of 64 bytes from the same compression with counters `counter`, `counter + 1`, ...
 #[inline(always)]
 pub(crate) unsafe fn output<V: Columns>(
     value: &Words,
-    block: &[u32; 16],
+    block: *const u8,
     counter: u64,
-    len: u32,
-    flags: u32,
+    (len, flags): (u32, u32),
+    groups: usize,
     out: *mut u8,
 ) {
-    // SAFETY: `out` has room for LANES blocks.
+    // SAFETY: `block` is readable, `out` has room for LANES blocks a group.
     unsafe {
-        let h = splat_words::<V>(value);
         let mut m = [V::splat(0); 16];
         let mut i = 0;
         while i < 16 {
-            m[i] = V::splat(block[i]);
+            m[i] = V::splat(u32::from_le(block.cast::<u32>().add(i).read_unaligned()));
             i += 1;
         }
-        let mut v = rounds(&h, &m, counters::<V>(counter, 1), V::splat(len), V::splat(flags));
-        let mut i = 0;
-        while i < 8 {
-            v[i] = V::xor(v[i], v[i + 8]);
-            v[i + 8] = V::xor(v[i + 8], h[i]);
-            i += 1;
+        let mut group = 0;
+        while group < groups {
+            let first = (group * V::LANES) as u64;
+            let h = splat_words::<V>(value);
+            let counters = counters::<V>(counter.wrapping_add(first), 1);
+            let mut v = rounds(&h, &m, counters, V::splat(len), V::splat(flags));
+            // From memory once more: eight registers less to keep, and to spill, over the rounds.
+            let h = splat_words::<V>(core::hint::black_box(value));
+            let mut i = 0;
+            while i < 8 {
+                v[i] = V::xor(v[i], v[i + 8]);
+                v[i + 8] = V::xor(v[i + 8], h[i]);
+                i += 1;
+            }
+            V::store_blocks(v, out.add(BLOCK_LEN * V::LANES * group));
+            group += 1;
         }
-        V::store_blocks(v, out);
     }
 }

@@ -183,7 +183,8 @@ impl Uniform {
 }
 
 /// What a lane's counter is more than the first one's, for steps 0 and 1: low words by lane.
-const OFFSETS: [[u32; MAX_LANES]; 2] = [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
+const OFFSETS: [[u32; MAX_LANES]; 2] =
+    [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
 /// The low and the high words of the counters of `MAX_LANES` lanes, `step` (0 or 1) apart. Without a carry, which is nearly always,
 /// nothing passes through memory: `V::load` just after narrow stores would wait for them.

@@ -73,10 +73,7 @@ unsafe fn chunk(
 
 unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) {
     // SAFETY: the table's caller promised 64 readable and 64 writable bytes.
-    unsafe {
-        let words = core::array::from_fn(|i| u32::from_le(block.cast::<u32>().add(i).read_unaligned()));
-        columns::output::<U32x1>(value, &words, counter, len as u32, flags, out);
-    }
+    unsafe { columns::output::<U32x1>(value, block, counter, (len as u32, flags), 1, out) }
 }
 
 unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *mut Group) {
@@ -144,12 +141,14 @@ unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mu
     }
 }
 
-unsafe fn output(value: &Words, block: &[u32; 16], counter: u64, len: u32, flags: u32, out: *mut u8) {
-    for i in 0..LANES {
-        // SAFETY: the table's caller promised room for four blocks.
-        unsafe {
-            let at = out.add(BLOCK_LEN * i);
-            columns::output::<U32x1>(value, block, counter.wrapping_add(i as u64), len, flags, at);
-        }
-    }
+unsafe fn output(
+    value: &Words,
+    block: *const u8,
+    counter: u64,
+    len_and_flags: (u32, u32),
+    groups: usize,
+    out: *mut u8,
+) {
+    // SAFETY: the table's caller promised room for four blocks a group.
+    unsafe { columns::output::<U32x1>(value, block, counter, len_and_flags, LANES * groups, out) }
 }

@@ -33,8 +33,9 @@ pub(crate) struct Functions {
     /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32 bytes each. May write the next
     /// power of two values, never more than 2 n; `out` may be `values`.
     pub(crate) parents: unsafe fn(*const u8, usize, &Words, u32, *mut u8),
-    /// `lanes` output blocks of 64 bytes: `(value, block, counter, length, flags, out)`, the first with that counter.
-    pub(crate) output: unsafe fn(&Words, &[u32; 16], u64, u32, u32, *mut u8),
+    /// `lanes * groups` output blocks of 64 bytes: `(value, block, counter, (length, flags), groups, out)`, the first with that counter.
+    /// Reads 64 bytes.
+    pub(crate) output: unsafe fn(&Words, *const u8, u64, (u32, u32), usize, *mut u8),
 }
 
 /// The most lanes of any kernel.

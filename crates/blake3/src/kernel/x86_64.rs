@@ -153,14 +153,14 @@ macro_rules! kernel {
             #[target_feature(enable = $features)]
             pub(super) unsafe fn output(
                 value: &Words,
-                block: &[u32; 16],
+                block: *const u8,
                 counter: u64,
-                len: u32,
-                flags: u32,
+                len_and_flags: (u32, u32),
+                groups: usize,
                 out: *mut u8,
             ) {
                 // SAFETY: see `chunk`.
-                unsafe { columns::output::<$Column>(value, block, counter, len, flags, out) }
+                unsafe { columns::output::<$Column>(value, block, counter, len_and_flags, groups, out) }
             }
         }
     };

@@ -1,7 +1,8 @@
 //! `bulla keys`: making, showing and rotating keys.
 
 use crate::args::{
-    ExportPublicArgs, KeyArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, SignatureFormat,
+    ExportPublicArgs, KeyArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysShowArgs,
+    SignatureFormat,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -17,7 +18,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Init(args) => init(args),
         KeysCommand::New(args) => new(args),
         KeysCommand::List(args) => list(args),
-        KeysCommand::Show(args) => on_key(args, |_, _| Ok(()), show),
+        KeysCommand::Show(args) => show(args),
         KeysCommand::Rotate(args) => on_key(args, rotate, |out, key| {
             out.line(format_args!("{} signs with version {} from now on", name(key), key.head))?;
             out.line("signatures by its older versions still verify")
@@ -126,7 +127,20 @@ fn enable(keystore: &Keystore, family: &KeyFamily) -> Result<()> {
     Ok(keystore.enable(family)?)
 }
 
-fn show(out: &mut Out, key: &Attestation) -> Result<()> {
+fn show(args: &KeysShowArgs) -> Result<()> {
+    let keystore = Access::existing(&args.keystore)?.open()?;
+    let key = keystore.attest(Named::find(&keystore, &args.key)?.family())?;
+    drop(keystore);
+    let mut out = Out::new();
+    if args.json {
+        out.json(&key)?
+    } else {
+        print_key(&mut out, &key)?
+    }
+    out.flush()
+}
+
+fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     let state = match key.state {
         KeyState::Enabled => "enabled",
         _ => "disabled: does not sign",

@@ -1,6 +1,8 @@
 //! What holds for all commands: help, completions, manual pages, colours, closed pipes.
 
 use crate::support::{BULLA, Done, Home};
+use std::fs;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 const COMMANDS: [&str; 7] = ["sign", "verify", "keys", "sum", "check", "completions", "man"];
@@ -12,6 +14,9 @@ fn every_command_has_help_with_examples() {
     for command in COMMANDS {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
         home.run([command, "--help"]).exits(0).says("Examples:\n  bulla ").says("Usage: bulla ");
+    }
+    for command in ["init", "new", "list", "show", "rotate", "disable", "enable", "export-public"] {
+        home.run(["keys", command, "--help"]).exits(0).says(&format!("Usage: bulla keys {command} "));
     }
     home.run(["--version"]).exits(0).says("bulla 0.");
 }
@@ -74,6 +79,61 @@ fn nothing_but_results_and_errors_is_printed_off_a_terminal() {
     home.write("a", vec![0; 100 << 20]);
     let done = home.run(["sum", "a"]).exits(0);
     assert_eq!(done.stderr, "");
+}
+
+/// A command line on a terminal of its own, by the program `script` of util-linux. Each answer is typed once `ask` has
+/// been shown as often as there were answers before, and once more.
+fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
+    let mut child = home
+        .program("script")
+        .args(["-qec", line, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("`script` of util-linux runs");
+    let mut keyboard = child.stdin.take().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    for (index, answer) in answers.iter().enumerate() {
+        while String::from_utf8_lossy(&shown).matches(ask).count() <= index {
+            let mut bytes = [0; 1024];
+            let len = screen.read(&mut bytes).unwrap();
+            assert!(len > 0, "{ask:?} was not asked: {}", String::from_utf8_lossy(&shown));
+            shown.extend_from_slice(&bytes[..len]);
+        }
+        writeln!(keyboard, "{answer}").unwrap();
+    }
+    screen.read_to_end(&mut shown).unwrap();
+    let mut output = child.wait_with_output().unwrap();
+    output.stdout = shown;
+    Done::from(output)
+}
+
+#[test]
+fn long_work_shows_progress_on_a_terminal() {
+    let home = Home::new();
+    fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
+    // Progress appears after half a second; the work itself would take minutes.
+    let line = format!("timeout -s INT 5 {BULLA} sum --no-mmap long");
+    let done = on_a_terminal(&home, &line, "", &[]);
+    assert!(done.stdout.contains("1.00 TiB") && done.stdout.contains("left"), "{:?}", done.stdout);
+}
+
+#[test]
+fn a_passphrase_is_asked_for_on_a_terminal_and_never_shown() {
+    let home = Home::new();
+    let run = |line: &str, answers: &[&str]| on_a_terminal(&home, &format!("{BULLA} {line}"), ": ", answers);
+    let init = run("keys init --passphrase", &["correct horse", "correct horse"]).exits(0);
+    let list = run("keys list", &["correct horse"]).exits(0).says("default");
+    let wrong = run("keys list", &["wrong horse"]).exits(2).says("passphrase");
+    let slip = run("keys init --passphrase --keystore other", &["correct horse", "other horse"]).exits(2);
+    for done in [init, list, wrong, slip.says("not the same")] {
+        assert!(done.stdout.contains("Passphrase of the keystore"), "{}", done.stdout);
+        assert!(!done.stdout.contains("horse"), "{}", done.stdout);
+    }
+    assert!(!home.path("other").exists());
 }
 
 #[test]

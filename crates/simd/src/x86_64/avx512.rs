@@ -265,15 +265,31 @@ impl Columns for U32x16 {
     #[inline(always)]
     unsafe fn store_halves(w: [Self; 8], to: *mut u8) {
         // SAFETY: the caller promised 16 * 32 writable bytes.
-        unsafe { store_eight_words_of_sixteen(unwrap8!(w, 0), to, 32) }
+        unsafe { store_eight_words_of_sixteen(unwrap8!(w, 0), to) }
     }
 
     #[inline(always)]
     unsafe fn store_blocks(w: [Self; 16], to: *mut u8) {
         // SAFETY: the caller promised 16 * 64 writable bytes.
         unsafe {
-            store_eight_words_of_sixteen(unwrap8!(w, 0), to, 64);
-            store_eight_words_of_sixteen(unwrap8!(w, 8), to.add(32), 64);
+            // quarters[q][j]: words 4q to 4q + 3 of lanes j, j + 4, j + 8 and j + 12.
+            let mut quarters = [[_mm512_setzero_si512(); 4]; 4];
+            let mut q = 0;
+            while q < 4 {
+                quarters[q] = transpose([w[4 * q].0, w[4 * q + 1].0, w[4 * q + 2].0, w[4 * q + 3].0]);
+                q += 1;
+            }
+            let mut j = 0;
+            while j < 4 {
+                let [a, b, c, d] = [quarters[0][j], quarters[1][j], quarters[2][j], quarters[3][j]];
+                let (ab, cd) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0x44>(c, d));
+                _mm512_storeu_si512(to.add(64 * j).cast(), _mm512_shuffle_i32x4::<0x88>(ab, cd));
+                _mm512_storeu_si512(to.add(64 * (j + 4)).cast(), _mm512_shuffle_i32x4::<0xDD>(ab, cd));
+                let (ab, cd) = (_mm512_shuffle_i32x4::<0xEE>(a, b), _mm512_shuffle_i32x4::<0xEE>(c, d));
+                _mm512_storeu_si512(to.add(64 * (j + 8)).cast(), _mm512_shuffle_i32x4::<0x88>(ab, cd));
+                _mm512_storeu_si512(to.add(64 * (j + 12)).cast(), _mm512_shuffle_i32x4::<0xDD>(ab, cd));
+                j += 1;
+            }
         }
     }
 
@@ -291,14 +307,14 @@ impl Columns for U32x16 {
     }
 }
 
-/// Eight words of sixteen lanes: 32 bytes a lane, `stride` bytes from lane to lane.
+/// Eight words of sixteen lanes: 32 bytes a lane.
 ///
 /// # Safety
 ///
-/// 32 bytes must be writable at each of the sixteen places.
+/// `16 * 32` bytes must be writable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
-unsafe fn store_eight_words_of_sixteen(w: [__m512i; 8], to: *mut u8, stride: usize) {
+unsafe fn store_eight_words_of_sixteen(w: [__m512i; 8], to: *mut u8) {
     // a[j] and b[j] hold the two halves of lanes j, j + 4, j + 8 and j + 12.
     let a = transpose([w[0], w[1], w[2], w[3]]);
     let b = transpose([w[4], w[5], w[6], w[7]]);
@@ -310,10 +326,10 @@ unsafe fn store_eight_words_of_sixteen(w: [__m512i; 8], to: *mut u8, stride: usi
         let y = _mm512_permutex2var_epi64(a[j], high, b[j]);
         // SAFETY: as the caller promised.
         unsafe {
-            _mm256_storeu_si256(to.add(stride * j).cast(), _mm512_castsi512_si256(x));
-            _mm256_storeu_si256(to.add(stride * (j + 4)).cast(), _mm512_extracti64x4_epi64::<1>(x));
-            _mm256_storeu_si256(to.add(stride * (j + 8)).cast(), _mm512_castsi512_si256(y));
-            _mm256_storeu_si256(to.add(stride * (j + 12)).cast(), _mm512_extracti64x4_epi64::<1>(y));
+            _mm256_storeu_si256(to.add(32 * j).cast(), _mm512_castsi512_si256(x));
+            _mm256_storeu_si256(to.add(32 * (j + 4)).cast(), _mm512_extracti64x4_epi64::<1>(x));
+            _mm256_storeu_si256(to.add(32 * (j + 8)).cast(), _mm512_castsi512_si256(y));
+            _mm256_storeu_si256(to.add(32 * (j + 12)).cast(), _mm512_extracti64x4_epi64::<1>(y));
         }
         j += 1;
     }
