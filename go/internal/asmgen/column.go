@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math/bits"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -10,8 +12,15 @@ import (
 
 const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, all, first, last uint32)"
 
+const columnSignature = "func(cvs, ptr, d *byte, blocks, groups, ahead int, key *byte, all, first, last uint32)"
+
+// stepDoc and columnDoc are the documentation of the steps.
 const stepDoc = `absorbs the next blocks of its inputs into their chaining values. With a key the
 inputs begin there, otherwise with what is in cvs.`
+
+const columnDoc = ` With more than one group, the inputs are whole chunks, and each group is
+the chunks that follow those of the group before. Unless ahead is 0, the memory so many bytes ahead is fetched into the
+cache.`
 
 // columnFrame is what the column kernels keep on the stack where there are not enough registers.
 type columnFrame struct {
@@ -36,21 +45,20 @@ func (m *machine) frame() (f columnFrame) {
 // columnStep is the step of 16 inputs in zmm or 8 in ymm registers. With AVX2 the message is on the stack, and so is
 // word 8 of the state, to leave a register free for the rotations.
 func (m *machine) columnStep(lanes int) {
-	m.begin("step"+itoa(lanes), "func(cvs, ptr, d *byte, blocks, ahead int, key *byte, all, first, last uint32)",
-		stepDoc+" Unless ahead is 0, the memory so many bytes\nahead is fetched into the cache.")
+	m.begin("step"+itoa(lanes), columnSignature, stepDoc+columnDoc)
 	width := 4 * lanes
-	ahead := m.param("ahead")
 	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
-	blocks, key := m.param("blocks"), m.param("key")
+	key, ahead, groups := m.param("key"), m.param("ahead"), m.param("groups")
 	f := m.frame()
 	state := vecs(0, 16, width)
 	off := m.GP64()
 	m.XORQ(off, off)
+	group, loop, near, done := m.label("group"), m.label("block"), m.label("near"), m.label("done")
+	m.Label(string(group))
+	blocks := m.param("blocks")
 	m.startState(state[:8], state[8:], cvs, key, lanes)
 	flags := m.beginFlags(blocks)
-	loop := m.label("block")
 	m.Label(string(loop))
-	near := m.label("near")
 	m.TESTQ(ahead, ahead)
 	m.JZ(near)
 	m.ADDQ(off, ahead)
@@ -59,9 +67,7 @@ func (m *machine) columnStep(lanes int) {
 	}
 	m.SUBQ(off, ahead)
 	m.Label(string(near))
-	word := m.loadMessage(f, state[8:], lanes, func(lane int) operand.Mem {
-		return m.blockOf(ptr, lane, off)
-	})
+	word := m.loadMessage(f, state[8:], lanes, func(lane int) operand.Mem { return m.blockOf(ptr, lane, off) })
 	for i := range 4 {
 		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
 	}
@@ -80,8 +86,38 @@ func (m *machine) columnStep(lanes int) {
 	}
 	m.nextBlock(flags, blocks, off, loop)
 	m.storeTransposed(state[:8], state[8:], lanes, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
+	m.DECQ(groups)
+	m.JZ(done)
+	m.ADDQ(operand.U32(cvLen*lanes), cvs)
+	m.ADDQ(operand.U32(1024*(lanes-1)), off)
+	m.nextCounters(d, state, lanes)
+	m.JMP(group)
+	m.Label(string(done))
 	m.VZEROUPPER()
 	m.RET()
+}
+
+// nextCounters adds the number of lanes to the counters in d. A low word below that number has passed 2^32.
+func (m *machine) nextCounters(d reg.Register, free []vec, lanes int) {
+	low, high, step, carry := free[0], free[1], free[2], free[3]
+	m.load(at(d, 0), low)
+	m.load(at(d, 64), high)
+	count := m.GP32()
+	m.MOVL(operand.U32(lanes), count)
+	m.broadcastWord(count, step)
+	m.VPADDD(step.op(), low.op(), low.op())
+	m.store(low, at(d, 0))
+	if m.isa == avx2 {
+		m.VPSRLD(operand.U8(bits.TrailingZeros(uint(lanes))), low.op(), low.op())
+		m.VPXOR(carry.op(), carry.op(), carry.op())
+		m.VPCMPEQD(carry.op(), low.op(), carry.op())
+	} else {
+		m.VPTERNLOGD(operand.U8(0xFF), carry.op(), carry.op(), carry.op())
+		m.VPCMPUD(operand.U8(1), step.op(), low.op(), reg.K1)
+		m.VMOVDQU32_Z(carry.op(), reg.K1, carry.op())
+	}
+	m.VPSUBD(carry.op(), high.op(), high.op())
+	m.store(high, at(d, 64))
 }
 
 // blockOf is the address of the next block of a lane.

@@ -94,13 +94,7 @@ TEXT ·step4NEON(SB), NOSPLIT, $256-52
 		n.line("VEOR V%d.B16, V%d.B16, V%d.B16", i+8, i, i)
 	}
 	n.WriteString("\tMOVW R5, R6\n\tCMP $2, R3\n\tCSELW EQ, R7, R6, R6\n\tSUB $1, R3\n\tCBNZ R3, block\n")
-	for q := range 2 {
-		r := [4]int{4 * q, 4*q + 1, 4*q + 2, 4*q + 3}
-		n.transpose(r, r)
-		for lane, v := range r {
-			n.line("FMOVQ F%d, %d(R0)", v, cvLen*lane+16*q)
-		}
-	}
+	n.storeTransposed(2, cvLen)
 	n.WriteString("\tRET\n\n")
 }
 
@@ -149,13 +143,7 @@ TEXT ·root4NEON(SB), NOSPLIT, $256-40
 		n.line("VLD1R.P 4(R5), [V17.S4]")
 		n.line("VEOR V17.B16, V%d.B16, V%d.B16", i+8, i+8)
 	}
-	for q := range 4 {
-		r := [4]int{4 * q, 4*q + 1, 4*q + 2, 4*q + 3}
-		n.transpose(r, r)
-		for lane, v := range r {
-			n.line("FMOVQ F%d, %d(R0)", v, 64*lane+16*q)
-		}
-	}
+	n.storeTransposed(4, 64)
 	n.WriteString("\tADD $256, R0\n\tADD $4, R2\n\tSUB $1, R4\n\tCBNZ R4, group\n\tRET\n")
 }
 
@@ -163,6 +151,17 @@ func (n *neon) loadIV() {
 	n.line("MOVD $ivNEON<>(SB), R13")
 	for i := range 4 {
 		n.line("VLD1R.P 4(R13), [V%d.S4]", 8+i)
+	}
+}
+
+// storeTransposed writes the first 4*quads words of each lane, at R0 and then every stride bytes.
+func (n *neon) storeTransposed(quads, stride int) {
+	for q := range quads {
+		r := [4]int{4 * q, 4*q + 1, 4*q + 2, 4*q + 3}
+		n.transpose(r, r)
+		for lane, v := range r {
+			n.line("FMOVQ F%d, %d(R0)", v, stride*lane+16*q)
+		}
 	}
 }
 

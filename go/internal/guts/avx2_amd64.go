@@ -12,7 +12,7 @@ func step2AVX2(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first,
 func step4AVX2(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 
 //go:noescape
-func step8AVX2(cvs *CV, ptr *pointers, d *rowD, blocks, ahead int, key *CV, all, first, last uint32)
+func step8AVX2(cvs *CV, ptr *pointers, d *rowD, blocks, groups, ahead int, key *CV, all, first, last uint32)
 
 //go:noescape
 func root8AVX2(out *byte, node *Node, counter uint64, flags uint32, groups int)

@@ -12,10 +12,10 @@ func step2AVX512(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, firs
 func step4AVX512(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 
 //go:noescape
-func step8AVX512(cvs *CV, ptr *pointers, d *rowD, blocks, ahead int, key *CV, all, first, last uint32)
+func step8AVX512(cvs *CV, ptr *pointers, d *rowD, blocks, groups, ahead int, key *CV, all, first, last uint32)
 
 //go:noescape
-func step16AVX512(cvs *CV, ptr *pointers, d *rowD, blocks, ahead int, key *CV, all, first, last uint32)
+func step16AVX512(cvs *CV, ptr *pointers, d *rowD, blocks, groups, ahead int, key *CV, all, first, last uint32)
 
 //go:noescape
 func root16AVX512(out *byte, node *Node, counter uint64, flags uint32, groups int)

@@ -14,3 +14,12 @@ func chunkAt(head, in []byte, i int) []byte {
 	}
 	return in[i*ChunkLen : min(len(in), (i+1)*ChunkLen)]
 }
+
+// sumEach is SumMany without lanes.
+func sumEach(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
+	for i, in := range inputs {
+		if len(in) <= ChunkLen {
+			SumChunk(&out[i], in, key, mode)
+		}
+	}
+}

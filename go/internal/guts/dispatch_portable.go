@@ -39,10 +39,4 @@ func xof(out []byte, n *Node, counter uint64) { xofPortable(out, n, counter) }
 func root256(out *[OutLen]byte, n *Node) { root256Portable(out, n) }
 
 // SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes.
-func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
-	for i, in := range inputs {
-		if len(in) <= ChunkLen {
-			SumChunk(&out[i], in, key, mode)
-		}
-	}
-}
+func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) { sumEach(inputs, out, key, mode) }

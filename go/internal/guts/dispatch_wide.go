@@ -43,6 +43,14 @@ func compressNode(out, rest *CV, n *Node, counter uint64, flags uint32) {
 	one(out, rest, block[:n.Len], &n.CV, counter, Flags{All: flags})
 }
 
+// run is what a step absorbs: so many blocks of each of its inputs. With more than one group, these are whole chunks, and
+// each group is the chunks that follow those of the group before. Unless ahead is 0, the memory so many bytes
+// ahead is fetched into the cache.
+type run struct{ blocks, groups, ahead int }
+
+// blocksOnly is a run of so many blocks of one group.
+func blocksOnly(n int) run { return run{blocks: n, groups: 1} }
+
 // pointers are the next blocks of the inputs of a step. They are passed by value: what is stored through a pointer counts
 // as escaped, and would put the buffers of all callers on the heap.
 type pointers [MaxLanes]unsafe.Pointer
@@ -97,11 +105,17 @@ func Chunks(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) in
 			d.count(width, j, counter+uint64(i+j))
 		}
 		ptr := chunkPointers(head, in, i, k, width)
-		if short := len(head) + len(in) - (i+k-1)*ChunkLen; short < ChunkLen {
+		short := len(head) + len(in) - (i+k-1)*ChunkLen
+		if short < ChunkLen {
 			shortGroup(cvs[i:], ptr, &d, k, width, short, key, flags)
-		} else {
-			step(width, &cvs[i], &ptr, &d, ChunkLen/BlockLen, ahead*width, key, ChunkFlags(flags, 0))
+			return n
 		}
+		r := run{ChunkLen / BlockLen, 1, ahead * width}
+		if from := i*ChunkLen - len(head); from >= 0 && k == width {
+			r.groups = manyGroups(width, (len(in)-from)/(width*ChunkLen))
+			k *= r.groups
+		}
+		step(width, &cvs[i], &ptr, &d, r, key, ChunkFlags(flags, 0))
 		i += k
 	}
 	return n
@@ -135,7 +149,7 @@ func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, f
 	size := copy(last[:], unsafe.Slice((*byte)(ptr[lane]), short)[whole*BlockLen:])
 	f := Flags{All: flags, First: ChunkStart}
 	if whole > 0 {
-		step(width, &cvs[0], &ptr, d, whole, 0, key, f)
+		step(width, &cvs[0], &ptr, d, blocksOnly(whole), key, f)
 		ptr = ptr.advance(whole, width)
 		f.First, key = 0, nil
 	}
@@ -144,15 +158,15 @@ func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, f
 	d[(i+2*next)&63] = uint32(size) ^ BlockLen
 	if whole == blocks-1 {
 		f.Last = ChunkEnd
-		step(width, &cvs[0], &ptr, d, 1, 0, key, f)
+		step(width, &cvs[0], &ptr, d, blocksOnly(1), key, f)
 		return
 	}
 	d[(i+3*next)&63] = ChunkEnd
-	step(width, &cvs[0], &ptr, d, 1, 0, key, f)
+	step(width, &cvs[0], &ptr, d, blocksOnly(1), key, f)
 	ended := cvs[lane]
 	ptr[lane] = ptr[0]
 	ptr = ptr.advance(1, width)
-	step(width, &cvs[0], &ptr, d, blocks-1-whole, 0, nil, Flags{All: flags, Last: ChunkEnd})
+	step(width, &cvs[0], &ptr, d, blocksOnly(blocks-1-whole), nil, Flags{All: flags, Last: ChunkEnd})
 	cvs[lane] = ended
 }
 
@@ -186,7 +200,7 @@ func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 		for j := k; j < width; j++ {
 			ptr[j&15] = ptr[0]
 		}
-		step(width, &dst[i], &ptr, &d, 1, 0, key, Flags{All: flags})
+		step(width, &dst[i], &ptr, &d, blocksOnly(1), key, Flags{All: flags})
 		i += k
 	}
 }

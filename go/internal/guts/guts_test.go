@@ -86,6 +86,23 @@ func TestChunksEveryLength(t *testing.T) {
 	})
 }
 
+// A counter that passes 2^32 in any lane of any of several groups.
+func TestChunkCounters(t *testing.T) {
+	const most = 3*MaxLanes + 5
+	in := vectors.Pattern(most * ChunkLen)
+	eachKernel(t, func(t *testing.T) {
+		for k := range uint64(most + 1) {
+			var got, want [most + MaxLanes]CV
+			counter := 1<<32 - k
+			Chunks(got[:], nil, in, &IV, counter, 0)
+			chunksPortable(want[:], nil, in, &IV, counter, 0)
+			if !slices.Equal(got[:most], want[:most]) {
+				t.Fatalf("from counter %d: wrong", counter)
+			}
+		}
+	})
+}
+
 func TestChunksWithHead(t *testing.T) {
 	in := vectors.Pattern(40 * ChunkLen)
 	key := IV

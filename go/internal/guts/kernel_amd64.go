@@ -82,29 +82,37 @@ func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	hash1SSE41(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
 }
 
-// step absorbs the next blocks of all lanes. With a key the inputs begin there, otherwise with cvs; cvs gets as many
-// values as there are lanes. Unless ahead is 0, the wide kernels fetch the memory so many bytes ahead into the cache.
-func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks, ahead int, key *CV, f Flags) {
+// manyGroups is how many groups of whole chunks a step of that many lanes can take at once, if there are so many.
+func manyGroups(width, groups int) int {
+	if isColumn(width) {
+		return groups
+	}
+	return min(1, groups)
+}
+
+// step absorbs a run of blocks. With a key the inputs begin there, otherwise with cvs; cvs gets as many values for each
+// group as there are lanes.
+func step(width int, cvs *CV, ptr *pointers, d *rowD, r run, key *CV, f Flags) {
 	if active == AVX2 {
 		switch width {
 		case 8:
-			step8AVX2(cvs, ptr, d, blocks, ahead, key, f.All, f.First, f.Last)
+			step8AVX2(cvs, ptr, d, r.blocks, r.groups, r.ahead, key, f.All, f.First, f.Last)
 		case 4:
-			step4AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+			step4AVX2(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
 		default:
-			step2AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+			step2AVX2(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
 		}
 		return
 	}
 	switch width {
 	case 16:
-		step16AVX512(cvs, ptr, d, blocks, ahead, key, f.All, f.First, f.Last)
+		step16AVX512(cvs, ptr, d, r.blocks, r.groups, r.ahead, key, f.All, f.First, f.Last)
 	case 8:
-		step8AVX512(cvs, ptr, d, blocks, ahead, key, f.All, f.First, f.Last)
+		step8AVX512(cvs, ptr, d, r.blocks, r.groups, r.ahead, key, f.All, f.First, f.Last)
 	case 4:
-		step4AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+		step4AVX512(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
 	default:
-		step2AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+		step2AVX512(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
 	}
 }
 

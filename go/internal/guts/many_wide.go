@@ -24,11 +24,7 @@ func (l *manyLane) blocks() int {
 func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 	most := manyLanes()
 	if most == 1 {
-		for i, in := range inputs {
-			if len(in) <= ChunkLen {
-				SumChunk(&out[i], in, key, mode)
-			}
-		}
+		sumEach(inputs, out, key, mode)
 		return
 	}
 	for len(inputs) >= most && alike(inputs[:most]) {
@@ -52,12 +48,15 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		}
 		// The next step: as many blocks as all lanes can take alike.
 		_, width := group(n)
-		run := ChunkLen
+		if width < n {
+			width = most
+		}
+		blocks := ChunkLen / BlockLen
 		var d rowD
 		var ptr pointers
 		for j := range lanes[:n] {
 			l := &lanes[j]
-			run = min(run, l.blocks())
+			blocks = min(blocks, l.blocks())
 			i, words := place(width, j)
 			d[(i+3*words)&63] = l.start
 			if size := len(l.rest); size > BlockLen {
@@ -72,12 +71,12 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		for j := n; j < width; j++ {
 			ptr[j&15] = ptr[0]
 		}
-		step(width, &cvs[0], &ptr, &d, run, 0, nil, Flags{All: mode})
+		step(width, &cvs[0], &ptr, &d, blocksOnly(blocks), nil, Flags{All: mode})
 		for j := n - 1; j >= 0; j-- {
 			l := &lanes[j]
 			l.start = 0
 			if len(l.rest) > BlockLen {
-				l.rest = l.rest[run*BlockLen:]
+				l.rest = l.rest[blocks*BlockLen:]
 				continue
 			}
 			*(*CV)(unsafe.Pointer(l.out)) = cvs[j]
@@ -86,9 +85,13 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		}
 	}
 	if n == 1 {
-		l := &lanes[0]
-		one((*CV)(unsafe.Pointer(l.out)), nil, l.rest, &cvs[0], 0, Flags{All: mode, First: l.start, Last: ChunkEnd | Root})
+		lanes[0].finish(&cvs[0], mode)
 	}
+}
+
+// finish hashes what is left of a lane by itself.
+func (l *manyLane) finish(cv *CV, mode uint32) {
+	one((*CV)(unsafe.Pointer(l.out)), nil, l.rest, cv, 0, Flags{All: mode, First: l.start, Last: ChunkEnd | Root})
 }
 
 // alike says whether inputs have one length, and one that is a number of full blocks.
@@ -113,5 +116,5 @@ func sumAlike(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		ptr[j&15] = unsafe.Pointer(unsafe.SliceData(in))
 	}
 	blocks := len(inputs[0]) / BlockLen
-	step(len(inputs), (*CV)(unsafe.Pointer(&out[0])), &ptr, &d, blocks, 0, key, ChunkFlags(mode, Root))
+	step(len(inputs), (*CV)(unsafe.Pointer(&out[0])), &ptr, &d, blocksOnly(blocks), key, ChunkFlags(mode, Root))
 }

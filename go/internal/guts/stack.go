@@ -102,7 +102,10 @@ func SubtreeNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	case len(in) <= ChunkLen:
 		return ChunkNode(in, key, counter, flags)
 	case len(in) <= MaxLanes*ChunkLen:
-		return smallNode(in, key, counter, flags)
+		var cvs [2 * MaxLanes]CV
+		return treeNode(cvs[:], in, key, counter, flags)
+	case len(in) <= mediumChunks*ChunkLen:
+		return mediumNode(in, key, counter, flags)
 	default:
 		return largeNode(in, key, counter, flags)
 	}
@@ -111,12 +114,20 @@ func SubtreeNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 // RootNode is the root of the tree over in.
 func RootNode(in []byte, key *CV, flags uint32) Node { return SubtreeNode(in, key, 0, flags) }
 
-// smallNode is the tree over 2 to MaxLanes chunks.
-func smallNode(in []byte, key *CV, counter uint64, flags uint32) Node {
-	var cvs [2 * MaxLanes]CV
-	n := Chunks(cvs[:], nil, in, key, counter, flags)
+// mediumChunks is how many chunks are still hashed without the stack and the scratch of long inputs, which cost the
+// time to clear them.
+const mediumChunks = 4 * MaxLanes
+
+func mediumNode(in []byte, key *CV, counter uint64, flags uint32) Node {
+	var cvs [mediumChunks + MaxLanes]CV
+	return treeNode(cvs[:], in, key, counter, flags)
+}
+
+// treeNode is the tree over two chunks or more, all of whose chaining values find room in cvs.
+func treeNode(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) Node {
+	n := Chunks(cvs, nil, in, key, counter, flags)
 	for n > 2 {
-		Parents(cvs[:], cvs[:], n/2, key, flags)
+		Parents(cvs, cvs, n/2, key, flags)
 		if n&1 == 1 {
 			cvs[n/2] = cvs[n-1]
 		}

@@ -4,6 +4,7 @@ use crate::support::{BULLA, Done, Home};
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const COMMANDS: [&str; 7] = ["sign", "verify", "keys", "sum", "check", "completions", "man"];
 
@@ -103,6 +104,8 @@ fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
             assert!(len > 0, "{ask:?} was not asked: {}", String::from_utf8_lossy(&shown));
             shown.extend_from_slice(&bytes[..len]);
         }
+        // The prompt is printed just before the echo goes off: nobody types as fast as a test.
+        std::thread::sleep(Duration::from_secs(1));
         writeln!(keyboard, "{answer}").unwrap();
     }
     screen.read_to_end(&mut shown).unwrap();
