@@ -3,7 +3,7 @@ use crate::hazmat;
 use crate::kernel::{Functions, functions};
 use crate::oneshot::key_words;
 use crate::output::{Output, OutputReader};
-use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, PARENT, ROOT, Words};
+use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, ROOT, Words};
 use crate::tree::{Distance, Instance, Stack, Tree, root_block};
 use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN};
 use core::fmt;
@@ -143,7 +143,7 @@ impl Hasher {
     pub fn finalize(&self) -> Hash {
         Hash::from_bytes(match self.only_chunk() {
             Some(chunk) => self.chunk_value(chunk, CHUNK_END | ROOT),
-            None => self.instance.parent(&self.root_block(), PARENT | ROOT),
+            None => self.instance.parent(&self.root_block(), ROOT),
         })
     }
 
@@ -157,7 +157,7 @@ impl Hasher {
     pub(crate) fn finalize_non_root(&self) -> [u8; OUT_LEN] {
         match self.only_chunk() {
             Some(chunk) => self.chunk_value(chunk, CHUNK_END),
-            None => self.instance.parent(&self.root_block(), PARENT),
+            None => self.instance.parent(&self.root_block(), 0),
         }
     }
 

@@ -9,7 +9,7 @@
 use crate::kernel::functions;
 use crate::oneshot::{digest, key_words};
 use crate::output::{Output, OutputReader};
-use crate::spec::{DERIVE_KEY_CONTEXT, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, PARENT, ROOT, Words};
+use crate::spec::{DERIVE_KEY_CONTEXT, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, ROOT, Words};
 use crate::tree::{Instance, join};
 use crate::{CHUNK_LEN, Hash, Hasher, KEY_LEN, OUT_LEN};
 
@@ -128,12 +128,12 @@ pub fn left_subtree_len(input_len: u64) -> u64 {
 
 /// The chaining value of a parent that is not the root.
 pub fn merge_subtrees_non_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> ChainingValue {
-    mode.instance().parent(&join(left, right), PARENT)
+    mode.instance().parent(&join(left, right), 0)
 }
 
 /// The digest of a tree of two subtrees.
 pub fn merge_subtrees_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> Hash {
-    Hash::from_bytes(mode.instance().parent(&join(left, right), PARENT | ROOT))
+    Hash::from_bytes(mode.instance().parent(&join(left, right), ROOT))
 }
 
 /// The digest, of any length, of a tree of two subtrees.

@@ -1,8 +1,8 @@
 //! Hashing of input that is all there: nothing stands between the call and the kernel up to one chunk.
 
 use crate::kernel::{Functions, functions};
-use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, PARENT, ROOT, Words};
-use crate::tree::{Distance, Instance, root_block_of};
+use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, ROOT, Words};
+use crate::tree::{Distance, Instance, Values, root_block_of};
 use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN, hazmat};
 use core::mem::MaybeUninit;
 
@@ -69,6 +69,12 @@ pub(crate) fn digest(functions: &'static Functions, input: &[u8], key: &Words, f
 #[inline(never)]
 fn digest_of_tree(functions: &'static Functions, input: &[u8], key: &Words, flags: u32) -> Hash {
     let instance = Instance::new(functions, key, flags);
+    if input.len() <= functions.lanes * CHUNK_LEN {
+        let mut values = Values::new();
+        values.of_chunks(&instance, input, 0);
+        values.ascend_to(&instance, 2);
+        return Hash::from_bytes(values.parent(&instance, ROOT));
+    }
     let block = root_block_of(&instance, input, 0, Distance::of(input));
-    Hash::from_bytes(instance.parent(&block, PARENT | ROOT))
+    Hash::from_bytes(instance.parent(&block, ROOT))
 }

@@ -24,6 +24,9 @@ const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 /// Input from here on is expected to come from beyond the caches, and is prefetched.
 const FAR: usize = 3 << 20;
 
+/// A second chunk up to here is hashed after the first: beside it, it would cost more than the blocks it saves.
+const SHORT: usize = 2 * BLOCK_LEN;
+
 /// A kernel with the key and flags of a mode.
 #[derive(Clone, Copy)]
 pub(crate) struct Instance {
@@ -47,13 +50,13 @@ impl Instance {
 
     /// The chaining value of the parent of the two values in `children`; the root's digest when `extra_flags` has `ROOT`.
     pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN], extra_flags: u32) -> Value {
-        let mut value = [0; OUT_LEN];
+        let mut value = MaybeUninit::<Value>::uninit();
         // SAFETY: 64 readable bytes, one parent of 32 bytes out.
         unsafe {
             let flags = self.flags | extra_flags;
-            (self.functions.parents)(children.as_ptr(), 1, &self.key, flags, value.as_mut_ptr());
+            (self.functions.parents)(children.as_ptr(), 1, &self.key, flags, value.as_mut_ptr().cast());
+            value.assume_init()
         }
-        value
     }
 }
 
@@ -105,7 +108,12 @@ impl Values {
         let Instance { functions, key, flags } = instance;
         // SAFETY: the lanes cover the input; there is room for 16 values and more.
         unsafe {
-            if last == CHUNK_LEN {
+            if self.n == 2 && last <= SHORT {
+                for (i, len) in [CHUNK_LEN, last].into_iter().enumerate() {
+                    let value = self.as_mut_ptr().add(OUT_LEN * i);
+                    (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
+                }
+            } else if last == CHUNK_LEN {
                 let inputs: [*const u8; MAX_LANES] = core::array::from_fn(chunk);
                 let (inputs, flags) = (&inputs[..self.n], (*flags, CHUNK_END));
                 (functions.uniform)(inputs, CHUNK_LEN, key, (counter, 1), flags, self.as_mut_ptr());
@@ -153,6 +161,14 @@ impl Values {
         while self.n > n {
             self.ascend(instance);
         }
+    }
+
+    /// The parent of the two values that are left.
+    #[inline]
+    pub(crate) fn parent(&self, instance: &Instance, extra_flags: u32) -> Value {
+        assert!(self.n == 2);
+        // SAFETY: two values are there.
+        instance.parent(unsafe { &*self.room.as_ptr().cast() }, extra_flags)
     }
 
     /// The two values that are left, as the block of their parent.

@@ -39,4 +39,6 @@ func xof(out []byte, n *Node, counter uint64) { xofPortable(out, n, counter) }
 func root256(out *[OutLen]byte, n *Node) { root256Portable(out, n) }
 
 // SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes.
-func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) { sumEach(inputs, out, key, mode) }
+func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
+	sumEach(inputs, out, key, mode)
+}

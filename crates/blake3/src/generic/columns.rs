@@ -19,22 +19,46 @@ pub(crate) enum Prefetch {
 /// Four quarter rounds side by side, on columns or diagonals.
 macro_rules! half_round {
     ($v:ident, $m:ident, $r:literal, $at:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
-        $( $v[$a] = V::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a]]); )*
-        $( $v[$a] = V::add($v[$a], $v[$b]); )*
-        $( $v[$d] = V::rotr16(V::xor($v[$d], $v[$a])); )*
-        $( $v[$c] = V::add($v[$c], $v[$d]); )*
-        $( $v[$b] = V::rotr12(V::xor($v[$b], $v[$c])); )*
-        $( $v[$a] = V::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a + 1]]); )*
-        $( $v[$a] = V::add($v[$a], $v[$b]); )*
-        $( $v[$d] = V::rotr8(V::xor($v[$d], $v[$a])); )*
-        $( $v[$c] = V::add($v[$c], $v[$d]); )*
-        $( $v[$b] = V::rotr7(V::xor($v[$b], $v[$c])); )*
+        $( $v[$a] = Self::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a]]); )*
+        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
+        $( $v[$d] = Self::rotr16(Self::xor($v[$d], $v[$a])); )*
+        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
+        $( $v[$b] = Self::rotr12(Self::xor($v[$b], $v[$c])); )*
+        $( $v[$a] = Self::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a + 1]]); )*
+        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
+        $( $v[$d] = Self::rotr8(Self::xor($v[$d], $v[$a])); )*
+        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
+        $( $v[$b] = Self::rotr7(Self::xor($v[$b], $v[$c])); )*
     };
 }
 
-/// The seven rounds: sixteen state words after the last, before the feed-forward.
+/// A vector whose column form has rounds: those below, or better ones of its own.
+#[allow(
+    clippy::missing_safety_doc,
+    reason = "the CPU must have the instruction set of the vector, as everywhere here"
+)]
+pub(crate) trait Rounds: Columns {
+    /// The seven rounds on the sixteen words of the state.
+    #[inline(always)]
+    unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
+        macro_rules! round {
+            ($($r:literal)*) => { $(
+                half_round!(v, m, $r, 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+                half_round!(v, m, $r, 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+            )* };
+        }
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            round!(0 1 2 3 4 5 6);
+        }
+    }
+}
+
+impl Rounds for bulla_simd::scalar::U32x1 {}
+
+/// The sixteen state words after the seven rounds, before the feed-forward.
 #[inline(always)]
-pub(crate) unsafe fn rounds<V: Columns>(
+pub(crate) unsafe fn rounds<V: Rounds>(
     h: &[V; 8],
     m: &[V; 16],
     counter: (V, V),
@@ -48,20 +72,14 @@ pub(crate) unsafe fn rounds<V: Columns>(
             h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], iv[0], iv[1], iv[2], iv[3], counter.0, counter.1,
             len, flags,
         ];
-        macro_rules! round {
-            ($($r:literal)*) => { $(
-                half_round!(v, m, $r, 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-                half_round!(v, m, $r, 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
-            )* };
-        }
-        round!(0 1 2 3 4 5 6);
+        V::rounds(&mut v, m);
         v
     }
 }
 
 /// One compression: the next chaining values.
 #[inline(always)]
-pub(crate) unsafe fn compress<V: Columns>(
+pub(crate) unsafe fn compress<V: Rounds>(
     h: &[V; 8],
     m: &[V; 16],
     counter: (V, V),
@@ -86,7 +104,7 @@ pub(crate) unsafe fn compress<V: Columns>(
 
 /// The key in every lane.
 #[inline(always)]
-unsafe fn splat_words<V: Columns>(words: &Words) -> [V; 8] {
+unsafe fn splat_words<V: Rounds>(words: &Words) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
         let mut h = [V::splat(0); 8];
@@ -101,7 +119,7 @@ unsafe fn splat_words<V: Columns>(words: &Words) -> [V; 8] {
 
 /// `LANES` whole chunks that lie one after the other at `input`; their chaining values, in columns, to `out`.
 #[inline(always)]
-pub(crate) unsafe fn group<V: Columns>(
+pub(crate) unsafe fn group<V: Rounds>(
     input: *const u8,
     key: &Words,
     counter: u64,
@@ -153,7 +171,7 @@ fn fetch(p: *const u8) {
 }
 
 #[inline(always)]
-unsafe fn store_group<V: Columns>(h: &[V; 8], out: *mut Group) {
+unsafe fn store_group<V: Rounds>(h: &[V; 8], out: *mut Group) {
     let mut i = 0;
     while i < 8 {
         // SAFETY: a group has room for eight vectors of the widest kind.
@@ -163,7 +181,7 @@ unsafe fn store_group<V: Columns>(h: &[V; 8], out: *mut Group) {
 }
 
 #[inline(always)]
-unsafe fn load_group<V: Columns>(group: *const Group) -> [V; 8] {
+unsafe fn load_group<V: Rounds>(group: *const Group) -> [V; 8] {
     // SAFETY: the group was written by `store_group` for the same V.
     unsafe {
         let mut h = [V::splat(0); 8];
@@ -178,7 +196,7 @@ unsafe fn load_group<V: Columns>(group: *const Group) -> [V; 8] {
 
 /// The parents of the `2 * LANES` neighbours in two groups. `out` may be one of them.
 #[inline(always)]
-pub(crate) unsafe fn merge<V: Columns>(
+pub(crate) unsafe fn merge<V: Rounds>(
     left: *const Group,
     right: *const Group,
     key: &Words,
@@ -200,7 +218,7 @@ pub(crate) unsafe fn merge<V: Columns>(
 }
 
 #[inline(always)]
-unsafe fn compress_parents<V: Columns>(m: &[V; 16], key: &Words, flags: u32) -> [V; 8] {
+unsafe fn compress_parents<V: Rounds>(m: &[V; 16], key: &Words, flags: u32) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
         let zero = V::splat(0);
@@ -211,7 +229,7 @@ unsafe fn compress_parents<V: Columns>(m: &[V; 16], key: &Words, flags: u32) -> 
 
 /// The chaining values of a group as 32 bytes each, in order.
 #[inline(always)]
-pub(crate) unsafe fn ungroup<V: Columns>(group: *const Group, out: *mut u8) {
+pub(crate) unsafe fn ungroup<V: Rounds>(group: *const Group, out: *mut u8) {
     // SAFETY: `out` has room for LANES chaining values.
     unsafe { V::store_halves(load_group::<V>(group), out) }
 }
@@ -219,7 +237,7 @@ pub(crate) unsafe fn ungroup<V: Columns>(group: *const Group, out: *mut u8) {
 /// The `n <= LANES` parents of chaining values that lie one after the other at `values`, 32 bytes each; writes
 /// `LANES` chaining values at `out`, of which n mean something. `out` may be `values`.
 #[inline(always)]
-pub(crate) unsafe fn parents<V: Columns>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
     unsafe {
         let mut blocks = [values; MAX_LANES];
@@ -236,7 +254,7 @@ pub(crate) unsafe fn parents<V: Columns>(values: *const u8, n: usize, key: &Word
 /// The chaining values of `inputs.len() <= LANES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
 /// `LANES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn uniform<V: Columns>(
+pub(crate) unsafe fn uniform<V: Rounds>(
     inputs: &[*const u8],
     len: usize,
     key: &Words,
@@ -266,7 +284,7 @@ pub(crate) unsafe fn uniform<V: Columns>(
 /// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with a counter and last flags
 /// of its own; writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Columns>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+pub(crate) unsafe fn lanes<V: Rounds>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: every lane's input is readable, `out` has room for LANES chaining values.
     unsafe {
         let mut job = Prepared::empty();
@@ -305,7 +323,7 @@ pub(crate) unsafe fn lanes<V: Columns>(inputs: &[Lane], key: &Words, flags: u32,
 
 /// Takes over `next` in the lanes of `live` only.
 #[inline(always)]
-unsafe fn freeze<V: Columns>(h: &mut [V; 8], next: &[V; 8], live: u32) {
+unsafe fn freeze<V: Rounds>(h: &mut [V; 8], next: &[V; 8], live: u32) {
     let mut i = 0;
     while i < 8 {
         // SAFETY: the caller has the instruction set of V.
@@ -316,7 +334,7 @@ unsafe fn freeze<V: Columns>(h: &mut [V; 8], next: &[V; 8], live: u32) {
 
 /// `LANES * groups` output blocks of 64 bytes from the same compression with counters `counter`, `counter + 1`, ...
 #[inline(always)]
-pub(crate) unsafe fn output<V: Columns>(
+pub(crate) unsafe fn output<V: Rounds>(
     value: &Words,
     block: *const u8,
     counter: u64,

@@ -8,6 +8,8 @@ mod portable;
 mod table;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_rounds;
 
 pub(crate) use table::{Functions, Group, Lane, MAX_LANES};
 

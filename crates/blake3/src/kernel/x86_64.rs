@@ -1,12 +1,15 @@
 //! The x86-64 kernels: for each instruction set, the generic bodies inlined into functions of its own.
 
 use super::table::{Functions, Group, Lane};
-use crate::generic::columns::{self, Prefetch};
+use crate::generic::columns::{self, Prefetch, Rounds};
 use crate::generic::rows;
 use crate::spec::Words;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::{avx2, avx512, sse41};
 use bulla_simd::{Pair, Vector};
+
+impl Rounds for avx512::U32x8 {}
+impl Rounds for avx512::U32x16 {}
 
 /// A kernel: its table, and a module of `#[target_feature]` functions.
 ///

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 /// Eight words in a ymm register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct U32x8(__m256i);
+pub struct U32x8(pub __m256i);
 
 pin!("avx2", ymm_reg, __m256i);
 

@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 /// Four words in an xmm register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct U32x4(__m128i);
+pub struct U32x4(pub __m128i);
 
 pin!("sse4.1", xmm_reg, __m128i);
 

@@ -1,0 +1,159 @@
+//! Counts what a function of x86-64 machine code consists of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iced_x86::{
+    CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, UsedMemory,
+};
+
+use super::image::{Function, Image};
+
+/// What a function consists of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions, without those that only pad.
+    pub instructions: u64,
+    /// Bytes of machine code, padding included.
+    pub bytes: u64,
+    /// Vector instructions that write the stack, through the stack pointer or a frame pointer.
+    pub stack_stores: u64,
+    /// Vector instructions that read it, operands folded into arithmetic included.
+    pub stack_loads: u64,
+    /// Copies of whole vector registers.
+    pub moves: u64,
+    /// Instructions with a register of 512 bits.
+    pub zmm: u64,
+    /// Those whose widest register has 256 bits.
+    pub ymm: u64,
+    /// Those whose widest vector register has 128 bits.
+    pub xmm: u64,
+    /// What is called, jumps out of the function included, by name.
+    pub calls: BTreeSet<String>,
+    /// What the CPU must have, each with an instruction that needs it.
+    pub needs: BTreeMap<CpuidFeature, Mnemonic>,
+    /// Instructions that the decoder does not know: the counts mean nothing then.
+    pub undecoded: u64,
+}
+
+impl Counts {
+    /// Counts the instructions of `function`, which is one of `image`.
+    pub fn of(function: &Function, image: &Image) -> Self {
+        let mut counts = Self { bytes: function.code.len() as u64, ..Self::default() };
+        let mut decoder = Decoder::with_ip(64, &function.code, function.address, DecoderOptions::NONE);
+        let mut info = InstructionInfoFactory::new();
+        let mut instruction = Instruction::default();
+        let mut has_frame_pointer = false;
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            match instruction.mnemonic() {
+                Mnemonic::INVALID => counts.undecoded += 1,
+                Mnemonic::Nop => continue,
+                _ => {}
+            }
+            counts.instructions += 1;
+            for feature in instruction.cpuid_features() {
+                counts.needs.entry(*feature).or_insert(instruction.mnemonic());
+            }
+            has_frame_pointer |= sets_frame_pointer(&instruction);
+            let memory = info.info(&instruction).used_memory();
+            counts.add_vector(&instruction, memory, has_frame_pointer);
+            let constants = decoder.get_constant_offsets(&instruction);
+            let fields = [constants.immediate_offset(), constants.displacement_offset()];
+            let reference = fields.iter().find_map(|at| function.references.get(&(instruction.ip() + *at as u64)));
+            counts.calls.extend(callee(&instruction, reference, function, image));
+        }
+        counts
+    }
+
+    fn add_vector(&mut self, instruction: &Instruction, memory: &[UsedMemory], has_frame_pointer: bool) {
+        let registers = registers(instruction);
+        match () {
+            () if registers.iter().any(|register| register.is_zmm()) => self.zmm += 1,
+            () if registers.iter().any(|register| register.is_ymm()) => self.ymm += 1,
+            () if registers.iter().any(|register| register.is_xmm()) => self.xmm += 1,
+            () => return,
+        }
+        self.moves += u64::from(is_copy(instruction));
+        let on_stack = |used: &&UsedMemory| {
+            used.base() == Register::RSP || (has_frame_pointer && used.base() == Register::RBP)
+        };
+        for used in memory.iter().filter(on_stack) {
+            match used.access() {
+                OpAccess::Read | OpAccess::CondRead => self.stack_loads += 1,
+                OpAccess::Write | OpAccess::CondWrite => self.stack_stores += 1,
+                OpAccess::ReadWrite | OpAccess::ReadCondWrite => {
+                    self.stack_loads += 1;
+                    self.stack_stores += 1;
+                }
+                OpAccess::None | OpAccess::NoMemAccess => {}
+            }
+        }
+    }
+
+    /// Instructions with vector registers of any width.
+    pub fn vector(&self) -> u64 {
+        self.zmm + self.ymm + self.xmm
+    }
+}
+
+fn registers(instruction: &Instruction) -> Vec<Register> {
+    let operands = 0..instruction.op_count();
+    operands
+        .filter(|i| instruction.op_kind(*i) == OpKind::Register)
+        .map(|i| instruction.op_register(i))
+        .collect()
+}
+
+/// Whether the frame pointer is one from here on, rather than a register like others.
+fn sets_frame_pointer(instruction: &Instruction) -> bool {
+    let from_stack_pointer = match instruction.mnemonic() {
+        Mnemonic::Mov => instruction.op1_register() == Register::RSP,
+        Mnemonic::Lea => instruction.memory_base() == Register::RSP,
+        _ => false,
+    };
+    from_stack_pointer && instruction.op0_register() == Register::RBP
+}
+
+/// Whether the instruction does nothing but copy one vector register to another. With a mask it would select.
+fn is_copy(instruction: &Instruction) -> bool {
+    use Mnemonic::*;
+    let moves = matches!(
+        instruction.mnemonic(),
+        Movdqa | Movdqu | Movaps | Movups | Movapd | Movupd | Vmovdqa | Vmovdqu | Vmovaps | Vmovups | Vmovapd | Vmovupd
+            | Vmovdqa32 | Vmovdqa64 | Vmovdqu8 | Vmovdqu16 | Vmovdqu32 | Vmovdqu64
+    );
+    moves && !instruction.has_op_mask() && registers(instruction).len() == 2
+}
+
+/// The name of what the instruction calls, if it leaves the function. `reference` is what the linker has yet to fill in.
+///
+/// A jump through a register is taken for one by a table of the function's own: nothing else makes one.
+fn callee(
+    instruction: &Instruction,
+    reference: Option<&String>,
+    function: &Function,
+    image: &Image,
+) -> Option<String> {
+    let end = function.address + function.code.len() as u64;
+    let indirect = || Some(reference.cloned().unwrap_or_else(|| format!("a pointer: {}", show(instruction))));
+    match instruction.flow_control() {
+        FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+            let target = instruction.near_branch_target();
+            let within = (function.address..end).contains(&target);
+            let is_call = instruction.flow_control() == FlowControl::Call;
+            match reference {
+                Some(name) => Some(name.clone()),
+                None if within && !is_call => None,
+                None => Some(image.names.get(&target).cloned().unwrap_or_else(|| format!("{target:#x}"))),
+            }
+        }
+        FlowControl::IndirectCall => indirect(),
+        FlowControl::IndirectBranch if instruction.op0_kind() == OpKind::Memory => indirect(),
+        _ => None,
+    }
+}
+
+fn show(instruction: &Instruction) -> String {
+    format!("{:?} at {:#x}", instruction.mnemonic(), instruction.ip())
+}
