@@ -4,9 +4,11 @@
 //! - [`suites`] say what is measured: cases and contenders, as data.
 //! - [`record`] is what one launch found out about one case: a line of JSON.
 //! - [`summary`] makes the table that people read from the records of several launches.
+//! - [`code`] times nothing: it holds the machine code of the kernels to rules and budgets.
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod code;
 pub mod measure;
 pub mod record;
 pub mod suites;

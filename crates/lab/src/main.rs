@@ -1,10 +1,14 @@
 //! The laboratory's program: `cargo xtask bench` builds it and launches it several times.
 #![forbid(unsafe_code)]
 
-use std::io::{self, BufRead as _, Write as _};
+use std::{
+    io::{self, BufRead as _, Write as _},
+    path::PathBuf,
+};
 
 use anyhow::{Context as _, Result};
 use bulla_lab::{
+    code::{budget, build, image::Image, kernels},
     measure::Plan,
     record::Record,
     suites::{self, Filter, Suite},
@@ -42,7 +46,21 @@ enum Command {
     },
     /// Read records from standard input and print the tables
     Table,
+    /// Print what the machine code of the kernels for x86-64 consists of
+    #[command(after_help = KERNELS_CODE_HELP)]
+    KernelsCode {
+        /// An ELF executable with symbols, an object file or a library; none means a fresh build of the library
+        #[arg(conflicts_with = "record")]
+        file: Option<PathBuf>,
+        /// Write lab/kernels.toml anew, which the tests compare the fresh build with
+        #[arg(long)]
+        record: bool,
+    },
 }
+
+const KERNELS_CODE_HELP: &str = "Stores and loads are those of vector registers to and from the stack; zmm, ymm and xmm \
+    count instructions by their widest register.\n\nExamples:\n  bulla-lab kernels-code\n  \
+    bulla-lab kernels-code target/release/bulla\n  bulla-lab kernels-code --record";
 
 /// Cases with threads use this many: what the smallest machine of ours has.
 const THREADS: usize = 2;
@@ -61,6 +79,14 @@ fn main() -> Result<()> {
                 records.push(Record::parse(&line?).with_context(|| format!("line {}", number + 1))?);
             }
             print(summary::tables(&records).trim_end())
+        }
+        Command::KernelsCode { file, record } => {
+            let file = file.map_or_else(build::library, Ok)?;
+            let found = kernels::find(&Image::read(&file)?)?;
+            if record {
+                budget::record(&found)?;
+            }
+            print(kernels::table(&found).trim_end())
         }
     }
 }

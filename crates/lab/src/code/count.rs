@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{
-    CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register, UsedMemory,
+    CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register, UsedMemory,
 };
 
 use super::image::{Function, Image};
@@ -60,7 +60,8 @@ impl Counts {
             counts.add_vector(&instruction, memory, has_frame_pointer);
             let constants = decoder.get_constant_offsets(&instruction);
             let fields = [constants.immediate_offset(), constants.displacement_offset()];
-            let reference = fields.iter().find_map(|at| function.references.get(&(instruction.ip() + *at as u64)));
+            let reference =
+                fields.iter().find_map(|at| function.references.get(&(instruction.ip() + *at as u64)));
             counts.calls.extend(callee(&instruction, reference, function, image));
         }
         counts
@@ -120,15 +121,31 @@ fn is_copy(instruction: &Instruction) -> bool {
     use Mnemonic::*;
     let moves = matches!(
         instruction.mnemonic(),
-        Movdqa | Movdqu | Movaps | Movups | Movapd | Movupd | Vmovdqa | Vmovdqu | Vmovaps | Vmovups | Vmovapd | Vmovupd
-            | Vmovdqa32 | Vmovdqa64 | Vmovdqu8 | Vmovdqu16 | Vmovdqu32 | Vmovdqu64
+        Movdqa
+            | Movdqu
+            | Movaps
+            | Movups
+            | Movapd
+            | Movupd
+            | Vmovdqa
+            | Vmovdqu
+            | Vmovaps
+            | Vmovups
+            | Vmovapd
+            | Vmovupd
+            | Vmovdqa32
+            | Vmovdqa64
+            | Vmovdqu8
+            | Vmovdqu16
+            | Vmovdqu32
+            | Vmovdqu64
     );
     moves && !instruction.has_op_mask() && registers(instruction).len() == 2
 }
 
 /// The name of what the instruction calls, if it leaves the function. `reference` is what the linker has yet to fill in.
 ///
-/// A jump through a register is taken for one by a table of the function's own: nothing else makes one.
+/// A jump through a register, or through memory with an index, is one by a table of the function's own: nothing else makes it.
 fn callee(
     instruction: &Instruction,
     reference: Option<&String>,
@@ -149,9 +166,13 @@ fn callee(
             }
         }
         FlowControl::IndirectCall => indirect(),
-        FlowControl::IndirectBranch if instruction.op0_kind() == OpKind::Memory => indirect(),
+        FlowControl::IndirectBranch if is_fixed_pointer(instruction) => indirect(),
         _ => None,
     }
+}
+
+fn is_fixed_pointer(instruction: &Instruction) -> bool {
+    instruction.op0_kind() == OpKind::Memory && instruction.memory_index() == Register::None
 }
 
 fn show(instruction: &Instruction) -> String {

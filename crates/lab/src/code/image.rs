@@ -63,7 +63,8 @@ impl Image {
     fn add(&mut self, file: &File<'_>) -> Result<()> {
         ensure!(file.architecture() == Architecture::X86_64, "made for {:?}", file.architecture());
         for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0) {
-            let section = file.section_by_index(symbol.section_index().context("a function in no section")?)?;
+            let section =
+                file.section_by_index(symbol.section_index().context("a function in no section")?)?;
             let (address, size) = (symbol.address(), symbol.size());
             let code = section.data_range(address, size)?.context("a function outside its section")?.to_vec();
             let references = section

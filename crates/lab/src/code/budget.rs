@@ -1,0 +1,140 @@
+//! The recorded counts of the kernels, `lab/kernels.toml`, and how far the present ones may be from them.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs::{self, File},
+    io::Write as _,
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use super::{
+    build,
+    kernels::{Kernel, SETS},
+};
+
+/// The command that records the counts anew.
+pub const COMMAND: &str = "cargo run -p bulla-lab -- kernels-code --record";
+
+/// How far a count may be from the record: small edits elsewhere move a register or two.
+const MARGIN_PERCENT: u64 = 3;
+
+/// The recorded counts of one function.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    instructions: u64,
+    stack_stores: u64,
+    stack_loads: u64,
+    moves: u64,
+}
+
+/// The recorded counts by instruction set and function.
+pub type Budgets = BTreeMap<String, BTreeMap<String, Budget>>;
+
+impl Budget {
+    fn of(kernel: &Kernel) -> Self {
+        let counts = &kernel.counts;
+        Self {
+            instructions: counts.instructions,
+            stack_stores: counts.stack_stores,
+            stack_loads: counts.stack_loads,
+            moves: counts.moves,
+        }
+    }
+
+    fn figures(self) -> [(&'static str, u64); 4] {
+        [
+            ("instructions", self.instructions),
+            ("stack stores", self.stack_stores),
+            ("stack loads", self.stack_loads),
+            ("register moves", self.moves),
+        ]
+    }
+}
+
+/// Where the record is.
+pub fn path() -> PathBuf {
+    build::root().join("lab/kernels.toml")
+}
+
+/// Reads the record.
+///
+/// # Errors
+/// It cannot be read, or is no record.
+pub fn read() -> Result<Budgets> {
+    let path = path();
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// The record of `kernels`, as the file has it.
+pub fn text(kernels: &[Kernel]) -> String {
+    let mut out = format!(
+        "# What the BLAKE3 kernels for {} consist of: the test `kernels` of crates/lab holds the build to within {MARGIN_PERCENT} %.\n\
+         # Stores and loads are those of vector registers to and from the stack. Recorded by: {COMMAND}\n",
+        build::TARGET
+    );
+    for set in &SETS {
+        let _ = writeln!(out, "\n[\"{}\"]", set.name);
+        for kernel in kernels.iter().filter(|kernel| kernel.set.name == set.name) {
+            let Budget { instructions, stack_stores, stack_loads, moves } = Budget::of(kernel);
+            let _ = writeln!(
+                out,
+                "{} = {{ instructions = {instructions}, stack_stores = {stack_stores}, stack_loads = {stack_loads}, moves = {moves} }}",
+                kernel.function
+            );
+        }
+    }
+    out
+}
+
+/// Replaces the record by that of `kernels`.
+///
+/// # Errors
+/// It cannot be written; the old one is then as it was.
+pub fn record(kernels: &[Kernel]) -> Result<()> {
+    let path = path();
+    let fresh = path.with_extension("toml.new");
+    let write = || {
+        let mut file = File::create(&fresh)?;
+        file.write_all(text(kernels).as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, &path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Where the kernels and the record are further apart than the margin. More is a regression; less is a gain that should be recorded,
+/// since a slack budget would let it be lost again.
+pub fn breaches(kernels: &[Kernel], budgets: &Budgets) -> Vec<String> {
+    let mut found = Vec::new();
+    for kernel in kernels {
+        let name = kernel.name();
+        let Some(budget) = budgets.get(kernel.set.name).and_then(|set| set.get(kernel.function)) else {
+            found.push(format!("{name} is not recorded"));
+            continue;
+        };
+        for ((what, now), (_, recorded)) in Budget::of(kernel).figures().into_iter().zip(budget.figures()) {
+            if now.abs_diff(recorded) * 100 > recorded * MARGIN_PERCENT {
+                let side = if now > recorded { "over its budget" } else { "below its record" };
+                found.push(format!(
+                    "{name}: {now} {what}, recorded {recorded}: {} {side}",
+                    now.abs_diff(recorded)
+                ));
+            }
+        }
+    }
+    let is_kernel = |set: &str, function: &str| {
+        kernels.iter().any(|kernel| kernel.set.name == set && kernel.function == function)
+    };
+    for (set, functions) in budgets {
+        for function in functions.keys().filter(|function| !is_kernel(set, function)) {
+            found.push(format!("{set} {function} is recorded, but is no function of a kernel"));
+        }
+    }
+    found
+}

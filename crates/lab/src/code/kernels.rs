@@ -1,0 +1,209 @@
+//! The BLAKE3 kernels for x86-64 within a compiled file, and what must be true of their code.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use iced_x86::{CpuidFeature, Mnemonic};
+
+use super::{
+    count::Counts,
+    image::{Function, Image},
+};
+
+/// The functions of every kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them.
+pub const FUNCTIONS: [&str; 10] =
+    ["chunk", "block", "group", "far_group", "merge", "ungroup", "lanes_of", "uniform", "parents", "output"];
+
+/// Those that work on as many inputs as the widest registers have lanes, and on nothing else.
+const WIDE: [&str; 5] = ["group", "far_group", "merge", "ungroup", "output"];
+
+/// Those that take any number of inputs. They may hand over to another function of their kernel, and stop the program when a
+/// caller breaks the contract; no other function calls anything.
+const DISPATCHING: [&str; 3] = ["lanes_of", "uniform", "parents"];
+
+/// The crate whose code is read, and the module of its kernels.
+const CRATE: &str = "bulla_blake3::";
+const MODULE: &str = "bulla_blake3::kernel::x86_64::";
+
+/// An instruction set that has a kernel.
+#[derive(Debug)]
+pub struct Set {
+    /// The name that users know the kernel by.
+    pub name: &'static str,
+    /// The module of its functions.
+    module: &'static str,
+    /// Its widest registers.
+    widest: Width,
+    /// What its instructions may need of the CPU, beside [`BASELINE`].
+    features: &'static [CpuidFeature],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Width {
+    Xmm,
+    Ymm,
+    Zmm,
+}
+
+/// What every x86-64 CPU has, by the names of the decoder.
+const BASELINE: &[CpuidFeature] = {
+    use CpuidFeature::*;
+    &[INTEL8086, INTEL186, INTEL286, INTEL386, INTEL486, X64, CMOV, CX8, FPU, MMX, MULTIBYTENOP, SSE, SSE2]
+};
+
+/// The sets, best first. The features are those that detection asks for.
+pub static SETS: [Set; 3] = {
+    use CpuidFeature::*;
+    [
+        Set {
+            name: "x86_64/avx512",
+            module: "avx512_kernel",
+            widest: Width::Zmm,
+            features: &[
+                SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ,
+            ],
+        },
+        Set {
+            name: "x86_64/avx2",
+            module: "avx2_kernel",
+            widest: Width::Ymm,
+            features: &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2],
+        },
+        Set {
+            name: "x86_64/sse4.1",
+            module: "sse41_kernel",
+            widest: Width::Xmm,
+            features: &[SSE3, SSSE3, SSE4_1],
+        },
+    ]
+};
+
+/// The code of one function of one kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The instruction set.
+    pub set: &'static Set,
+    /// Which of [`FUNCTIONS`].
+    pub function: &'static str,
+    /// What it consists of.
+    pub counts: Counts,
+}
+
+/// Every function of every kernel in `image`.
+///
+/// # Errors
+/// One is not there.
+pub fn find(image: &Image) -> Result<Vec<Kernel>> {
+    let mut kernels = Vec::new();
+    for set in &SETS {
+        for function in FUNCTIONS {
+            let name = format!("{MODULE}{}::{function}", set.module);
+            let code = image.functions.iter().find(|function| function.name == name);
+            let code = code.with_context(|| format!("no function {name} in this file"))?;
+            kernels.push(Kernel { set, function, counts: Counts::of(code, image) });
+        }
+    }
+    Ok(kernels)
+}
+
+impl Kernel {
+    /// The name in tables, such as `x86_64/avx2 group`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.set.name, self.function)
+    }
+
+    /// The calls that should not be there.
+    pub fn forbidden_calls(&self) -> Vec<&str> {
+        let own = format!("{MODULE}{}::", self.set.module);
+        let allowed = |callee: &&String| {
+            DISPATCHING.contains(&self.function)
+                && (callee.starts_with(&own) || callee.starts_with("core::panicking::"))
+        };
+        self.counts.calls.iter().filter(|callee| !allowed(callee)).map(String::as_str).collect()
+    }
+
+    /// The instructions that a CPU with no more than this set does not have, each with what it needs.
+    pub fn foreign_instructions(&self) -> Vec<String> {
+        foreign(&self.counts, self.set.features)
+    }
+
+    /// What is wrong with the widths of the registers: a kernel that computes in narrow ones lost its point.
+    pub fn narrow(&self) -> Option<String> {
+        let (wide, register) = match self.set.widest {
+            Width::Xmm => (self.counts.xmm, "xmm"),
+            Width::Ymm => (self.counts.ymm, "ymm"),
+            Width::Zmm => (self.counts.zmm, "zmm"),
+        };
+        // Narrow ones remain in the wide functions: blocks are read in pieces of 128 bits, and counters made.
+        let least = if WIDE.contains(&self.function) { self.counts.vector() * 3 / 4 } else { 1 };
+        let is_wide = WIDE.contains(&self.function) || DISPATCHING.contains(&self.function);
+        (is_wide && wide < least.max(1))
+            .then(|| format!("{wide} of {} vector instructions use {register}", self.counts.vector()))
+    }
+}
+
+/// The functions outside the kernels whose instructions not every x86-64 CPU has: they run before, and without, detection.
+pub fn foreign_outside(image: &Image) -> Vec<String> {
+    let is_kernel = |function: &Function| {
+        SETS.iter().any(|set| function.name.starts_with(&format!("{MODULE}{}::", set.module)))
+    };
+    let mut found = Vec::new();
+    for function in image.functions.iter().filter(|function| !is_kernel(function)) {
+        let foreign = foreign(&Counts::of(function, image), &[]);
+        if !foreign.is_empty() {
+            found.push(format!("{}: {}", function.name, foreign.join(", ")));
+        }
+    }
+    found
+}
+
+fn foreign(counts: &Counts, features: &[CpuidFeature]) -> Vec<String> {
+    let is_known = |feature, mnemonic| {
+        BASELINE.contains(&feature)
+            || features.contains(&feature)
+            // To a CPU without it this is a `bsf`: the same for all but zero, for which the compiler takes other ways.
+            || mnemonic == Mnemonic::Tzcnt
+    };
+    let needs = counts.needs.iter().filter(|(feature, mnemonic)| !is_known(**feature, **mnemonic));
+    let mut found: Vec<_> = needs.map(|(feature, mnemonic)| format!("{mnemonic:?} ({feature:?})")).collect();
+    if counts.undecoded > 0 {
+        found.push(format!("{} that the decoder does not know", counts.undecoded));
+    }
+    found
+}
+
+/// The table of all functions, and the sizes in total.
+pub fn table(kernels: &[Kernel]) -> String {
+    let mut out = format!(
+        "{:<24} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6}  calls\n",
+        "function", "instr", "bytes", "stores", "loads", "moves", "zmm", "ymm", "xmm"
+    );
+    for kernel in kernels {
+        let Counts { instructions, bytes, stack_stores, stack_loads, moves, zmm, ymm, xmm, .. } =
+            kernel.counts;
+        let calls: Vec<_> = kernel.counts.calls.iter().map(|name| name.trim_start_matches(CRATE)).collect();
+        let row = format!(
+            "{:<24} {instructions:>7} {bytes:>7} {stack_stores:>7} {stack_loads:>7} {moves:>6} {zmm:>6} {ymm:>6} {xmm:>6}  {}",
+            kernel.name(),
+            calls.join(", ")
+        );
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
+    out.push('\n');
+    for set in &SETS {
+        let own = kernels.iter().filter(|kernel| kernel.set.name == set.name);
+        let _ = writeln!(
+            out,
+            "{:<24} {:>15} bytes",
+            set.name,
+            own.map(|kernel| kernel.counts.bytes).sum::<u64>()
+        );
+    }
+    let _ = writeln!(
+        out,
+        "{:<24} {:>15} bytes",
+        "all kernels",
+        kernels.iter().map(|kernel| kernel.counts.bytes).sum::<u64>()
+    );
+    out
+}
