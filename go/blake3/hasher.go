@@ -34,7 +34,7 @@ type Hasher struct {
 	key     guts.CV
 	mode    uint32
 	workers int
-	pending int    // bytes in the buffer: always at least one once there is input
+	pending int    // bytes in the buffer: once there is input at least one, unless the stack has an unmerged last subtree
 	offset  uint64 // of the input, in chunks; not zero in a subtree only
 	stack   guts.Stack
 	stage   *stage
@@ -81,7 +81,7 @@ func (h *Hasher) BlockSize() int { return BlockSize }
 
 // Reset returns the hasher to its state before any input; key and mode stay.
 func (h *Hasher) Reset() {
-	h.stack.Count = 0
+	h.stack.Count, h.stack.Last = 0, 0
 	h.offset = 0
 	h.pending = 0
 	if h.stage != nil {
@@ -101,8 +101,8 @@ func (h *Hasher) Clone() *Hasher {
 
 // Write absorbs p. It never fails.
 func (h *Hasher) Write(p []byte) (int, error) {
-	if h.offset != 0 {
-		h.checkSubtree(len(p))
+	if h.offset|h.stack.Last != 0 {
+		h.prepare(len(p))
 	}
 	buf := h.buffer()
 	if h.pending+len(p) <= len(buf) {
@@ -116,6 +116,16 @@ func (h *Hasher) Write(p []byte) (int, error) {
 // WriteString absorbs s. It never fails.
 func (h *Hasher) WriteString(s string) (int, error) { return h.Write(bytesOf(s)) }
 
+// prepare does before a write of n bytes what only a subtree or a restored hasher needs.
+func (h *Hasher) prepare(n int) {
+	if h.offset != 0 {
+		h.checkSubtree(n)
+	}
+	if n > 0 {
+		h.stack.MergeLast(&h.key, h.mode)
+	}
+}
+
 func (h *Hasher) buffer() []byte {
 	if h.stage != nil {
 		return h.stage.buf[:]
@@ -126,9 +136,9 @@ func (h *Hasher) buffer() []byte {
 // count is the number of chunks that are hashed.
 func (h *Hasher) count() uint64 {
 	if h.stage != nil {
-		return h.stack.Count + uint64(h.stage.queued)
+		return h.stack.Chunks() + uint64(h.stage.queued)
 	}
-	return h.stack.Count
+	return h.stack.Chunks()
 }
 
 // absorb takes more input than the buffer has room for. What it keeps is one byte to one buffer, so that the last
@@ -213,6 +223,9 @@ func (h *Hasher) root() guts.Node {
 
 // node is the node over all input so far: the root of a whole input, the top of a subtree.
 func (h *Hasher) node() guts.Node {
+	if h.stack.Last != 0 {
+		return h.stack.RootOfLast(&h.key, h.mode)
+	}
 	pending := h.buffer()[:h.pending]
 	if h.count() == 0 {
 		return guts.SubtreeNode(pending, &h.key, h.offset, h.mode)

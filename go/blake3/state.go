@@ -17,7 +17,7 @@ const (
 	stateVersion = 1
 	stateHead    = 64
 	// maxState is the length of the longest state.
-	maxState = stateHead + guts.OutLen*guts.MaxDepth + guts.ChunkLen
+	maxState = stateHead + guts.OutLen*guts.MaxDepth + guts.ChunkLen - 1
 )
 
 // Errors of [Hasher.UnmarshalBinary], for use with [errors.Is].
@@ -52,16 +52,17 @@ func (h *Hasher) MarshalBinary() ([]byte, error) {
 // AppendBinary appends what [Hasher.MarshalBinary] returns to b.
 func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 	stack, tail := h.finished()
+	cvs := stack.CVs()
 	start := len(b)
 	b = append(b, stateMagic...)
 	b = append(b, stateVersion, h.stateMode(), 0, 0)
-	b = binary.LittleEndian.AppendUint32(b, uint32(stateHead+guts.OutLen*stack.Depth()+len(tail)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(stateHead+guts.OutLen*len(cvs)+len(tail)))
 	b = binary.LittleEndian.AppendUint64(b, h.offset*guts.ChunkLen)
-	b = binary.LittleEndian.AppendUint64(b, stack.Count*guts.ChunkLen+uint64(len(tail)))
+	b = binary.LittleEndian.AppendUint64(b, stack.Chunks()*guts.ChunkLen+uint64(len(tail)))
 	key := h.key.Bytes()
 	b = append(b, key[:]...)
-	for i := range stack.Depth() {
-		cv := stack.At(i).Bytes()
+	for i := range cvs {
+		cv := cvs[i].Bytes()
 		b = append(b, cv[:]...)
 	}
 	b = append(b, tail...)
@@ -83,6 +84,12 @@ func (h *Hasher) finished() (stack guts.Stack, tail []byte) {
 	if whole := (max(1, len(tail)) - 1) / guts.ChunkLen * guts.ChunkLen; whole > 0 {
 		c.hashBatches(nil, tail[:whole])
 		tail = tail[whole:]
+	}
+	if len(tail) == guts.ChunkLen && c.stack.Count > 0 {
+		var cv guts.CV
+		guts.One(&cv, tail, &h.key, h.offset+c.stack.Count, guts.ChunkFlags(h.mode, 0))
+		c.stack.PushLast(cv, &h.key, h.mode)
+		tail = nil
 	}
 	return c.stack, tail
 }
@@ -126,18 +133,29 @@ func (h *Hasher) UnmarshalBinary(b []byte) error {
 		return ErrStateKey
 	}
 	*h = Hasher{key: key, mode: mode, workers: h.workers, offset: offset / guts.ChunkLen}
-	h.stack.Count = finishedChunks(count)
+	h.stack = stateStack(count)
 	b = b[stateHead:]
-	for i := range h.stack.Depth() {
-		*h.stack.At(i) = guts.CVFromBytes((*[32]byte)(b))
+	cvs := h.stack.CVs()
+	for i := range cvs {
+		cvs[i] = guts.CVFromBytes((*[32]byte)(b))
 		b = b[guts.OutLen:]
 	}
 	h.pending = copy(h.buf[:], b)
 	return nil
 }
 
-// finishedChunks is how many chunks of so many bytes are finished: a chunk is only when another byte follows it.
-func finishedChunks(count uint64) uint64 { return (max(1, count) - 1) / guts.ChunkLen }
+// stateStack is the stack that a state after so many bytes has, its chaining values all zero. An only chunk is
+// not finished, because it may be the root; any other is as soon as it is full.
+func stateStack(count uint64) (stack guts.Stack) {
+	switch {
+	case count <= guts.ChunkLen:
+	case count%guts.ChunkLen == 0:
+		stack.SetShape(count / guts.ChunkLen)
+	default:
+		stack.Count = count / guts.ChunkLen
+	}
+	return stack
+}
 
 // checkStateRange checks the two positions of a state with so many bytes after its head.
 func checkStateRange(offset, count uint64, body int) error {
@@ -147,8 +165,8 @@ func checkStateRange(offset, count uint64, body int) error {
 	if count > math.MaxUint64-offset {
 		return ErrStateRange
 	}
-	chunks := finishedChunks(count)
-	if uint64(body) != guts.OutLen*uint64(bits.OnesCount64(chunks))+count-chunks*guts.ChunkLen {
+	stack := stateStack(count)
+	if uint64(body) != guts.OutLen*uint64(len(stack.CVs()))+count-stack.Chunks()*guts.ChunkLen {
 		return fmt.Errorf("%w: %d", ErrStateCount, count)
 	}
 	if count > subtreeLen(offset/guts.ChunkLen) {

@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/bulla-dev/bulla/go/internal/guts"
@@ -22,7 +25,7 @@ func TestStateVectors(t *testing.T) {
 		}
 	}
 	vectors.Read(t, "blake3-state.json", &file)
-	if len(file.Cases) < 40 {
+	if len(file.Cases) < 80 {
 		t.Fatalf("%d cases", len(file.Cases))
 	}
 	eachKernel(t, func(t *testing.T) {
@@ -45,30 +48,145 @@ func TestStateVectors(t *testing.T) {
 	})
 }
 
+// roundTrip checks that what the state of h restores is h after in[:at], and goes on as h would.
+func roundTrip(t *testing.T, mode string, h *Hasher, in []byte, at, step int) {
+	t.Helper()
+	state, err := h.AppendBinary([]byte("before"))
+	if err != nil || !bytes.HasPrefix(state, []byte("before")) {
+		t.Fatal(err)
+	}
+	state = state[len("before"):]
+	restored := New()
+	if err := restored.UnmarshalBinary(state); err != nil {
+		t.Fatalf("%s, saved after %d: %v", mode, at, err)
+	}
+	whole := modes(t)[mode]()
+	whole.Write(in[:at])
+	if restored.Write(nil); restored.Sum256() != whole.Sum256() || restored.ChainingValue() != whole.ChainingValue() {
+		t.Fatalf("%s, restored after %d: wrong at once", mode, at)
+	}
+	if again, err := restored.MarshalBinary(); err != nil || !bytes.Equal(again, state) {
+		t.Fatalf("%s, restored after %d: saved again, it is %x, %v", mode, at, again, err)
+	}
+	reset := restored.Clone()
+	reset.Reset()
+	if reset.Write(in[:at]); reset.Sum256() != whole.Sum256() {
+		t.Fatalf("%s, restored after %d and reset: wrong", mode, at)
+	}
+	clone := restored.Clone()
+	writeAll(restored, in[at:], step)
+	whole.Write(in[at:])
+	if restored.Sum256() != whole.Sum256() {
+		t.Fatalf("%s of %d bytes, saved after %d: wrong", mode, len(in), at)
+	}
+	if clone.Write(in[at:]); clone.Sum256() != whole.Sum256() {
+		t.Fatalf("%s of %d bytes, saved after %d, cloned: wrong", mode, len(in), at)
+	}
+}
+
 // A hasher that is saved and restored anywhere must end as one that is not.
 func TestStateRoundTrip(t *testing.T) {
 	in := vectors.Pattern(300000)
-	random := rand.New(rand.NewPCG(4, 4))
-	for name, make := range modes(t) {
-		for range 60 {
-			n := random.IntN(len(in))
-			cut := random.IntN(n + 1)
-			h, want := make(), make()
-			writeAll(h, in[:cut], 1+random.IntN(20000))
-			state, err := h.AppendBinary([]byte("before"))
-			if err != nil || !bytes.HasPrefix(state, []byte("before")) {
-				t.Fatal(err)
-			}
-			restored := New()
-			if err := restored.UnmarshalBinary(state[6:]); err != nil {
-				t.Fatal(err)
-			}
-			writeAll(restored, in[cut:n], 1+random.IntN(20000))
-			want.Write(in[:n])
-			if restored.Sum256() != want.Sum256() {
-				t.Fatalf("%s of %d bytes, saved after %d: wrong", name, n, cut)
+	eachKernel(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(4, 4))
+		for mode, make := range modes(t) {
+			for range 60 {
+				n := random.IntN(len(in))
+				cut := random.IntN(n + 1)
+				h := make()
+				writeAll(h, in[:cut], 1+random.IntN(20000))
+				roundTrip(t, mode, h, in[:n], cut, 1+random.IntN(20000))
 			}
 		}
+	})
+}
+
+// At the end of every chunk to four past two groups of the widest kernel: there the last chunk is finished, and the last
+// subtree stands as its halves.
+func TestStateRoundTripAtChunks(t *testing.T) {
+	in := vectors.Pattern(70 * guts.ChunkLen)
+	eachKernel(t, func(t *testing.T) {
+		for chunks := range 2*guts.MaxLanes + 5 {
+			for _, step := range []int{1000, guts.ChunkLen, len(in)} {
+				for _, more := range []int{0, 1, 1024, 1025, 32 * 1024} {
+					at := chunks * guts.ChunkLen
+					h := New()
+					writeAll(h, in[:at], step)
+					roundTrip(t, "hash", h, in[:at+more], at, step)
+				}
+			}
+		}
+	})
+}
+
+// restoredAt is a hasher restored from the state after the input given.
+func restoredAt(t *testing.T, in []byte) *Hasher {
+	t.Helper()
+	h := New()
+	h.Write(in)
+	state, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := New()
+	if err := restored.UnmarshalBinary(state); err != nil {
+		t.Fatal(err)
+	}
+	return restored
+}
+
+// All ways of absorbing input begin with the unmerged last subtree of a restored state.
+func TestStateGoesOn(t *testing.T) {
+	in := vectors.Pattern(4 << 20)
+	path := filepath.Join(t.TempDir(), "rest")
+	const at = 1 << 20 // where segments of a file begin
+	if err := os.WriteFile(path, in[at:], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := Sum256(in)
+	for name, more := range map[string]func(h *Hasher) error{
+		"by goroutines": func(h *Hasher) error { h.SetConcurrency(4); _, err := h.Write(in[at:]); return err },
+		"from a reader": func(h *Hasher) error {
+			_, err := h.WriteReader(t.Context(), bytes.NewReader(in[at:]), nil)
+			return err
+		},
+		"from a file": func(h *Hasher) error {
+			_, err := h.WriteFile(t.Context(), path, &ReadOptions{Concurrency: 4})
+			return err
+		},
+	} {
+		h := restoredAt(t, in[:at])
+		if err := more(h); err != nil || h.Sum256() != want {
+			t.Errorf("%s: wrong, %v", name, err)
+		}
+	}
+}
+
+// The longest state: as many subtrees as there can be, and all but one byte of a chunk.
+func TestLongestState(t *testing.T) {
+	const longest = 2815
+	for _, c := range []struct {
+		count uint64
+		len   int
+	}{
+		{math.MaxUint64, longest},
+		{math.MaxUint64 - 1023, longest - 1023},
+		{math.MaxUint64 - 2047, longest - 1023},
+		{1 << 63, 64 + 2*32},
+	} {
+		state := bytes.Repeat([]byte{7}, c.len)
+		copy(state, "bullab3s\x01\x01\x00\x00")
+		binary.LittleEndian.PutUint32(state[12:], uint32(c.len))
+		binary.LittleEndian.PutUint64(state[16:], 0)
+		binary.LittleEndian.PutUint64(state[24:], c.count)
+		h := New()
+		if err := h.UnmarshalBinary(state); err != nil {
+			t.Fatalf("%d bytes absorbed: %v", c.count, err)
+		}
+		if again, err := h.MarshalBinary(); err != nil || !bytes.Equal(again, state) {
+			t.Errorf("%d bytes absorbed: read and written again: %x, %v", c.count, again, err)
+		}
+		h.Sum256()
 	}
 }
 
@@ -90,6 +208,10 @@ func TestStateErrors(t *testing.T) {
 		binary.LittleEndian.PutUint64(b[24:], count)
 		return b
 	}
+	// 2048 bytes as one chaining value and a whole chunk of input.
+	unfinished := bytes.Clone(good[:64+32+1024])
+	binary.LittleEndian.PutUint32(unfinished[12:], uint32(len(unfinished)))
+	binary.LittleEndian.PutUint64(unfinished[24:], 2048)
 	cases := []struct {
 		name  string
 		state []byte
@@ -106,6 +228,7 @@ func TestStateErrors(t *testing.T) {
 		{"cut", good[:len(good)-1], ErrStateLength},
 		{"longer", append(bytes.Clone(good), 0), ErrStateLength},
 		{"count", set(24, 0), ErrStateCount},
+		{"an unfinished last chunk", unfinished, ErrStateCount},
 		{"key", set(32, 0), ErrStateKey},
 		{"odd offset", offset(1000, 5000), ErrStateOffset},
 		{"beyond", offset(1<<64-1024, 5000), ErrStateRange},
@@ -125,14 +248,16 @@ func TestStateErrors(t *testing.T) {
 }
 
 func FuzzState(f *testing.F) {
-	h := New()
-	h.Write(vectors.Pattern(3000))
-	state, err := h.MarshalBinary()
-	if err != nil {
-		f.Fatal(err)
+	for _, n := range []int{1024, 2048, 3000, 3072} {
+		h := New()
+		h.Write(vectors.Pattern(n))
+		state, err := h.MarshalBinary()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(state)
+		f.Add(state[:64])
 	}
-	f.Add(state)
-	f.Add(state[:64])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h := New()
 		if h.UnmarshalBinary(b) != nil {
@@ -154,11 +279,21 @@ func TestSubtree(t *testing.T) {
 	if h.ChainingValue() != want.Bytes() {
 		t.Error("the chaining value is wrong")
 	}
+	state, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := New()
+	if err := restored.UnmarshalBinary(state); err != nil || restored.ChainingValue() != want.Bytes() {
+		t.Errorf("the restored chaining value is wrong, %v", err)
+	}
 	for name, call := range map[string]func(){
-		"a longer subtree":    func() { h.WriteString("x") },
-		"a hash of a subtree": func() { h.Sum256() },
-		"a late offset":       func() { h.SetInputOffset(0) },
-		"an odd offset":       func() { New().SetInputOffset(5) },
+		"a longer subtree":                func() { h.WriteString("x") },
+		"a longer restored subtree":       func() { restored.WriteString("x") },
+		"a hash of a subtree":             func() { h.Sum256() },
+		"a late offset":                   func() { h.SetInputOffset(0) },
+		"a late offset, after a restored": func() { restored.SetInputOffset(0) },
+		"an odd offset":                   func() { New().SetInputOffset(5) },
 	} {
 		func() {
 			defer func() {

@@ -13,7 +13,7 @@ import (
 // It panics if the hasher has absorbed input, or if the offset is not a multiple of 1024. A later Write
 // panics if the input grows beyond the largest subtree that can begin at the offset.
 func (h *Hasher) SetInputOffset(offset uint64) {
-	if h.pending > 0 {
+	if h.pending > 0 || h.count() > 0 {
 		panic("blake3: the hasher has absorbed input already")
 	}
 	if offset%guts.ChunkLen != 0 {

@@ -23,6 +23,8 @@
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
+#[cfg(feature = "bao")]
+pub mod bao;
 mod buffer;
 mod derive;
 #[cfg(feature = "digest")]

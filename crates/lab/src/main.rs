@@ -8,7 +8,12 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use bulla_lab::{
-    code::{budget, build, image::Image, kernels},
+    code::{
+        budget,
+        build::{self, Units},
+        image::Image,
+        kernels,
+    },
     measure::Plan,
     record::Record,
     suites::{self, Filter, Suite},
@@ -81,7 +86,7 @@ fn main() -> Result<()> {
             print(summary::tables(&records).trim_end())
         }
         Command::KernelsCode { file, record } => {
-            let file = file.map_or_else(build::library, Ok)?;
+            let file = file.map_or_else(|| build::library(Units::Default), Ok)?;
             let found = kernels::find(&Image::read(&file)?)?;
             if record {
                 budget::record(&found)?;

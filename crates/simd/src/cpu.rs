@@ -26,11 +26,11 @@ impl Isa {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 cpufeatures::new!(has_sse41, "ssse3", "sse4.1");
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 cpufeatures::new!(has_avx2, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2");
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 cpufeatures::new!(
     has_avx512, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq"
 );
@@ -39,11 +39,11 @@ cpufeatures::new!(
 pub fn supports(isa: Isa) -> bool {
     match isa {
         Isa::Portable => true,
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Sse41 => has_sse41::get(),
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx2 => has_avx2::get(),
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512 => has_avx512::get(),
         #[allow(unreachable_patterns, reason = "on other architectures the rest is never there")]
         _ => false,

@@ -6,6 +6,9 @@
 //! `#[target_feature]` function into which the generic body is inlined: every method here is
 //! `#[inline(always)]` and holds intrinsics or one-line assembly only, so that after inlining nothing is left of the traits.
 //!
+//! On x86-64 the backends need a target whose calling convention has vector registers (`sse2`): not the soft-float targets of
+//! kernels and firmware, which get the portable code.
+//!
 //! # Safety of the methods
 //!
 //! Every method of the traits is `unsafe` for the same reason: it may only be called from code that was compiled for, and runs on, a
@@ -20,7 +23,7 @@ pub mod cpu;
 mod pair;
 pub mod scalar;
 mod vector;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub mod x86_64;
 
 pub use cell::Cell;

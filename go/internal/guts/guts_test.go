@@ -185,6 +185,39 @@ func TestStackPushesOfAnyLength(t *testing.T) {
 	})
 }
 
+// A stack whose last subtree is unmerged has the root of its input, and takes more input once that is merged.
+func TestStackUnmergedLast(t *testing.T) {
+	in := vectors.Pattern(71 * ChunkLen)
+	cvs := make([]CV, 70)
+	for i := range cvs {
+		One(&cvs[i], in[i*ChunkLen:(i+1)*ChunkLen], &IV, uint64(i), ChunkFlags(0, 0))
+	}
+	for chunks := 2; chunks <= len(cvs); chunks++ {
+		var s, shape Stack
+		for _, cv := range cvs[:chunks-1] {
+			s.PushSubtree(cv, 1, &IV, 0)
+		}
+		s.PushLast(cvs[chunks-1], &IV, 0)
+		shape.SetShape(uint64(chunks))
+		if shape.Count != s.Count || shape.Last != s.Last || len(shape.CVs()) != len(s.CVs()) || s.Chunks() != uint64(chunks) {
+			t.Fatalf("%d chunks: %d and %d, by shape %d and %d", chunks, s.Count, s.Last, shape.Count, shape.Last)
+		}
+		node := s.RootOfLast(&IV, 0)
+		want := reference.Sum(reference.IV, in[:chunks*ChunkLen], 0, 0, 32)
+		if got := node.Root256(); string(got[:]) != string(want) {
+			t.Fatalf("%d chunks: wrong", chunks)
+		}
+		s.MergeLast(&IV, 0)
+		var buf [2 + MaxLanes]CV
+		n := Chunks(buf[1:], nil, in[chunks*ChunkLen:][:1], &IV, s.Count, 0)
+		node = s.Root(buf[:], n, &IV, 0)
+		want = reference.Sum(reference.IV, in[:chunks*ChunkLen+1], 0, 0, 32)
+		if got := node.Root256(); string(got[:]) != string(want) {
+			t.Fatalf("%d chunks and a byte: wrong", chunks)
+		}
+	}
+}
+
 // Every number of output blocks to four past the widest kernel, with a counter that passes 2^32 among the lanes.
 func TestRootOutput(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {

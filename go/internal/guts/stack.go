@@ -11,23 +11,36 @@ type Scratch [1 + BatchChunks + MaxLanes]CV
 // Stack holds the finished subtrees to the left of what is being hashed: one for each one bit of Count, largest first
 // (BLAKE3 paper, section 5.1.2). A subtree is merged as soon as it is complete, so the caller keeps the
 // last chunk back: the root must be finished differently.
+//
+// Where the last chunk must be finished too, as in a saved state, the last subtree stands behind the others unmerged:
+// its parent may be the root. Before more is pushed, MergeLast must be called.
 type Stack struct {
-	Count uint64 // chunks in the finished subtrees
+	Count uint64 // chunks in the merged subtrees
+	Last  uint64 // chunks in the unmerged last subtree, or 0 if there is none
 	cvs   [MaxDepth]CV
 }
 
-// Depth is the number of subtrees on the stack.
-func (s *Stack) Depth() int { return bits.OnesCount64(s.Count) }
+// Chunks is the number of chunks in all subtrees.
+func (s *Stack) Chunks() uint64 { return s.Count + s.Last }
 
-// At is subtree i, the largest first.
-func (s *Stack) At(i int) *CV { return &s.cvs[i] }
+// CVs are the subtrees, the largest first.
+func (s *Stack) CVs() []CV {
+	n := s.depth()
+	if s.Last != 0 {
+		n++
+	}
+	return s.cvs[:n]
+}
+
+// depth is the number of merged subtrees.
+func (s *Stack) depth() int { return bits.OnesCount64(s.Count) }
 
 // Push appends the chaining values buf[1:1+n] of the next n chunks; buf is overwritten. Parents are built level by
 // level, so that many of one level go through the kernel together. n is at most BatchChunks.
 func (s *Stack) Push(buf []CV, n int, key *CV, flags uint32) {
 	var left [16]CV // the subtrees without a right sibling, at most one for each level
 	lefts := 0
-	depth := s.Depth()
+	depth := s.depth()
 	index := s.Count
 	s.Count += uint64(n)
 	for ; n > 0; index >>= 1 {
@@ -55,7 +68,7 @@ func (s *Stack) Push(buf []CV, n int, key *CV, flags uint32) {
 // Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the chunks that follow the
 // stack, to the end of the input. Together they are at least two. The stack stays as it is; buf is overwritten.
 func (s *Stack) Root(buf []CV, n int, key *CV, flags uint32) Node {
-	depth := s.Depth()
+	depth := s.depth()
 	index := s.Count
 	for {
 		src := buf[1:]
@@ -80,13 +93,48 @@ func (s *Stack) Root(buf []CV, n int, key *CV, flags uint32) Node {
 // PushSubtree appends the chaining value of a complete subtree of the given number of chunks, a power of two that
 // divides Count.
 func (s *Stack) PushSubtree(cv CV, chunks uint64, key *CV, flags uint32) {
-	depth := s.Depth()
+	depth := s.depth()
 	for index := s.Count / chunks; index&1 == 1; index >>= 1 {
 		depth--
 		Parent(&cv, &s.cvs[depth], &cv, key, flags|ParentFlag)
 	}
 	s.cvs[depth] = cv
 	s.Count += chunks
+}
+
+// PushLast appends the chaining value of a chunk after which no other may follow. It is merged but for the last step:
+// what is left is the right half of the subtree that the chunk completes, or the chunk if it completes none.
+func (s *Stack) PushLast(cv CV, key *CV, flags uint32) {
+	s.Last = 1
+	depth := s.depth()
+	for ; s.Count/s.Last&3 == 3; s.Last *= 2 {
+		depth--
+		Parent(&cv, &s.cvs[depth], &cv, key, flags|ParentFlag)
+		s.Count -= s.Last
+	}
+	s.cvs[depth] = cv
+}
+
+// SetShape makes room for the subtrees over so many finished chunks, at least two, as PushLast leaves them. Their
+// chaining values are those that CVs had before.
+func (s *Stack) SetShape(chunks uint64) {
+	s.Last = (chunks&-chunks + 1) / 2
+	s.Count = chunks - s.Last
+}
+
+// MergeLast merges the last subtree if it is unmerged: more input follows it.
+func (s *Stack) MergeLast(key *CV, flags uint32) {
+	if chunks := s.Last; chunks != 0 {
+		s.Last = 0
+		s.PushSubtree(s.cvs[s.depth()], chunks, key, flags)
+	}
+}
+
+// RootOfLast is the root of the whole tree where the unmerged last subtree is the end of the input.
+func (s *Stack) RootOfLast(key *CV, flags uint32) Node {
+	var buf [1 + MaxLanes]CV
+	buf[1] = s.cvs[s.depth()]
+	return s.Root(buf[:], 1, key, flags)
 }
 
 // Subtree is the chaining value of a complete or right-edge subtree that is not the root: in is not empty, and

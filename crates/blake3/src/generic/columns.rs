@@ -254,7 +254,7 @@ pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words
 /// The chaining values of `inputs.len() <= LANES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
 /// `LANES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn uniform<V: Rounds>(
+pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     inputs: &[*const u8],
     len: usize,
     key: &Words,
@@ -264,8 +264,8 @@ pub(crate) unsafe fn uniform<V: Rounds>(
 ) {
     // SAFETY: every input is readable, `out` has room for LANES chaining values.
     unsafe {
-        let mut job = Uniform::empty();
-        job.fill::<V>(inputs, len, V::LANES);
+        let mut job = Uniform::<W>::empty();
+        job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
@@ -282,13 +282,18 @@ pub(crate) unsafe fn uniform<V: Rounds>(
 }
 
 /// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with a counter and last flags
-/// of its own; writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
+/// of its own; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rounds>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
+    inputs: &[Lane],
+    key: &Words,
+    flags: u32,
+    out: *mut u8,
+) {
     // SAFETY: every lane's input is readable, `out` has room for LANES chaining values.
     unsafe {
-        let mut job = Prepared::empty();
-        job.fill::<V>(inputs, V::LANES);
+        let mut job = Prepared::<W>::empty();
+        job.fill::<V>(inputs);
         let mut h = splat_words::<V>(key);
         let counter = (V::load(job.counter_low.as_ptr()), V::load(job.counter_high.as_ptr()));
         let blocks = V::load(job.blocks.as_ptr());

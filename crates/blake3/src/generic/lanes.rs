@@ -6,58 +6,58 @@ use crate::spec::CHUNK_START;
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
-/// Inputs of at most one chunk each, one lane after the other. All arrays count by lane.
+/// Inputs of at most one chunk each, in W lanes. All arrays count by lane.
 #[repr(C, align(64))]
-pub(crate) struct Prepared {
-    pub(crate) counter_low: [u32; MAX_LANES],
-    pub(crate) counter_high: [u32; MAX_LANES],
+pub(crate) struct Prepared<const W: usize> {
+    pub(crate) counter_low: [u32; W],
+    pub(crate) counter_high: [u32; W],
     /// Blocks of the lane: at least one, at most 16.
-    pub(crate) blocks: [u32; MAX_LANES],
+    pub(crate) blocks: [u32; W],
     /// Bytes in the lane's last block.
-    pub(crate) last_len: [u32; MAX_LANES],
-    pub(crate) last_flags: [u32; MAX_LANES],
+    pub(crate) last_len: [u32; W],
+    pub(crate) last_flags: [u32; W],
     /// Where the lane's block b is to be read: at `pointers[lane] + 64 b`.
-    pub(crate) pointers: [*const u8; MAX_LANES],
+    pub(crate) pointers: [*const u8; W],
     /// The largest of `blocks`, and a lane that has it.
     pub(crate) most_blocks: usize,
     longest: usize,
     /// Bit b is set when some lane is different at block b from what it was before.
     changes: u32,
     /// The lane's last block, where it is shorter than 64 bytes: a zero-padded copy.
-    padded: [MaybeUninit<[u8; BLOCK_LEN]>; MAX_LANES],
+    padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
     /// Where the lane's last block is.
-    tails: [*const u8; MAX_LANES],
+    tails: [*const u8; W],
 }
 
-impl Prepared {
+impl<const W: usize> Prepared<W> {
     /// Nothing prepared yet.
     #[inline(always)]
     pub(crate) fn empty() -> Self {
         Prepared {
-            counter_low: [0; MAX_LANES],
-            counter_high: [0; MAX_LANES],
-            blocks: [0; MAX_LANES],
-            last_len: [0; MAX_LANES],
-            last_flags: [0; MAX_LANES],
-            pointers: [core::ptr::null(); MAX_LANES],
+            counter_low: [0; W],
+            counter_high: [0; W],
+            blocks: [0; W],
+            last_len: [0; W],
+            last_flags: [0; W],
+            pointers: [core::ptr::null(); W],
             most_blocks: 0,
             longest: 0,
             changes: 1 << 1,
-            padded: [const { MaybeUninit::uninit() }; MAX_LANES],
-            tails: [core::ptr::null(); MAX_LANES],
+            padded: [const { MaybeUninit::uninit() }; W],
+            tails: [core::ptr::null(); W],
         }
     }
 
-    /// Takes in the inputs. Lanes up to `width` that have no input do the work of lane 0 again. The lanes point into `self`,
+    /// Takes in the inputs. Lanes that have no input do the work of lane 0 again. The lanes point into `self`,
     /// which must stay where it is from here on.
     ///
     /// # Safety
     ///
     /// Every input must be readable. There must be at least one.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane], width: usize) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane]) {
         let mut i = 0;
-        while i < width {
+        while i < W {
             let lane = if i < inputs.len() { &inputs[i] } else { &inputs[0] };
             let blocks = lane.len.div_ceil(BLOCK_LEN).max(1);
             let at = (blocks - 1) * BLOCK_LEN;
@@ -116,44 +116,44 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Inputs of one length, of at most one chunk each.
-pub(crate) struct Uniform {
+/// Inputs of one length, of at most one chunk each, in W lanes.
+pub(crate) struct Uniform<const W: usize> {
     /// Where a lane's block b is to be read, but for the last: at `pointers[lane] + 64 b`.
-    pub(crate) pointers: [*const u8; MAX_LANES],
+    pub(crate) pointers: [*const u8; W],
     /// Where a lane's last block is to be read.
-    pub(crate) tails: [*const u8; MAX_LANES],
+    pub(crate) tails: [*const u8; W],
     pub(crate) blocks: usize,
     /// Bytes in the last block.
     pub(crate) last_len: usize,
-    padded: [MaybeUninit<[u8; BLOCK_LEN]>; MAX_LANES],
+    padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
 }
 
-impl Uniform {
+impl<const W: usize> Uniform<W> {
     /// Nothing prepared yet.
     #[inline(always)]
     pub(crate) fn empty() -> Self {
         Uniform {
-            pointers: [core::ptr::null(); MAX_LANES],
-            tails: [core::ptr::null(); MAX_LANES],
+            pointers: [core::ptr::null(); W],
+            tails: [core::ptr::null(); W],
             blocks: 0,
             last_len: 0,
-            padded: [const { MaybeUninit::uninit() }; MAX_LANES],
+            padded: [const { MaybeUninit::uninit() }; W],
         }
     }
 
-    /// Takes in inputs of `len` bytes. Lanes up to `width` that have no input do the work of lane 0 again. The lanes point into
+    /// Takes in inputs of `len` bytes. Lanes that have no input do the work of lane 0 again. The lanes point into
     /// `self`, which must stay where it is from here on.
     ///
     /// # Safety
     ///
     /// Every input must be readable. There must be at least one.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8], len: usize, width: usize) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8], len: usize) {
         self.blocks = len.div_ceil(BLOCK_LEN).max(1);
         let before = (self.blocks - 1) * BLOCK_LEN;
         self.last_len = len - before;
         let mut i = 0;
-        while i < width {
+        while i < W {
             let input = inputs[if i < inputs.len() { i } else { 0 }];
             self.pointers[i] = input;
             self.tails[i] = input.wrapping_add(before);
@@ -161,7 +161,7 @@ impl Uniform {
         }
         if self.last_len < BLOCK_LEN {
             let mut i = 0;
-            while i < width {
+            while i < W {
                 let to = self.padded[i].as_mut_ptr().cast::<u8>();
                 // SAFETY: the last block of a readable input; the copy has room for a whole block.
                 unsafe { V::copy_padded(self.tails[i], self.last_len, to) };

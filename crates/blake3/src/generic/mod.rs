@@ -4,6 +4,11 @@
 //! `crate::kernel` makes for each instruction set. All of it asks the same of its caller: the CPU must have the instruction
 //! set of the vector type, and pointers must be valid for what the function says it reads and writes.
 
+#![cfg_attr(
+    not(all(target_arch = "x86_64", target_feature = "sse2")),
+    allow(dead_code, reason = "without vector registers the column form of one lane is all that is used")
+)]
+
 pub(crate) mod columns;
 pub(crate) mod lanes;
 pub(crate) mod plan;

@@ -59,6 +59,15 @@ impl<V: Rows> State<V> {
     }
 }
 
+/// The plan: each line is a half round, the picks that go before it (`name = immediate a b`), and the turn after it.
+macro_rules! plan {
+    ($state:ident, $( ($($row:ident = $imm:literal $a:ident $b:ident),*) $half:ident $m:ident $($turn:ident)?; )*) => { $(
+        $( let $row = V::pick::<$imm>($a, $b); )*
+        $state.$half($m);
+        $( $state.$turn(); )?
+    )* };
+}
+
 /// The seven rounds on rows a, b, c, d with the quarters of the message.
 #[inline(always)]
 pub(crate) unsafe fn rounds<V: Rows>(rows: [V; 4], quarters: [V; 4]) -> [V; 4] {
@@ -66,86 +75,44 @@ pub(crate) unsafe fn rounds<V: Rows>(rows: [V; 4], quarters: [V; 4]) -> [V; 4] {
     let [q0, q1, q2, q3] = quarters;
     // SAFETY: the caller has the instruction set of V.
     unsafe {
-        let t4 = V::pick::<136>(q0, q1);
-        let t5 = V::pick::<221>(q0, q1);
-        let t6 = V::pick::<198>(q2, q3);
-        let t7 = V::pick::<198>(q3, q2);
-        let t8 = V::pick::<136>(t7, t6);
-        let t9 = V::pick::<119>(t6, t7);
-        s.first_half(t4);
-        let t10 = V::pick::<62>(q0, q1);
-        let t11 = V::pick::<98>(t8, q1);
-        s.second_half(t5);
-        s.diagonalize();
-        let t12 = V::pick::<124>(q2, t11);
-        s.first_half(t8);
-        let t13 = V::pick::<52>(q0, t9);
-        let t14 = V::pick::<130>(t11, t13);
-        s.second_half(t9);
-        s.undiagonalize();
-        let t15 = V::pick::<103>(t13, t6);
-        s.first_half(t10);
-        let t16 = V::pick::<200>(t5, t13);
-        let t17 = V::pick::<77>(t4, t8);
-        s.second_half(t14);
-        s.diagonalize();
-        let t18 = V::pick::<215>(t17, q2);
-        let t19 = V::pick::<225>(q3, t10);
-        s.first_half(t15);
-        let t20 = V::pick::<135>(t19, t17);
-        let t21 = V::pick::<148>(t6, t10);
-        s.second_half(t12);
-        s.undiagonalize();
-        let t22 = V::pick::<130>(t21, t19);
-        s.first_half(t22);
-        let t23 = V::pick::<104>(t6, q3);
-        let t24 = V::pick::<195>(t4, t17);
-        s.second_half(t20);
-        s.diagonalize();
-        let t25 = V::pick::<125>(t10, t13);
-        s.first_half(t18);
-        let t26 = V::pick::<135>(t21, t25);
-        s.second_half(t16);
-        s.undiagonalize();
-        let t27 = V::pick::<151>(t25, t12);
-        s.first_half(t23);
-        let t28 = V::pick::<182>(t6, q3);
-        s.second_half(t26);
-        s.diagonalize();
-        let t29 = V::pick::<45>(t7, q2);
-        s.first_half(t27);
-        let t30 = V::pick::<158>(q1, t16);
-        s.second_half(t24);
-        s.undiagonalize();
-        let t31 = V::pick::<118>(t4, q0);
-        s.first_half(t28);
-        let t32 = V::pick::<109>(t11, t15);
-        let t33 = V::pick::<131>(t19, q0);
-        s.second_half(t29);
-        s.diagonalize();
-        let t34 = V::pick::<135>(t5, t11);
-        s.first_half(t30);
-        let t35 = V::pick::<206>(t25, t18);
-        s.second_half(t31);
-        s.undiagonalize();
-        let t36 = V::pick::<45>(q2, t35);
-        s.first_half(t36);
-        let t37 = V::pick::<153>(t12, t35);
-        let t38 = V::pick::<99>(t13, t18);
-        s.second_half(t32);
-        s.diagonalize();
-        let t39 = V::pick::<215>(t14, t19);
-        s.first_half(t33);
-        let t40 = V::pick::<142>(t19, t32);
-        s.second_half(t34);
-        s.undiagonalize();
-        let t41 = V::pick::<232>(t40, q0);
-        s.first_half(t37);
-        s.second_half(t38);
-        s.diagonalize();
-        s.first_half(t41);
-        s.second_half(t39);
-        s.undiagonalize();
+        plan! {
+            s,
+            // Round 0
+            (t4 = 136 q0 q1, t5 = 221 q0 q1, t6 = 198 q2 q3, t7 = 198 q3 q2, t8 = 136 t7 t6, t9 = 119 t6 t7) first_half t4;
+            (t10 = 62 q0 q1, t11 = 98 t8 q1) second_half t5 diagonalize;
+            (t12 = 124 q2 t11) first_half t8;
+            (t13 = 52 q0 t9, t14 = 130 t11 t13) second_half t9 undiagonalize;
+            // Round 1
+            (t15 = 103 t13 t6) first_half t10;
+            (t16 = 200 t5 t13, t17 = 77 t4 t8) second_half t14 diagonalize;
+            (t18 = 215 t17 q2, t19 = 225 q3 t10) first_half t15;
+            (t20 = 135 t19 t17, t21 = 148 t6 t10) second_half t12 undiagonalize;
+            // Round 2
+            (t22 = 130 t21 t19) first_half t22;
+            (t23 = 104 t6 q3, t24 = 195 t4 t17) second_half t20 diagonalize;
+            (t25 = 125 t10 t13) first_half t18;
+            (t26 = 135 t21 t25) second_half t16 undiagonalize;
+            // Round 3
+            (t27 = 151 t25 t12) first_half t23;
+            (t28 = 182 t6 q3) second_half t26 diagonalize;
+            (t29 = 45 t7 q2) first_half t27;
+            (t30 = 158 q1 t16) second_half t24 undiagonalize;
+            // Round 4
+            (t31 = 118 t4 q0) first_half t28;
+            (t32 = 109 t11 t15, t33 = 131 t19 q0) second_half t29 diagonalize;
+            (t34 = 135 t5 t11) first_half t30;
+            (t35 = 206 t25 t18) second_half t31 undiagonalize;
+            // Round 5
+            (t36 = 45 q2 t35) first_half t36;
+            (t37 = 153 t12 t35, t38 = 99 t13 t18) second_half t32 diagonalize;
+            (t39 = 215 t14 t19) first_half t33;
+            (t40 = 142 t19 t32) second_half t34 undiagonalize;
+            // Round 6
+            (t41 = 232 t40 q0) first_half t37;
+            () second_half t38 diagonalize;
+            () first_half t41;
+            () second_half t39 undiagonalize;
+        }
     }
     [s.a, s.b, s.c, s.d]
 }

@@ -156,7 +156,7 @@ unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
 /// The chaining values of `inputs.len() <= STATES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
 /// `STATES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn uniform<V: Rows>(
+pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
     inputs: &[*const u8],
     len: usize,
     key: &Words,
@@ -166,8 +166,8 @@ pub(crate) unsafe fn uniform<V: Rows>(
 ) {
     // SAFETY: every input is readable, `out` has room for STATES chaining values.
     unsafe {
-        let mut job = Uniform::empty();
-        job.fill::<V>(inputs, len, V::STATES);
+        let mut job = Uniform::<W>::empty();
+        job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counters = counter_row::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
@@ -185,11 +185,11 @@ pub(crate) unsafe fn uniform<V: Rows>(
 
 /// The chaining values of `inputs.len() <= STATES` inputs of at most one chunk each; writes `STATES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rows>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+pub(crate) unsafe fn lanes<V: Rows, const W: usize>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: every lane's input is readable, `out` has room for STATES chaining values.
     unsafe {
-        let mut job = Prepared::empty();
-        job.fill::<V>(inputs, V::STATES);
+        let mut job = Prepared::<W>::empty();
+        job.fill::<V>(inputs);
         let mut h = splat_words::<V>(key);
         let mut block = 0;
         let mut last_rows = [[0u32; 4]; MAX_STATES];

@@ -6,9 +6,9 @@
 
 mod portable;
 mod table;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rounds;
 
 pub(crate) use table::{Functions, Group, Lane, MAX_LANES};
@@ -24,11 +24,11 @@ pub const FORCE_VARIABLE: &str = "BULLA_BLAKE3_FORCE_KERNEL";
 
 /// Every kernel compiled for this architecture, best first.
 static COMPILED: &[&Functions] = &[
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::AVX512,
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::AVX2,
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::SSE41,
     &portable::PORTABLE,
 ];

@@ -29,7 +29,7 @@ pub(crate) struct Functions {
     pub(crate) lanes_of: unsafe fn(&[Lane], &Words, u32, *mut u8),
     /// `(inputs, length, key, (counter, step), (flags, last_flags), out)`: the chaining values of 1 to `lanes` inputs of one length, at most 1024
     /// bytes; input i has the counter `counter + i * step`, where `step` is 0 or 1. May write up to `lanes` values.
-    pub(crate) uniform: unsafe fn(&[*const u8], usize, &Words, (u64, u64), (u32, u32), *mut u8),
+    pub(crate) uniform: Uniform,
     /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32 bytes each. May write the next
     /// power of two values, never more than 2 n; `out` may be `values`.
     pub(crate) parents: unsafe fn(*const u8, usize, &Words, u32, *mut u8),
@@ -37,6 +37,9 @@ pub(crate) struct Functions {
     /// Reads 64 bytes.
     pub(crate) output: unsafe fn(&Words, *const u8, u64, (u32, u32), usize, *mut u8),
 }
+
+/// See [`Functions::uniform`].
+type Uniform = unsafe fn(&[*const u8], usize, &Words, (u64, u64), (u32, u32), *mut u8);
 
 /// The most lanes of any kernel.
 pub(crate) const MAX_LANES: usize = 16;

@@ -116,8 +116,8 @@ macro_rules! kernel {
                             let lane = &inputs[0];
                             chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, out);
                         }
-                        $( ..=$n => $form::lanes::<$V>(inputs, key, flags, out), )*
-                        _ => columns::lanes::<$Column>(inputs, key, flags, out),
+                        $( ..=$n => $form::lanes::<$V, $n>(inputs, key, flags, out), )*
+                        _ => columns::lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
                     }
                 }
             }
@@ -134,9 +134,9 @@ macro_rules! kernel {
                 // SAFETY: see `chunk`.
                 unsafe {
                     match inputs.len() {
-                        1 => rows::uniform::<$One>(inputs, len, key, counters, flags, out),
-                        $( ..=$n => $form::uniform::<$V>(inputs, len, key, counters, flags, out), )*
-                        _ => columns::uniform::<$Column>(inputs, len, key, counters, flags, out),
+                        1 => rows::uniform::<$One, 1>(inputs, len, key, counters, flags, out),
+                        $( ..=$n => $form::uniform::<$V, $n>(inputs, len, key, counters, flags, out), )*
+                        _ => columns::uniform::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
                     }
                 }
             }

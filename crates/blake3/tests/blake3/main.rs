@@ -1,5 +1,6 @@
 //! The tests of `bulla-blake3` from outside.
 
+mod bao;
 mod every_length;
 mod interface;
 mod parallel_and_files;
@@ -7,3 +8,4 @@ mod random;
 mod reference;
 mod streaming;
 mod support;
+mod vectors;

@@ -138,3 +138,45 @@ pub fn breaches(kernels: &[Kernel], budgets: &Budgets) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::count::Counts;
+
+    fn group(instructions: u64, stack_stores: u64) -> Kernel {
+        let counts = Counts { instructions, stack_stores, ..Counts::default() };
+        Kernel { set: &SETS[0], function: "group", counts }
+    }
+
+    fn recorded(kernel: &Kernel) -> Budgets {
+        toml::from_str(&text(std::slice::from_ref(kernel))).unwrap()
+    }
+
+    #[test]
+    fn what_was_recorded_has_no_breach() {
+        let kernel = group(1000, 7);
+        assert_eq!(breaches(std::slice::from_ref(&kernel), &recorded(&kernel)), [""; 0]);
+    }
+
+    #[test]
+    fn the_margin_holds_on_both_sides() {
+        let budgets = recorded(&group(1000, 0));
+        for (instructions, expected) in [(1030, 0), (1031, 1), (970, 0), (969, 1)] {
+            assert_eq!(breaches(&[group(instructions, 0)], &budgets).len(), expected, "{instructions}");
+        }
+    }
+
+    #[test]
+    fn a_breach_says_which_function_broke_which_budget_by_how_much() {
+        let found = breaches(&[group(1000, 2)], &recorded(&group(1000, 0)));
+        assert_eq!(found, ["x86_64/avx512 group: 2 stack stores, recorded 0: 2 over its budget"]);
+    }
+
+    #[test]
+    fn functions_must_be_recorded_and_records_be_of_functions() {
+        let kernel = group(1000, 0);
+        assert_eq!(breaches(std::slice::from_ref(&kernel), &Budgets::new()).len(), 1);
+        assert_eq!(breaches(&[], &recorded(&kernel)).len(), 1);
+    }
+}

@@ -17,16 +17,40 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Ways in which the users of a library build it; the compiler inlines differently in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// Cargo's own release profile: sixteen units of code, which import small functions from each other. Linked programs with
+    /// link-time optimisation have the same code in all but a few places.
+    Default,
+    /// One unit, as those set it who want the fastest code.
+    One,
+}
+
+impl Units {
+    /// A profile of its own, so that two builds at once do not replace each other's library.
+    fn profile(self) -> (&'static str, u32) {
+        match self {
+            Self::Default => ("kernels", 16),
+            Self::One => ("kernels-one-unit", 1),
+        }
+    }
+}
+
 /// Builds the library of the kernels as a user's release build does, for [`TARGET`] whatever this machine is, and returns its path.
 ///
 /// # Errors
 /// It does not build; on a machine of another kind, perhaps because rustup has not installed the target.
-pub fn library() -> Result<PathBuf> {
+pub fn library(units: Units) -> Result<PathBuf> {
+    let (profile, count) = units.profile();
     // The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--release", "--locked", "-p", "bulla-blake3", "--target", TARGET])
-        // Without link-time optimisation the library holds machine code; with it, perhaps LLVM's own form only.
-        .args(["--config", "profile.release.lto=\"off\"", "--message-format=json-render-diagnostics"])
+        .args(["build", "--quiet", "-p", "bulla-blake3", "--target", TARGET, "--profile", profile])
+        .args(["--config", &format!("profile.{profile}.inherits=\"release\"")])
+        .args(["--config", &format!("profile.{profile}.codegen-units={count}")])
+        // What cargo does where a user sets nothing; with more, the library may hold LLVM's own form and no machine code.
+        .args(["--config", &format!("profile.{profile}.lto=false")])
+        .arg("--message-format=json-render-diagnostics")
         // Present but empty: no flags of the environment or of a configuration, such as another `target-cpu`.
         .env("CARGO_ENCODED_RUSTFLAGS", "")
         .current_dir(root())

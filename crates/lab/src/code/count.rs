@@ -178,3 +178,93 @@ fn is_fixed_pointer(instruction: &Instruction) -> bool {
 fn show(instruction: &Instruction) -> String {
     format!("{:?} at {:#x}", instruction.mnemonic(), instruction.ip())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: u64 = 0x1000;
+
+    /// Counts the instructions of a function at [`AT`] that refers to `memset` at the byte `reference`.
+    fn count(code: &[&[u8]], reference: Option<u64>) -> Counts {
+        let references = reference.into_iter().map(|at| (AT + at, "memset".to_owned())).collect();
+        let function = Function { name: "f".to_owned(), address: AT, code: code.concat(), references };
+        Counts::of(&function, &Image::default())
+    }
+
+    fn calls(code: &[u8], reference: Option<u64>) -> Vec<String> {
+        count(&[code], reference).calls.into_iter().collect()
+    }
+
+    const STORE_TO_RSP: &[u8] = b"\xc5\xfd\x7f\x44\x24\x20"; // vmovdqa [rsp + 32], ymm0
+    const ADD_FROM_RSP: &[u8] = b"\xc5\xfd\xfe\x44\x24\x20"; // vpaddd ymm0, ymm0, [rsp + 32]
+    const STORE_TO_RBP: &[u8] = b"\xc5\xfd\x7f\x45\x00"; // vmovdqa [rbp], ymm0
+    const STORE_TO_RDI: &[u8] = b"\xc5\xfd\x7f\x07"; // vmovdqa [rdi], ymm0
+    const FRAME: &[u8] = b"\x48\x89\xe5"; // mov rbp, rsp
+
+    #[test]
+    fn stores_to_the_stack_are_counted() {
+        let counts = count(&[STORE_TO_RSP, STORE_TO_RDI], None);
+        assert_eq!((counts.stack_stores, counts.stack_loads), (1, 0));
+    }
+
+    #[test]
+    fn loads_folded_into_arithmetic_are_counted() {
+        let counts = count(&[ADD_FROM_RSP], None);
+        assert_eq!((counts.stack_stores, counts.stack_loads), (0, 1));
+    }
+
+    #[test]
+    fn the_frame_pointer_points_to_the_stack_once_it_is_one() {
+        assert_eq!(count(&[STORE_TO_RBP], None).stack_stores, 0);
+        assert_eq!(count(&[FRAME, STORE_TO_RBP], None).stack_stores, 1);
+    }
+
+    #[test]
+    fn copies_of_registers_are_counted() {
+        let copy: &[u8] = b"\xc5\xfd\x6f\xc8"; // vmovdqa ymm1, ymm0
+        let select: &[u8] = b"\x62\xf1\x7d\x49\x6f\xc8"; // vmovdqa32 zmm1{k1}, zmm0
+        assert_eq!(count(&[copy, select, STORE_TO_RDI], None).moves, 1);
+    }
+
+    #[test]
+    fn instructions_count_by_their_widest_register() {
+        let zmm: &[u8] = b"\x62\xf1\x7d\x48\xfe\xc0"; // vpaddd zmm0, zmm0, zmm0
+        let extract: &[u8] = b"\xc4\xe3\x7d\x39\xc0\x01"; // vextracti128 xmm0, ymm0, 1
+        let xmm: &[u8] = b"\x66\x0f\xfe\xc1"; // paddd xmm0, xmm1
+        let counts = count(&[zmm, extract, xmm, FRAME], None);
+        assert_eq!((counts.zmm, counts.ymm, counts.xmm, counts.instructions), (1, 1, 1, 4));
+        assert!(
+            counts.needs.contains_key(&CpuidFeature::AVX512F)
+                && counts.needs.contains_key(&CpuidFeature::AVX2)
+        );
+    }
+
+    #[test]
+    fn padding_is_no_instruction() {
+        let counts = count(&[b"\x90", b"\x0f\x1f\x40\x00", b"\xc3"], None);
+        assert_eq!((counts.instructions, counts.bytes), (1, 6));
+    }
+
+    #[test]
+    fn calls_and_jumps_out_are_calls() {
+        assert_eq!(calls(b"\xe8\x00\x00\x00\x00", Some(1)), ["memset"], "call memset");
+        assert_eq!(calls(b"\xff\x15\x00\x00\x00\x00", Some(2)), ["memset"], "call [rip]");
+        assert_eq!(calls(b"\xe9\x00\x00\x00\x00", Some(1)), ["memset"], "jmp memset");
+        assert_eq!(calls(b"\x0f\x84\x00\x00\x00\x00", Some(2)), ["memset"], "je memset");
+        assert_eq!(calls(b"\xeb\x10", None), ["0x1012"], "jmp over the end");
+        assert_eq!(calls(b"\xff\xd0", None).len(), 1, "call rax");
+        assert_eq!(calls(b"\xff\x25\x00\x00\x00\x00", None).len(), 1, "jmp [rip]");
+    }
+
+    #[test]
+    fn jumps_within_the_function_are_none() {
+        assert_eq!(calls(b"\xeb\xfe", None), [""; 0], "jmp to itself");
+        assert_eq!(calls(b"\xff\xe0", None), [""; 0], "jmp rax");
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_told() {
+        assert_eq!(count(&[b"\x06"], None).undecoded, 1);
+    }
+}

@@ -207,3 +207,71 @@ pub fn table(kernels: &[Kernel]) -> String {
     );
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(set: &str, function: &'static str, counts: Counts) -> Kernel {
+        let set = SETS.iter().find(|candidate| candidate.name == set).unwrap();
+        Kernel { set, function, counts }
+    }
+
+    fn calling(function: &'static str, callee: &str) -> usize {
+        let counts = Counts { calls: [callee.to_owned()].into(), ..Counts::default() };
+        kernel("x86_64/avx2", function, counts).forbidden_calls().len()
+    }
+
+    #[test]
+    fn only_dispatching_functions_call_and_only_their_own_kernel() {
+        let own = "bulla_blake3::kernel::x86_64::avx2_kernel::chunk";
+        assert_eq!(calling("lanes_of", own), 0);
+        assert_eq!(calling("lanes_of", "core::panicking::panic_bounds_check"), 0);
+        assert_eq!(calling("lanes_of", "bulla_blake3::kernel::x86_64::avx512_kernel::chunk"), 1);
+        assert_eq!(calling("lanes_of", "memset"), 1);
+        assert_eq!(calling("group", own), 1);
+        assert_eq!(calling("group", "core::panicking::panic_bounds_check"), 1);
+    }
+
+    #[test]
+    fn instructions_of_a_better_set_are_foreign() {
+        let counts =
+            || Counts { needs: [(CpuidFeature::AVX2, Mnemonic::Vpaddd)].into(), ..Counts::default() };
+        let foreign = |set| kernel(set, "group", counts()).foreign_instructions();
+        assert_eq!(foreign("x86_64/sse4.1"), ["Vpaddd (AVX2)"]);
+        assert!(foreign("x86_64/avx2").is_empty() && foreign("x86_64/avx512").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_foreign() {
+        let counts = Counts { undecoded: 1, ..Counts::default() };
+        assert_eq!(kernel("x86_64/avx512", "group", counts).foreign_instructions().len(), 1);
+    }
+
+    #[test]
+    fn wide_functions_use_wide_registers_mostly_and_others_somewhere() {
+        let narrow = |function, zmm, ymm| {
+            kernel("x86_64/avx512", function, Counts { zmm, ymm, ..Counts::default() }).narrow().is_some()
+        };
+        assert!(narrow("group", 74, 26) && !narrow("group", 75, 25) && narrow("group", 0, 0));
+        assert!(narrow("parents", 0, 100) && !narrow("parents", 1, 99));
+        assert!(!narrow("chunk", 0, 0));
+    }
+
+    #[test]
+    fn vector_code_outside_the_kernels_is_found() {
+        let code = b"\xc5\xfd\xfe\xc0".to_vec(); // vpaddd ymm0, ymm0, ymm0
+        let named = |name: &str| Image {
+            functions: vec![Function { name: name.to_owned(), code: code.clone(), ..Function::default() }],
+            ..Image::default()
+        };
+        assert_eq!(foreign_outside(&named("bulla_blake3::hash")), ["bulla_blake3::hash: Vpaddd (AVX2)"]);
+        assert!(foreign_outside(&named("bulla_blake3::kernel::x86_64::avx2_kernel::group")).is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_is_missing_is_named() {
+        let error = find(&Image::default()).unwrap_err().to_string();
+        assert!(error.contains("avx512_kernel::chunk"), "{error}");
+    }
+}

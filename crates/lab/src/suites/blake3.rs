@@ -183,10 +183,7 @@ impl PageAligned {
 macro_rules! operations {
     ($name:ident, $library:ident) => {
         mod $name {
-            use anyhow::{Context as _, Result};
-            use bulla_blake3::kernel;
-
-            use super::{Active, Boxed, CONTEXT, KEY, PageAligned};
+            use super::{Boxed, CONTEXT, KEY, PageAligned};
             use crate::measure::{Input, Op};
 
             fn digest(run: impl FnMut(&Input<'_>, &mut [u8; 32]) + 'static) -> Boxed {

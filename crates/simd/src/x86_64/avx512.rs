@@ -265,7 +265,23 @@ impl Columns for U32x16 {
     #[inline(always)]
     unsafe fn store_halves(w: [Self; 8], to: *mut u8) {
         // SAFETY: the caller promised 16 * 32 writable bytes.
-        unsafe { store_eight_words_of_sixteen(unwrap8!(w, 0), to) }
+        unsafe {
+            // a[j] and b[j] hold the two halves of lanes j, j + 4, j + 8 and j + 12.
+            let a = transpose([w[0].0, w[1].0, w[2].0, w[3].0]);
+            let b = transpose([w[4].0, w[5].0, w[6].0, w[7].0]);
+            let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+            let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+            let mut j = 0;
+            while j < 4 {
+                let x = _mm512_permutex2var_epi64(a[j], low, b[j]);
+                let y = _mm512_permutex2var_epi64(a[j], high, b[j]);
+                _mm256_storeu_si256(to.add(32 * j).cast(), _mm512_castsi512_si256(x));
+                _mm256_storeu_si256(to.add(32 * (j + 4)).cast(), _mm512_extracti64x4_epi64::<1>(x));
+                _mm256_storeu_si256(to.add(32 * (j + 8)).cast(), _mm512_castsi512_si256(y));
+                _mm256_storeu_si256(to.add(32 * (j + 12)).cast(), _mm512_extracti64x4_epi64::<1>(y));
+                j += 1;
+            }
+        }
     }
 
     #[inline(always)]
@@ -304,33 +320,5 @@ impl Columns for U32x16 {
         };
         fn equal(a: Self, b: Self) -> u32 = u32::from(_mm512_cmpeq_epi32_mask(a.0, b.0));
         fn select(mask: u32, yes: Self, no: Self) -> Self = U32x16(_mm512_mask_mov_epi32(no.0, mask as u16, yes.0));
-    }
-}
-
-/// Eight words of sixteen lanes: 32 bytes a lane.
-///
-/// # Safety
-///
-/// `16 * 32` bytes must be writable.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
-unsafe fn store_eight_words_of_sixteen(w: [__m512i; 8], to: *mut u8) {
-    // a[j] and b[j] hold the two halves of lanes j, j + 4, j + 8 and j + 12.
-    let a = transpose([w[0], w[1], w[2], w[3]]);
-    let b = transpose([w[4], w[5], w[6], w[7]]);
-    let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-    let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-    let mut j = 0;
-    while j < 4 {
-        let x = _mm512_permutex2var_epi64(a[j], low, b[j]);
-        let y = _mm512_permutex2var_epi64(a[j], high, b[j]);
-        // SAFETY: as the caller promised.
-        unsafe {
-            _mm256_storeu_si256(to.add(32 * j).cast(), _mm512_castsi512_si256(x));
-            _mm256_storeu_si256(to.add(32 * (j + 4)).cast(), _mm512_extracti64x4_epi64::<1>(x));
-            _mm256_storeu_si256(to.add(32 * (j + 8)).cast(), _mm512_castsi512_si256(y));
-            _mm256_storeu_si256(to.add(32 * (j + 12)).cast(), _mm512_extracti64x4_epi64::<1>(y));
-        }
-        j += 1;
     }
 }

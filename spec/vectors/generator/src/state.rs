@@ -6,7 +6,14 @@ use serde_json::{Value, json};
 
 const IV: [u32; 8] =
     [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19];
-const COUNTS: [usize; 14] = [0, 1, 64, 1023, 1024, 1025, 2048, 2049, 3073, 8192, 16385, 40000, 65536, 113664];
+const COUNTS: [usize; 23] = [
+    0, 1, 64, 1023, 1024, 1025, 2048, 2049, 3072, 3073, 4096, 5120, 8192, 16384, 16385, 17408, 32768, 40000,
+    65536, 113664, 262144, 524288, 1049600,
+];
+/// Counts of the subtree that begins at [`SUBTREE`], the last one all of it.
+const SUBTREE_COUNTS: [usize; 5] = [1024, 2048, 9216, 9221, 16384];
+/// Where that subtree begins, in bytes.
+const SUBTREE: usize = 16 * CHUNK_LEN;
 
 fn modes() -> [(&'static str, u8, Hasher, [u8; 32]); 3] {
     let mut iv = [0; 32];
@@ -27,18 +34,33 @@ pub fn cases() -> Value {
         for count in COUNTS {
             cases.push(case(name, mode, &hasher, &key, 0, count));
         }
-        cases.push(case(name, mode, &hasher, &key, 16 * CHUNK_LEN, 9 * CHUNK_LEN + 5));
+        for count in SUBTREE_COUNTS {
+            cases.push(case(name, mode, &hasher, &key, SUBTREE, count));
+        }
     }
     json!({ "source": "blake3-state.md with chaining values of crate blake3 1.8.7; inputs as in blake3.json", "cases": cases })
 }
 
+/// The lengths in bytes of the subtrees that are finished after `count` bytes.
+fn subtrees(count: usize) -> Vec<usize> {
+    if count <= CHUNK_LEN {
+        return Vec::new();
+    }
+    let chunks = count / CHUNK_LEN;
+    let mut subtrees: Vec<usize> =
+        (0..usize::BITS).rev().map(|bit| chunks & 1 << bit).filter(|&chunks| chunks > 0).collect();
+    if count.is_multiple_of(CHUNK_LEN) && chunks.is_multiple_of(2) {
+        let last = subtrees.pop().expect("there are two chunks or more");
+        subtrees.extend([last / 2; 2]);
+    }
+    subtrees.into_iter().map(|chunks| chunks * CHUNK_LEN).collect()
+}
+
 fn case(name: &str, mode: u8, hasher: &Hasher, key: &[u8; 32], offset: usize, count: usize) -> Value {
     let input = pattern(count);
-    let chunks = count.saturating_sub(1) / CHUNK_LEN;
     let mut body = Vec::new();
     let mut at = 0;
-    for bit in (0..usize::BITS).rev().filter(|bit| chunks >> bit & 1 == 1) {
-        let len = CHUNK_LEN << bit;
+    for len in subtrees(count) {
         let mut subtree = hasher.clone();
         subtree.set_input_offset((offset + at) as u64).update(&input[at..at + len]);
         body.extend_from_slice(&subtree.finalize_non_root());

@@ -1,0 +1,298 @@
+//! Encoding, and the cutting of slices.
+
+pub use super::slice::SliceExtractor;
+
+use super::place::{Place, Rank};
+use super::subtree::{MOST, Shape, Values, merge};
+use super::{GroupSize, HEADER_LEN, Layout, PARENT_LEN};
+use crate::Hash;
+use crate::tree::Value;
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// The combined encoding of `input`, and its digest.
+pub fn encode(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
+    encode_in(input.as_ref(), Layout::Combined, GroupSize::CHUNK)
+}
+
+/// The outboard encoding of `input`, and its digest.
+pub fn outboard(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
+    encode_in(input.as_ref(), Layout::Outboard, GroupSize::CHUNK)
+}
+
+/// As [`encode`], with leaves of this size.
+pub fn encode_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
+    encode_in(input.as_ref(), Layout::Combined, group)
+}
+
+/// As [`outboard`], with leaves of this size.
+pub fn outboard_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
+    encode_in(input.as_ref(), Layout::Outboard, group)
+}
+
+/// Bytes of the combined encoding of `content_len` bytes.
+pub const fn encoded_size(content_len: u64) -> u128 {
+    GroupSize::CHUNK.encoded_size(content_len)
+}
+
+/// Bytes of the outboard encoding of `content_len` bytes.
+pub const fn outboard_size(content_len: u64) -> u128 {
+    GroupSize::CHUNK.outboard_size(content_len)
+}
+
+fn encode_in(input: &[u8], layout: Layout, group: GroupSize) -> (Vec<u8>, Hash) {
+    let place = Place::root(input.len() as u64);
+    let size = match layout {
+        Layout::Combined => group.encoded_size(place.len),
+        Layout::Outboard => group.outboard_size(place.len),
+    };
+    // Where it does not fit, the allocation fails.
+    let mut out = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX));
+    out.extend_from_slice(&place.len.to_le_bytes());
+    let root = encode_subtree(input, place, (layout, group), &mut Values::default(), &mut out);
+    (out, Hash::from_bytes(root))
+}
+
+/// Appends the encoding of the subtree over `input`, by its halves down to what is taken at a time; returns its value.
+fn encode_subtree(
+    input: &[u8],
+    place: Place,
+    form: (Layout, GroupSize),
+    values: &mut Values,
+    out: &mut Vec<u8>,
+) -> Value {
+    if input.len() <= MOST {
+        return values.encode((input, place.start, place.rank()), form, out);
+    }
+    let (left_place, right_place) = place.children(form.1);
+    let (left, right) = input.split_at(left_place.len as usize);
+    let parent = out.len();
+    out.extend_from_slice(&[0; PARENT_LEN]);
+    let left = encode_subtree(left, left_place, form, values, out);
+    let right = encode_subtree(right, right_place, form, values, out);
+    out[parent..][..PARENT_LEN].copy_from_slice([left, right].as_flattened());
+    merge(&left, &right, place.rank())
+}
+
+/// Encodes input that is written to it, of a length that nobody needs to know before.
+///
+/// The encoding is written from the start of `inner`, which should be empty. Memory stays under 1 MiB whatever the length. Subtrees of 256 KiB
+/// are written as they are to stand, the parents of several after them; [`finalize`](Encoder::finalize) then moves everything
+/// into pre-order, for which it reads and writes `inner` once from the end to the start. Up to 256 KiB nothing needs to move.
+///
+/// To write a large combined encoding only once make an outboard one, and take a slice of everything: see [`SliceExtractor`].
+///
+/// ```
+/// use bulla_blake3::bao::encode::{Encoder, outboard};
+/// use std::io::{Cursor, Write};
+///
+/// let mut encoder = Encoder::new_outboard(Cursor::new(Vec::new()));
+/// encoder.write_all(b"some ")?;
+/// encoder.write_all(b"input")?;
+/// let hash = encoder.finalize()?;
+/// assert_eq!((encoder.into_inner().into_inner(), hash), outboard(b"some input"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Encoder<T: Read + Write + Seek> {
+    inner: T,
+    layout: Layout,
+    group: GroupSize,
+    /// Input that is not encoded yet. A full subtree waits until more comes, since it may be the root.
+    held: Vec<u8>,
+    /// The values of the subtrees in `inner`, the largest first. Neighbours of one size merge only when the next one comes.
+    stack: Vec<Value>,
+    /// Subtrees of `MOST` bytes in `inner`.
+    subtrees: u64,
+    /// Where the next bytes go.
+    position: u64,
+    is_finished: bool,
+    /// Kept for their memory.
+    values: Values,
+    encoded: Vec<u8>,
+}
+
+impl<T: Read + Write + Seek> Encoder<T> {
+    /// For a combined encoding.
+    pub fn new(inner: T) -> Self {
+        Encoder::of(inner, Layout::Combined)
+    }
+
+    /// For an outboard encoding.
+    pub fn new_outboard(inner: T) -> Self {
+        Encoder::of(inner, Layout::Outboard)
+    }
+
+    fn of(inner: T, layout: Layout) -> Self {
+        Encoder {
+            inner,
+            layout,
+            group: GroupSize::CHUNK,
+            held: Vec::new(),
+            stack: Vec::new(),
+            subtrees: 0,
+            position: HEADER_LEN as u64,
+            is_finished: false,
+            values: Values::default(),
+            encoded: Vec::new(),
+        }
+    }
+
+    /// For leaves of this size.
+    ///
+    /// # Panics
+    ///
+    /// When something has been written.
+    #[must_use]
+    pub fn with_group_size(mut self, group: GroupSize) -> Self {
+        assert!(
+            self.held.is_empty() && self.subtrees == 0,
+            "the group size must be set before anything is written"
+        );
+        self.group = group;
+        self
+    }
+
+    /// Completes the encoding; returns the digest of the input. Nothing can be written any more.
+    ///
+    /// # Errors
+    ///
+    /// Those of `inner`. What it holds is then of no use. An error too when it was called before.
+    pub fn finalize(&mut self) -> io::Result<Hash> {
+        self.check_unfinished()?;
+        self.is_finished = true;
+        let held = std::mem::take(&mut self.held);
+        let place = Place::root(self.subtrees * MOST as u64 + held.len() as u64);
+        let rank = if self.subtrees == 0 { Rank::Root } else { Rank::Inner };
+        self.put(&held, rank)?;
+        let root = self.put_last_parents()?;
+        if self.subtrees > 1 {
+            let (mut from, mut to) = (self.position, self.position);
+            self.put_in_order(place, &mut from, &mut to)?;
+        }
+        self.write_at(0, &place.len.to_le_bytes())?;
+        self.inner.flush()?;
+        Ok(Hash::from_bytes(root))
+    }
+
+    /// What the encoding was written to.
+    pub fn into_inner(self) -> T {
+        self.inner
+    }
+
+    fn check_unfinished(&self) -> io::Result<()> {
+        if self.is_finished {
+            return Err(io::Error::other("the encoding is finished: nothing can be added to it"));
+        }
+        Ok(())
+    }
+
+    /// Encodes a subtree, after the parents of those before it that are complete. When that fails, everything is as before.
+    fn put(&mut self, content: &[u8], rank: Rank) -> io::Result<()> {
+        let mut stack = self.stack.clone();
+        let mut encoded = std::mem::take(&mut self.encoded);
+        encoded.clear();
+        while stack.len() > self.subtrees.count_ones() as usize {
+            merge_last(&mut stack, Rank::Inner, &mut encoded);
+        }
+        let start = self.subtrees * MOST as u64;
+        stack.push(self.values.encode((content, start, rank), (self.layout, self.group), &mut encoded));
+        let written = self.write_at(self.position, &encoded);
+        if written.is_ok() {
+            self.position += encoded.len() as u64;
+            self.stack = stack;
+            self.subtrees += 1;
+        }
+        self.encoded = encoded;
+        written
+    }
+
+    /// The parents on the right edge; returns the root's value.
+    fn put_last_parents(&mut self) -> io::Result<Value> {
+        let mut parents = Vec::new();
+        while self.stack.len() > 1 {
+            let rank = if self.stack.len() == 2 { Rank::Root } else { Rank::Inner };
+            merge_last(&mut self.stack, rank, &mut parents);
+        }
+        self.write_at(self.position, &parents)?;
+        self.position += parents.len() as u64;
+        Ok(self.stack[0])
+    }
+
+    /// Moves a subtree whose encoding ends at `from`, where its parents follow their children, to where it ends at `to` in pre-order.
+    /// Both become where it begins.
+    fn put_in_order(&mut self, place: Place, from: &mut u64, to: &mut u64) -> io::Result<()> {
+        if place.len <= MOST as u64 {
+            let len = Shape::new(place.len as usize, self.group).encoded_len(self.layout);
+            let mut encoded = std::mem::take(&mut self.encoded);
+            encoded.resize(len, 0);
+            self.read_before(from, &mut encoded)?;
+            *to -= len as u64;
+            self.write_at(*to, &encoded)?;
+            self.encoded = encoded;
+            return Ok(());
+        }
+        let mut parent = [0; PARENT_LEN];
+        self.read_before(from, &mut parent)?;
+        let (left, right) = place.children(self.group);
+        self.put_in_order(right, from, to)?;
+        self.put_in_order(left, from, to)?;
+        *to -= PARENT_LEN as u64;
+        self.write_at(*to, &parent)
+    }
+
+    fn read_before(&mut self, position: &mut u64, bytes: &mut [u8]) -> io::Result<()> {
+        *position -= bytes.len() as u64;
+        self.inner.seek(SeekFrom::Start(*position))?;
+        self.inner.read_exact(bytes)
+    }
+
+    fn write_at(&mut self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.seek(SeekFrom::Start(position))?;
+        self.inner.write_all(bytes)
+    }
+}
+
+/// Replaces the last two values by their parent, and appends it to `parents`.
+fn merge_last(stack: &mut Vec<Value>, rank: Rank, parents: &mut Vec<u8>) {
+    if let (Some(right), Some(left)) = (stack.pop(), stack.pop()) {
+        parents.extend_from_slice([left, right].as_flattened());
+        stack.push(merge(&left, &right, rank));
+    }
+}
+
+impl<T: Read + Write + Seek> Write for Encoder<T> {
+    /// Takes input. When that fails nothing of it has been taken, and it can be tried again.
+    fn write(&mut self, input: &[u8]) -> io::Result<usize> {
+        self.check_unfinished()?;
+        if self.held.len() == MOST && !input.is_empty() {
+            let held = std::mem::take(&mut self.held);
+            let put = self.put(&held, Rank::Inner);
+            self.held = held;
+            put?;
+            self.held.clear();
+        }
+        if self.held.is_empty() && input.len() > MOST {
+            self.put(&input[..MOST], Rank::Inner)?;
+            return Ok(MOST);
+        }
+        let n = input.len().min(MOST - self.held.len());
+        self.held.extend_from_slice(&input[..n]);
+        Ok(n)
+    }
+
+    /// Flushes what has been written. Up to 256 KiB of input stay in memory until more comes.
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<T: Read + Write + Seek> fmt::Debug for Encoder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder")
+            .field("layout", &self.layout)
+            .field("group", &self.group)
+            .field("content_len", &(self.subtrees * MOST as u64 + self.held.len() as u64))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! Verified streaming: the Bao format over the BLAKE3 tree.
+//!
+//! An *encoding* holds the chaining values of the tree beside the input. Whoever knows the 32 bytes of the digest can read it
+//! from a source that he does not trust, from any position, and every byte that comes out is known to be right: nothing
+//! waits for the end of the input. The modules and names are those of the `bao` crate, and so are the bytes.
+//!
+//! ```
+//! use bulla_blake3::bao;
+//! use std::io::Read;
+//!
+//! let (encoded, hash) = bao::encode::encode(b"some input");
+//! assert_eq!(hash, bulla_blake3::hash(b"some input"));
+//!
+//! let mut output = Vec::new();
+//! bao::decode::Decoder::new(&encoded[..], &hash).read_to_end(&mut output)?;
+//! assert_eq!(output, b"some input");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Format
+//!
+//! The length of the input, 8 bytes, little-endian; then the tree in pre-order, that is a parent, all of its left subtree, all of its
+//! right one. A parent is the 64 bytes of its two children's chaining values, a leaf is the input's bytes. In an *outboard*
+//! encoding the leaves are left out: they are read from the input itself. In a *slice* every subtree is left out that has no
+//! byte of the wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
+//!
+//! The length is not trusted: no end of the input is reported before the last leaf has been verified. What follows the encoding is
+//! not read.
+//!
+//! # Groups
+//!
+//! With [`GroupSize`] a leaf has several chunks, which makes the tree smaller: at 16 chunks an outboard encoding is 0.4 % of the
+//! input instead of 6.25 %. The digest is the same; the encoding is not, and who decodes it must name the same size.
+
+pub mod decode;
+pub mod encode;
+mod place;
+mod slice;
+mod source;
+mod subtree;
+mod walk;
+mod wide;
+
+use crate::{BLOCK_LEN, CHUNK_LEN};
+
+/// Bytes of the length at the front of an encoding.
+const HEADER_LEN: usize = 8;
+
+/// Bytes of a parent.
+const PARENT_LEN: usize = BLOCK_LEN;
+
+/// How many chunks make a leaf of an encoding: a power of two from 1, which is the Bao format, to 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSize {
+    chunk_log: u8,
+}
+
+impl GroupSize {
+    /// One chunk, 1024 bytes: the Bao format.
+    pub const CHUNK: GroupSize = GroupSize { chunk_log: 0 };
+
+    /// The largest: 256 chunks, 256 KiB.
+    pub const MAX: GroupSize = GroupSize { chunk_log: 8 };
+
+    /// 2^`chunk_log` chunks; `None` above 8.
+    pub const fn from_chunk_log(chunk_log: u8) -> Option<GroupSize> {
+        if chunk_log <= GroupSize::MAX.chunk_log { Some(GroupSize { chunk_log }) } else { None }
+    }
+
+    /// Bytes in a group.
+    pub const fn bytes(self) -> usize {
+        CHUNK_LEN << self.chunk_log
+    }
+
+    /// Bytes of the combined encoding of `content_len` bytes.
+    pub const fn encoded_size(self, content_len: u64) -> u128 {
+        content_len as u128 + self.outboard_size(content_len)
+    }
+
+    /// Bytes of the outboard encoding of `content_len` bytes.
+    pub const fn outboard_size(self, content_len: u64) -> u128 {
+        HEADER_LEN as u128 + PARENT_LEN as u128 * (self.leaves(content_len) - 1) as u128
+    }
+
+    /// Leaves of the tree over `content_len` bytes. An empty input has one.
+    const fn leaves(self, content_len: u64) -> u64 {
+        let leaves = content_len.div_ceil(self.bytes() as u64);
+        if leaves == 0 { 1 } else { leaves }
+    }
+}
+
+/// Where the leaves of an encoding are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// Between the parents.
+    Combined,
+    /// Elsewhere.
+    Outboard,
+}

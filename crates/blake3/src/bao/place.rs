@@ -1,0 +1,57 @@
+//! Where a subtree lies in the input and in an encoding of it.
+
+use super::{GroupSize, HEADER_LEN, PARENT_LEN};
+use crate::hazmat::left_subtree_len;
+
+/// A subtree, by what it covers. Only the root has nothing before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Bytes of the input before it.
+    pub(super) start: u64,
+    /// Bytes of the input in it.
+    pub(super) len: u64,
+    /// Parents that come before it in pre-order.
+    parents_before: u64,
+}
+
+impl Place {
+    pub(super) fn root(content_len: u64) -> Self {
+        Place { start: 0, len: content_len, parents_before: 0 }
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.len
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        if self.parents_before == 0 { Rank::Root } else { Rank::Inner }
+    }
+
+    pub(super) fn is_leaf(&self, group: GroupSize) -> bool {
+        self.len <= group.bytes() as u64
+    }
+
+    /// The two subtrees of one that is not a leaf.
+    pub(super) fn children(&self, group: GroupSize) -> (Place, Place) {
+        let left_len = left_subtree_len(self.len);
+        let left = Place { len: left_len, parents_before: self.parents_before + 1, ..*self };
+        let right = Place {
+            start: self.start + left_len,
+            len: self.len - left_len,
+            parents_before: self.parents_before + group.leaves(left_len),
+        };
+        (left, right)
+    }
+
+    /// Where its first byte is in an outboard encoding; in a combined one the input before it comes on top.
+    pub(super) fn tree_position(&self) -> u64 {
+        HEADER_LEN as u64 + PARENT_LEN as u64 * self.parents_before
+    }
+}
+
+/// The root is compressed with a flag of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rank {
+    Root,
+    Inner,
+}

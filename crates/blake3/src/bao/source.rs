@@ -1,0 +1,183 @@
+//! The bytes of an encoding, from one reader or from two.
+//!
+//! Bytes are looked at before they are taken: what fails, in the reader or in verification, can be tried again, and fails again
+//! when nothing has changed.
+
+use super::decode::Error;
+use super::place::Place;
+use super::subtree::{Node, Shape};
+use super::{HEADER_LEN, Layout, PARENT_LEN};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+/// A reader, and what was read from it but not taken yet.
+#[derive(Clone)]
+struct Stream<R> {
+    inner: R,
+    /// Never more than a subtree that is taken at a time, whatever lengths the encoding claims.
+    buffer: Vec<u8>,
+    /// The part of the buffer that is still to be taken.
+    ahead: Range<usize>,
+}
+
+impl<R> Stream<R> {
+    fn new(inner: R) -> Self {
+        Stream { inner, buffer: Vec::new(), ahead: 0..0 }
+    }
+
+    fn take(&mut self, n: usize) {
+        self.ahead.start += n;
+    }
+}
+
+impl<R: Read> Stream<R> {
+    /// The next `n` bytes. What was read when that fails is kept.
+    fn look(&mut self, n: usize) -> io::Result<&[u8]> {
+        if self.ahead.len() < n && self.ahead.start > 0 {
+            self.buffer.copy_within(self.ahead.clone(), 0);
+            self.ahead = 0..self.ahead.len();
+        }
+        let end = self.ahead.start + n;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        while self.ahead.end < end {
+            match self.inner.read(&mut self.buffer[self.ahead.end..end]) {
+                Ok(0) => return Err(Error::Truncated.into()),
+                Ok(n) => self.ahead.end += n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(&self.buffer[self.ahead.start..end])
+    }
+}
+
+impl<R: Seek> Stream<R> {
+    fn seek(&mut self, position: u128) -> io::Result<()> {
+        // No file is longer; a length that leads further is one that nothing is behind.
+        let position = i64::try_from(position).map_err(|_| Error::Truncated)?;
+        self.ahead = 0..0;
+        self.inner.seek(SeekFrom::Start(position as u64))?;
+        Ok(())
+    }
+}
+
+/// A combined encoding, or the input and an outboard encoding of it.
+#[derive(Clone)]
+pub(super) struct Source<R, T> {
+    content: Stream<R>,
+    tree: Option<Stream<T>>,
+}
+
+impl<R, T> Source<R, T> {
+    pub(super) fn new(content: R, tree: Option<T>) -> Self {
+        Source { content: Stream::new(content), tree: tree.map(Stream::new) }
+    }
+
+    pub(super) fn into_inner(self) -> (R, Option<T>) {
+        (self.content.inner, self.tree.map(|tree| tree.inner))
+    }
+
+    fn take_of_tree(&mut self, n: usize) {
+        match &mut self.tree {
+            Some(tree) => tree.take(n),
+            None => self.content.take(n),
+        }
+    }
+
+    pub(super) fn take_header(&mut self) {
+        self.take_of_tree(HEADER_LEN);
+    }
+
+    pub(super) fn take_parent(&mut self) {
+        self.take_of_tree(PARENT_LEN);
+    }
+
+    pub(super) fn take_subtree(&mut self, shape: &Shape) {
+        match &mut self.tree {
+            Some(tree) => {
+                tree.take(shape.encoded_len(Layout::Outboard));
+                self.content.take(shape.content_len());
+            }
+            None => self.content.take(shape.encoded_len(Layout::Combined)),
+        }
+    }
+
+    /// For a source that has the wanted subtrees one after the other.
+    pub(super) fn stay(&mut self, _: &Place) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<R: Read, T: Read> Source<R, T> {
+    fn look_at_tree<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let bytes = match &mut self.tree {
+            Some(tree) => tree.look(N)?,
+            None => self.content.look(N)?,
+        };
+        Ok(*bytes.first_chunk().ok_or(Error::Truncated)?)
+    }
+
+    /// The length of the input, which is not to be trusted.
+    pub(super) fn header(&mut self) -> io::Result<[u8; HEADER_LEN]> {
+        self.look_at_tree()
+    }
+
+    pub(super) fn parent(&mut self) -> io::Result<[u8; PARENT_LEN]> {
+        self.look_at_tree()
+    }
+
+    /// Puts the input and the parents of a subtree, in pre-order, into `content` and `parents`.
+    pub(super) fn subtree(
+        &mut self,
+        shape: &Shape,
+        content: &mut Vec<u8>,
+        parents: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        content.clear();
+        parents.clear();
+        content.reserve(shape.content_len());
+        parents.reserve(shape.encoded_len(Layout::Outboard));
+        let Some(tree) = &mut self.tree else {
+            let mut encoded = self.content.look(shape.encoded_len(Layout::Combined))?;
+            let mut next = |n| encoded.split_off(..n).unwrap_or_default();
+            shape.pre_order(|node| match node {
+                Node::Parent(_) => parents.extend_from_slice(next(PARENT_LEN)),
+                Node::Leaf(range) => content.extend_from_slice(next(range.len())),
+            });
+            return Ok(());
+        };
+        parents.extend_from_slice(tree.look(shape.encoded_len(Layout::Outboard))?);
+        content.extend_from_slice(self.content.look(shape.content_len())?);
+        Ok(())
+    }
+
+    /// Appends the combined encoding of a subtree to `out`.
+    pub(super) fn encoded_subtree(&mut self, shape: &Shape, out: &mut Vec<u8>) -> io::Result<()> {
+        let Some(tree) = &mut self.tree else {
+            out.extend_from_slice(self.content.look(shape.encoded_len(Layout::Combined))?);
+            return Ok(());
+        };
+        let mut parents = tree.look(shape.encoded_len(Layout::Outboard))?;
+        let content = self.content.look(shape.content_len())?;
+        shape.pre_order(|node| match node {
+            Node::Parent(_) => out.extend_from_slice(parents.split_off(..PARENT_LEN).unwrap_or_default()),
+            Node::Leaf(range) => out.extend_from_slice(&content[range]),
+        });
+        Ok(())
+    }
+}
+
+impl<R: Seek, T: Seek> Source<R, T> {
+    /// Goes to where a subtree begins.
+    pub(super) fn seek(&mut self, place: &Place) -> io::Result<()> {
+        match &mut self.tree {
+            Some(tree) => {
+                tree.seek(place.tree_position().into())?;
+                self.content.seek(place.start.into())
+            }
+            None => self.content.seek(u128::from(place.start) + u128::from(place.tree_position())),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A subtree that is all in memory: its values level by level, its nodes in pre-order.
+
+use super::place::Rank;
+use super::{GroupSize, Layout, PARENT_LEN, wide};
+use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
+use crate::tree::Value;
+use crate::{BLOCK_LEN, CHUNK_LEN};
+use std::ops::Range;
+
+/// The most bytes of input that are taken at a time: wide enough for every kernel, small enough to stay in the second-level cache with its
+/// encoding.
+pub(super) const MOST: usize = 256 * 1024;
+
+/// Levels of a subtree of that many bytes, the chunks and the topmost parent included.
+const LEVELS: usize = (MOST / CHUNK_LEN).ilog2() as usize + 1;
+
+const _: () = assert!(GroupSize::MAX.bytes() <= MOST);
+
+/// A node of an encoding.
+pub(super) enum Node {
+    /// The parent of a value, by its number, and the next one.
+    Parent(usize),
+    /// These bytes of the subtree's input.
+    Leaf(Range<usize>),
+}
+
+/// The shape of a subtree, and where [`Values`] has the values of each level.
+///
+/// On a level are the parents of the level below; an odd value at the end moves up as it is. Value i of a level is
+/// therefore that of the chunks from i * 2^level on, whether or not they fill it.
+pub(super) struct Shape {
+    len: usize,
+    group: GroupSize,
+    /// The number of the first value of each level.
+    first: [usize; LEVELS + 1],
+    /// The level of the topmost node.
+    top: usize,
+}
+
+impl Shape {
+    /// Of a subtree over `len` bytes.
+    pub(super) fn new(len: usize, group: GroupSize) -> Self {
+        assert!(len <= MOST);
+        let mut first = [0; LEVELS + 1];
+        let (mut n, mut top) = (len.div_ceil(CHUNK_LEN).max(1), 0);
+        first[1] = n;
+        while n > 1 {
+            n = n.div_ceil(2);
+            top += 1;
+            first[top + 1] = first[top] + n;
+        }
+        Shape { len, group, first, top }
+    }
+
+    /// Bytes of input.
+    pub(super) fn content_len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of parents.
+    pub(super) fn parents_len(&self) -> usize {
+        PARENT_LEN * (self.group.leaves(self.len as u64) - 1) as usize
+    }
+
+    /// Bytes of an encoding, without its header.
+    pub(super) fn encoded_len(&self, layout: Layout) -> usize {
+        match layout {
+            Layout::Combined => self.len + self.parents_len(),
+            Layout::Outboard => self.parents_len(),
+        }
+    }
+
+    /// Calls `visit` with each node in pre-order.
+    pub(super) fn pre_order(&self, mut visit: impl FnMut(Node)) {
+        self.visit(self.top, 0, &mut visit);
+    }
+
+    fn visit(&self, level: usize, i: usize, visit: &mut impl FnMut(Node)) {
+        if level <= usize::from(self.group.chunk_log) {
+            let bytes = CHUNK_LEN << level;
+            return visit(Node::Leaf(bytes * i..self.len.min(bytes * (i + 1))));
+        }
+        let left = self.first[level - 1] + 2 * i;
+        let has_right = left + 1 < self.first[level];
+        if has_right {
+            visit(Node::Parent(left));
+        }
+        self.visit(level - 1, 2 * i, visit);
+        if has_right {
+            self.visit(level - 1, 2 * i + 1, visit);
+        }
+    }
+}
+
+/// The chaining values of a subtree, level by level. Kept from one subtree to the next for its memory.
+#[derive(Clone, Default)]
+pub(super) struct Values(Vec<Value>);
+
+impl Values {
+    /// Takes the values of the subtree over `content`, which begins `start` bytes into the input; returns that of its topmost node.
+    pub(super) fn compute(&mut self, content: &[u8], start: u64, rank: Rank) -> Value {
+        let Values(values) = self;
+        values.clear();
+        if content.len() <= CHUNK_LEN && rank == Rank::Root {
+            return crate::hash(content).into();
+        }
+        values.reserve(2 * content.len().div_ceil(CHUNK_LEN) + LEVELS);
+        wide::push_chunks(content, start / CHUNK_LEN as u64, values);
+        let mut level = 0;
+        while values.len() - level > 2 {
+            let below = level;
+            level = values.len();
+            wide::push_parents(values, below);
+        }
+        match values[level..] {
+            [left, right] => merge(&left, &right, rank),
+            _ => values[level],
+        }
+    }
+
+    /// The parent of a value and the next one, as it stands in an encoding.
+    pub(super) fn parent(&self, left: usize) -> &[u8] {
+        self.0[left..][..2].as_flattened()
+    }
+
+    /// Appends the encoding of the subtree over `content` to `out`; returns the value of its topmost node.
+    pub(super) fn encode(
+        &mut self,
+        (content, start, rank): (&[u8], u64, Rank),
+        (layout, group): (Layout, GroupSize),
+        out: &mut Vec<u8>,
+    ) -> Value {
+        let value = self.compute(content, start, rank);
+        Shape::new(content.len(), group).pre_order(|node| match node {
+            Node::Parent(left) => out.extend_from_slice(self.parent(left)),
+            Node::Leaf(range) if layout == Layout::Combined => out.extend_from_slice(&content[range]),
+            Node::Leaf(_) => {}
+        });
+        value
+    }
+}
+
+/// The value of a parent.
+pub(super) fn merge(left: &Value, right: &Value, rank: Rank) -> Value {
+    match rank {
+        Rank::Root => merge_subtrees_root(left, right, Mode::Hash).into(),
+        Rank::Inner => merge_subtrees_non_root(left, right, Mode::Hash),
+    }
+}
+
+/// The two values in a parent.
+pub(super) fn split(parent: &[u8; BLOCK_LEN]) -> (Value, Value) {
+    let (values, _) = parent.as_chunks();
+    (values[0], values[1])
+}

@@ -1,0 +1,106 @@
+//! The gate on the machine code of the BLAKE3 kernels for x86-64: rules for the code as users build it, and budgets.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+    sync::LazyLock,
+};
+
+use bulla_lab::code::{
+    budget,
+    build::{self, Units},
+    image::Image,
+    kernels::{self, Kernel},
+};
+
+/// One build of the library, and the kernels found in it.
+struct Built {
+    image: Image,
+    kernels: Vec<Kernel>,
+}
+
+impl Built {
+    fn with(units: Units) -> Self {
+        let image = Image::read(&build::library(units).unwrap()).unwrap();
+        let kernels = kernels::find(&image).unwrap();
+        Self { image, kernels }
+    }
+
+    /// What `fault` says of each kernel.
+    fn faults(&self, fault: impl Fn(&Kernel) -> Vec<String>) -> Vec<String> {
+        let faults = |kernel: &Kernel| -> Vec<String> {
+            fault(kernel).iter().map(|fault| format!("{}: {fault}", kernel.name())).collect()
+        };
+        self.kernels.iter().flat_map(faults).collect()
+    }
+}
+
+static DEFAULT: LazyLock<Built> = LazyLock::new(|| Built::with(Units::Default));
+static ONE_UNIT: LazyLock<Built> = LazyLock::new(|| Built::with(Units::One));
+
+/// Fails with one line for each fault, below what they are faults of.
+fn none(claim: &str, faults: &[String]) {
+    assert!(faults.is_empty(), "{claim}\n  {}\n", faults.join("\n  "));
+}
+
+fn calls(kernel: &Kernel) -> Vec<String> {
+    kernel.forbidden_calls().into_iter().map(|callee| format!("calls {callee}")).collect()
+}
+
+#[test]
+fn kernels_call_nothing() {
+    none("a function was not inlined into a kernel", &DEFAULT.faults(calls));
+}
+
+#[test]
+fn kernels_of_one_unit_call_nothing() {
+    none("with codegen-units = 1 a function was not inlined into a kernel", &ONE_UNIT.faults(calls));
+}
+
+#[test]
+fn kernels_have_only_instructions_of_their_set() {
+    for built in [&DEFAULT, &ONE_UNIT] {
+        none("a CPU with this set and no more would stop at", &built.faults(Kernel::foreign_instructions));
+    }
+}
+
+#[test]
+fn everything_else_runs_on_every_cpu() {
+    for built in [&DEFAULT, &ONE_UNIT] {
+        none("vector code outside the kernels", &kernels::foreign_outside(&built.image));
+    }
+}
+
+#[test]
+fn kernels_use_their_wide_registers() {
+    none(
+        "a kernel computes in narrow registers",
+        &DEFAULT.faults(|kernel| kernel.narrow().into_iter().collect()),
+    );
+}
+
+#[test]
+fn kernels_are_within_their_budgets() {
+    let breaches = budget::breaches(&DEFAULT.kernels, &budget::read().unwrap());
+    none(&format!("if it should be so, record it: {}", budget::COMMAND), &breaches);
+}
+
+fn kernels_code(file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bulla-lab")).arg("kernels-code").arg(file).output().unwrap()
+}
+
+#[test]
+fn the_program_prints_what_the_gate_reads() {
+    let printed = kernels_code(&build::library(Units::Default).unwrap());
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), kernels::table(&DEFAULT.kernels));
+}
+
+#[test]
+fn files_without_kernels_are_refused() {
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    for file in [text.as_path(), Path::new("no such file")] {
+        let refused = kernels_code(file);
+        assert!(!refused.status.success() && refused.stdout.is_empty());
+        assert!(String::from_utf8(refused.stderr).unwrap().contains(&*file.to_string_lossy()));
+    }
+}
