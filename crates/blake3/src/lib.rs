@@ -18,7 +18,7 @@
 //!
 //! # Features
 //!
-//! `std` (default), `rayon`, `mmap`, `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the crate needs neither the
+//! `std` (default), `rayon`, `mmap`, `bao` (verified streaming), `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the crate needs neither the
 //! standard library nor an allocator.
 
 #![cfg_attr(not(feature = "std"), no_std)]

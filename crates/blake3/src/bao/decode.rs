@@ -5,7 +5,8 @@ use super::source::Source;
 use super::subtree::{self, Shape, Values};
 use super::walk::{Walk, wanted};
 use super::{GroupSize, PARENT_LEN};
-use crate::{Hash, tree::Value};
+use crate::Hash;
+use crate::tree::{Distance, Value};
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -227,7 +228,7 @@ impl<R, T> Verifier<R, T> {
             content: Vec::new(),
             content_start: 0,
             parents: Vec::new(),
-            values: Values::default(),
+            values: Values::new(Distance::Near),
         }
     }
 
@@ -248,7 +249,7 @@ impl<R, T> Verifier<R, T> {
         (self.start, self.position) = (position, position);
         let Some((len, walk)) = &mut self.tree else { return };
         let held = self.content_start..self.content_start + self.content.len() as u64;
-        let needed = if held.contains(&position) { held.end } else { wanted(position, self.end, *len).start };
+        let needed = if held.contains(&position) { held.end } else { position };
         if walk.position().is_none_or(|next| next > needed) {
             *walk = Walk::new(*len, self.root.into());
             walk.skipped = true;

@@ -6,7 +6,7 @@ use super::place::{Place, Rank};
 use super::subtree::{MOST, Shape, Values, merge};
 use super::{GroupSize, HEADER_LEN, Layout, PARENT_LEN};
 use crate::Hash;
-use crate::tree::Value;
+use crate::tree::{Distance, Value};
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -49,7 +49,8 @@ fn encode_in(input: &[u8], layout: Layout, group: GroupSize) -> (Vec<u8>, Hash) 
     // Where it does not fit, the allocation fails.
     let mut out = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX));
     out.extend_from_slice(&place.len.to_le_bytes());
-    let root = encode_subtree(input, place, (layout, group), &mut Values::default(), &mut out);
+    let mut values = Values::new(Distance::of(input));
+    let root = encode_subtree(input, place, (layout, group), &mut values, &mut out);
     (out, Hash::from_bytes(root))
 }
 
@@ -133,7 +134,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
             subtrees: 0,
             position: HEADER_LEN as u64,
             is_finished: false,
-            values: Values::default(),
+            values: Values::new(Distance::Near),
             encoded: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use super::place::Rank;
 use super::{GroupSize, Layout, PARENT_LEN, wide};
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
-use crate::tree::Value;
+use crate::tree::{Distance, Value};
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 
@@ -93,19 +93,27 @@ impl Shape {
 }
 
 /// The chaining values of a subtree, level by level. Kept from one subtree to the next for its memory.
-#[derive(Clone, Default)]
-pub(super) struct Values(Vec<Value>);
+#[derive(Clone)]
+pub(super) struct Values {
+    values: Vec<Value>,
+    /// Where the input comes from.
+    distance: Distance,
+}
 
 impl Values {
+    pub(super) fn new(distance: Distance) -> Self {
+        Values { values: Vec::new(), distance }
+    }
+
     /// Takes the values of the subtree over `content`, which begins `start` bytes into the input; returns that of its topmost node.
     pub(super) fn compute(&mut self, content: &[u8], start: u64, rank: Rank) -> Value {
-        let Values(values) = self;
+        let Values { values, distance } = self;
         values.clear();
         if content.len() <= CHUNK_LEN && rank == Rank::Root {
             return crate::hash(content).into();
         }
         values.reserve(2 * content.len().div_ceil(CHUNK_LEN) + LEVELS);
-        wide::push_chunks(content, start / CHUNK_LEN as u64, values);
+        wide::push_chunks(content, start / CHUNK_LEN as u64, *distance, values);
         let mut level = 0;
         while values.len() - level > 2 {
             let below = level;
@@ -120,7 +128,7 @@ impl Values {
 
     /// The parent of a value and the next one, as it stands in an encoding.
     pub(super) fn parent(&self, left: usize) -> &[u8] {
-        self.0[left..][..2].as_flattened()
+        self.values[left..][..2].as_flattened()
     }
 
     /// Appends the encoding of the subtree over `content` to `out`; returns the value of its topmost node.

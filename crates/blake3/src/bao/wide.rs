@@ -2,18 +2,18 @@
 
 use crate::kernel::{Functions, Group, Lane, MAX_LANES, functions};
 use crate::spec::{CHUNK_END, IV};
-use crate::tree::Value;
+use crate::tree::{Distance, Value};
 use crate::{CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
 
 /// Appends the chaining values of the chunks of `input`, of which only the last may be short and none is the root. `counter` is
 /// that of the first.
-pub(super) fn push_chunks(input: &[u8], mut counter: u64, values: &mut Vec<Value>) {
+pub(super) fn push_chunks(input: &[u8], mut counter: u64, distance: Distance, values: &mut Vec<Value>) {
     let functions = functions();
     let (groups, rest) =
         input.split_at(input.len() / (functions.lanes * CHUNK_LEN) * functions.lanes * CHUNK_LEN);
     for input in groups.chunks_exact(functions.lanes * CHUNK_LEN) {
-        values.extend_from_slice(&group(functions, input, counter)[..functions.lanes]);
+        values.extend_from_slice(&group(functions, input, counter, distance)[..functions.lanes]);
         counter += functions.lanes as u64;
     }
     if !rest.is_empty() {
@@ -44,13 +44,14 @@ pub(super) fn push_parents(values: &mut Vec<Value>, from: usize) {
 }
 
 /// The values of a whole group of chunks.
-fn group(functions: &Functions, input: &[u8], counter: u64) -> [Value; MAX_LANES] {
+fn group(functions: &Functions, input: &[u8], counter: u64, distance: Distance) -> [Value; MAX_LANES] {
     assert_eq!(input.len(), functions.lanes * CHUNK_LEN);
+    let hash = if distance == Distance::Far { functions.far_group } else { functions.group };
     let mut group = MaybeUninit::<Group>::uninit();
     let mut room = [[0; OUT_LEN]; MAX_LANES];
     // SAFETY: a whole group of chunks is readable; there is room for the most lanes of any kernel.
     unsafe {
-        (functions.group)(input.as_ptr(), &IV, counter, 0, group.as_mut_ptr());
+        hash(input.as_ptr(), &IV, counter, 0, group.as_mut_ptr());
         (functions.ungroup)(group.as_ptr(), room.as_mut_ptr().cast());
     }
     room

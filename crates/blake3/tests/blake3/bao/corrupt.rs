@@ -37,7 +37,7 @@ fn must_fail(reader: impl Read, data: &[u8], room: usize, what: &str) -> (Error,
 
 #[test]
 fn every_flipped_bit_of_a_combined_encoding_is_found() {
-    for len in [0, 1, 64, 1023, 1024, 1025, 2048, 2049, 3073, 4096, 5000] {
+    for len in [0, 1, 64, 1024, 1025, 2049, 3073] {
         let data = input(len);
         for group in [group(0), group(1)] {
             let (mut encoded, hash) = encode_with_group_size(&data, group);

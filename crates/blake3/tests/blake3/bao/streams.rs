@@ -169,6 +169,45 @@ fn refuses_positions_that_are_none() {
     assert_eq!(read_in_pieces(decoder, 1), b"input");
 }
 
+/// A file that counts how often it was moved.
+struct Counting<'a> {
+    inner: Cursor<&'a [u8]>,
+    seeks: u32,
+}
+
+impl Read for Counting<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(out)
+    }
+}
+
+impl Seek for Counting<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.seeks += 1;
+        self.inner.seek(to)
+    }
+}
+
+#[test]
+fn moves_its_reader_only_for_what_it_does_not_hold() {
+    let data = input(100_000);
+    let (encoded, hash) = encode(&data);
+    let mut decoder = Decoder::new(Counting { inner: Cursor::new(&encoded), seeks: 0 }, &hash);
+    let mut seek_and_read = |to: u64, len: usize| {
+        decoder.seek(SeekFrom::Start(to)).expect("a position");
+        let mut out = vec![0; len];
+        decoder.read_exact(&mut out).expect("a right encoding");
+        assert!(out == data[to as usize..][..len]);
+    };
+    // Back inside the 8192 bytes that are verified at once, over their end, and on to where the next ones begin.
+    seek_and_read(0, 8192);
+    seek_and_read(100, 50);
+    seek_and_read(8000, 500);
+    seek_and_read(8192 + 1024, 10);
+    let Counting { seeks, .. } = decoder.into_inner().0;
+    assert_eq!(seeks, 0);
+}
+
 /// The length in the header becomes visible only by an end; every way there must verify the last leaf.
 #[test]
 fn believes_no_length_before_the_last_leaf() {
