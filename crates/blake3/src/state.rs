@@ -142,11 +142,7 @@ impl Hasher {
         if fields.chunks() > 0 {
             hasher.fit();
         }
-        let taken = hasher.buffer.take_small(tail);
-        debug_assert!(taken || tail.len() == CHUNK_LEN);
-        if !taken {
-            hasher.update(tail);
-        }
+        hasher.update(tail);
         Ok(hasher)
     }
 
