@@ -12,6 +12,8 @@ pub enum Isa {
     Avx2,
     /// x86-64 with AVX-512 F, VL, BW and DQ.
     Avx512,
+    /// WebAssembly with 128-bit vectors.
+    Simd128,
 }
 
 impl Isa {
@@ -22,6 +24,7 @@ impl Isa {
             Isa::Sse41 => "x86_64/sse4.1",
             Isa::Avx2 => "x86_64/avx2",
             Isa::Avx512 => "x86_64/avx512",
+            Isa::Simd128 => "wasm32/simd128",
         }
     }
 }
@@ -45,6 +48,9 @@ pub fn supports(isa: Isa) -> bool {
         Isa::Avx2 => has_avx2::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512 => has_avx512::get(),
+        // What the build has: code that the engine does not know does not load.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Isa::Simd128 => true,
         #[allow(unreachable_patterns, reason = "on other architectures the rest is never there")]
         _ => false,
     }

@@ -23,6 +23,8 @@ pub mod cpu;
 mod pair;
 pub mod scalar;
 mod vector;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub mod x86_64;
 

@@ -5,7 +5,10 @@
 //! set of the vector type, and pointers must be valid for what the function says it reads and writes.
 
 #![cfg_attr(
-    not(all(target_arch = "x86_64", target_feature = "sse2")),
+    not(any(
+        all(target_arch = "x86_64", target_feature = "sse2"),
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )),
     allow(dead_code, reason = "without vector registers the column form of one lane is all that is used")
 )]
 

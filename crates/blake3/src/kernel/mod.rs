@@ -4,8 +4,15 @@
 //! `BULLA_BLAKE3_FORCE_KERNEL` names (with the standard library only). It covers every operation: one-shot and streaming
 //! hashing, keyed and derived, many inputs, extended output and parents.
 
+#[cfg(any(
+    all(target_arch = "x86_64", target_feature = "sse2"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod define;
 mod portable;
 mod table;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -30,6 +37,8 @@ static COMPILED: &[&Functions] = &[
     &x86_64::AVX2,
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::SSE41,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    &wasm32::SIMD128,
     &portable::PORTABLE,
 ];
 

@@ -1,0 +1,166 @@
+//! How a kernel of an instruction set is made: the generic bodies inlined into functions of its own.
+
+/// A kernel: its table, and a module of `#[target_feature]` functions.
+///
+/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs the widths say which
+/// form serves: `rows::<V>` or `columns::<V>`.
+macro_rules! kernel {
+    (
+        $TABLE:ident, $module:ident, $isa:expr, $features:literal, $Column:ty, $One:ty,
+        $(up to $n:literal => $form:ident::<$V:ty>,)*
+    ) => {
+        pub(super) static $TABLE: $crate::kernel::Functions = $crate::kernel::Functions {
+            isa: $isa,
+            lanes: <$Column as bulla_simd::Vector>::LANES,
+            chunk: $module::chunk,
+            block: $module::block,
+            group: $module::group,
+            far_group: $module::far_group,
+            merge: $module::merge,
+            ungroup: $module::ungroup,
+            lanes_of: $module::lanes_of,
+            uniform: $module::uniform,
+            parents: $module::parents,
+            output: $module::output,
+        };
+
+        mod $module {
+            use super::*;
+            use crate::generic::columns::{self, Prefetch};
+            use crate::generic::rows;
+            use crate::kernel::{Group, Lane};
+            use crate::spec::Words;
+            use bulla_simd::Vector;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn chunk(
+                input: *const u8,
+                len: usize,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                last_flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: as the table asks of the caller; so in all functions here.
+                unsafe { rows::chunk::<$One>(input, len, key, counter, flags, last_flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn block(
+                value: &Words,
+                block: *const u8,
+                counter: u64,
+                len: usize,
+                flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { rows::block::<$One>(value, block, counter, len, flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn group(
+                input: *const u8,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                out: *mut Group,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::No) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn far_group(
+                input: *const u8,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                out: *mut Group,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::Yes) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn merge(
+                left: *const Group,
+                right: *const Group,
+                key: &Words,
+                flags: u32,
+                out: *mut Group,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::merge::<$Column>(left, right, key, flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn ungroup(group: *const Group, out: *mut u8) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::ungroup::<$Column>(group, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+                // SAFETY: see `chunk`.
+                unsafe {
+                    match inputs.len() {
+                        1 => {
+                            let lane = &inputs[0];
+                            chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, out);
+                        }
+                        $( ..=$n => $form::lanes::<$V, $n>(inputs, key, flags, out), )*
+                        _ => columns::lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn uniform(
+                inputs: &[*const u8],
+                len: usize,
+                key: &Words,
+                counters: (u64, u64),
+                flags: (u32, u32),
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe {
+                    match inputs.len() {
+                        1 => rows::uniform::<$One, 1>(inputs, len, key, counters, flags, out),
+                        $( ..=$n => $form::uniform::<$V, $n>(inputs, len, key, counters, flags, out), )*
+                        _ => columns::uniform::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+                // SAFETY: see `chunk`.
+                unsafe {
+                    match n {
+                        1 => rows::parents::<$One>(values, n, key, flags, out),
+                        $( ..=$n => $form::parents::<$V>(values, n, key, flags, out), )*
+                        _ => columns::parents::<$Column>(values, n, key, flags, out),
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn output(
+                value: &Words,
+                block: *const u8,
+                counter: u64,
+                len_and_flags: (u32, u32),
+                groups: usize,
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::output::<$Column>(value, block, counter, len_and_flags, groups, out) }
+            }
+        }
+    };
+}
+
+pub(super) use kernel;

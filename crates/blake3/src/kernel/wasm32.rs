@@ -1,0 +1,15 @@
+//! The WebAssembly kernel.
+
+use super::define::kernel;
+use crate::generic::columns::Rounds;
+use bulla_simd::Pair;
+use bulla_simd::cpu::Isa;
+use bulla_simd::wasm32::U32x4;
+
+impl Rounds for U32x4 {}
+
+kernel!(
+    SIMD128, simd128_kernel, Isa::Simd128, "simd128",
+    U32x4, U32x4,
+    up to 2 => rows::<Pair<U32x4>>,
+);

@@ -1,0 +1,188 @@
+//! The WebAssembly backend: 128-bit vectors without rotates.
+//!
+//! There is no detection inside WebAssembly: a module with vector code validates or it does not. The backend is there when the build
+//! has `simd128`.
+
+use crate::vector::{Columns, Rows, Vector};
+use core::arch::wasm32::*;
+
+/// Four words in a v128.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct U32x4(pub v128);
+
+/// Trait methods that are nothing but one expression of intrinsics, which are safe where the build has them.
+macro_rules! forward {
+    ($(fn $name:ident $(<const $imm:ident: i32>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
+        #[inline(always)]
+        unsafe fn $name $(<const $imm: i32>)? ($($arg: $type),*) $(-> $ret)? {
+            $body
+        }
+    )* };
+}
+
+/// Swizzles by constants, not shuffles: engines on x86-64 turn the first into one `pshufb`, and build the mask of the second anew
+/// at every use.
+#[inline(always)]
+fn rotate_bytes2(a: v128) -> v128 {
+    u8x16_swizzle(a, u8x16(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
+}
+
+#[inline(always)]
+fn rotate_bytes1(a: v128) -> v128 {
+    u8x16_swizzle(a, u8x16(1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12))
+}
+
+/// The four-by-four transpose of words.
+#[inline(always)]
+fn transpose(r: [v128; 4]) -> [v128; 4] {
+    let (a, b) = (u32x4_shuffle::<0, 4, 1, 5>(r[0], r[1]), u32x4_shuffle::<2, 6, 3, 7>(r[0], r[1]));
+    let (c, d) = (u32x4_shuffle::<0, 4, 1, 5>(r[2], r[3]), u32x4_shuffle::<2, 6, 3, 7>(r[2], r[3]));
+    [
+        u64x2_shuffle::<0, 2>(a, c),
+        u64x2_shuffle::<1, 3>(a, c),
+        u64x2_shuffle::<0, 2>(b, d),
+        u64x2_shuffle::<1, 3>(b, d),
+    ]
+}
+
+/// The word that the lowest two bits of `i` name, a constant after inlining: four of them in a vector become one shuffle.
+#[inline(always)]
+fn word(a: v128, i: i32) -> u32 {
+    match i & 3 {
+        0 => u32x4_extract_lane::<0>(a),
+        1 => u32x4_extract_lane::<1>(a),
+        2 => u32x4_extract_lane::<2>(a),
+        _ => u32x4_extract_lane::<3>(a),
+    }
+}
+
+#[inline(always)]
+fn blend(mask: u32, yes: v128, no: v128) -> v128 {
+    let bits = u32x4(1, 2, 4, 8);
+    let chosen = u32x4_eq(v128_and(u32x4_splat(mask), bits), bits);
+    v128_bitselect(yes, no, chosen)
+}
+
+impl Vector for U32x4 {
+    const LANES: usize = 4;
+
+    forward! {
+        fn splat(word: u32) -> Self = U32x4(u32x4_splat(word));
+        fn add(a: Self, b: Self) -> Self = U32x4(u32x4_add(a.0, b.0));
+        fn xor(a: Self, b: Self) -> Self = U32x4(v128_xor(a.0, b.0));
+        fn rotr16(a: Self) -> Self = U32x4(rotate_bytes2(a.0));
+        fn rotr12(a: Self) -> Self = U32x4(v128_or(u32x4_shr(a.0, 12), u32x4_shl(a.0, 20)));
+        fn rotr8(a: Self) -> Self = U32x4(rotate_bytes1(a.0));
+        fn rotr7(a: Self) -> Self = U32x4(v128_or(u32x4_shr(a.0, 7), u32x4_shl(a.0, 25)));
+        fn pin(a: Self) -> Self = a;
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u32) -> Self {
+        // SAFETY: the caller promised four readable words.
+        unsafe { U32x4(v128_load(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32) {
+        // SAFETY: the caller promised four writable words.
+        unsafe { v128_store(to.cast(), self.0) }
+    }
+}
+
+impl Rows for U32x4 {
+    forward! {
+        fn splat_halves(low: u64, high: u64) -> Self = U32x4(u64x2(low, high));
+        fn turn1(a: Self) -> Self = U32x4(u32x4_shuffle::<1, 2, 3, 0>(a.0, a.0));
+        fn turn2(a: Self) -> Self = U32x4(u32x4_shuffle::<2, 3, 0, 1>(a.0, a.0));
+        fn turn3(a: Self) -> Self = U32x4(u32x4_shuffle::<3, 0, 1, 2>(a.0, a.0));
+        fn pick<const I: i32>(a: Self, b: Self) -> Self =
+            U32x4(u32x4(word(a.0, I), word(a.0, I >> 2), word(b.0, I >> 4), word(b.0, I >> 6)));
+    }
+
+    #[inline(always)]
+    unsafe fn splat_row(row: *const u32) -> Self {
+        // SAFETY: the caller promised four readable words.
+        unsafe { U32x4(v128_load(row.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self {
+        // SAFETY: the caller promised one pointer, with 16 readable bytes at the offset.
+        unsafe { U32x4(v128_load((*blocks).wrapping_add(offset).cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8) {
+        // SAFETY: the caller promised 32 writable bytes.
+        unsafe {
+            v128_store(to.cast(), first.0);
+            v128_store(to.add(16).cast(), second.0);
+        }
+    }
+}
+
+impl Columns for U32x4 {
+    #[inline(always)]
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        // SAFETY: the caller promised four pointers, with 64 readable bytes at the offset of each.
+        unsafe {
+            let at = |i: usize, quarter: usize| (*blocks.add(i)).wrapping_add(offset + 16 * quarter).cast();
+            let mut words = [U32x4(u32x4_splat(0)); 16];
+            let mut q = 0;
+            while q < 4 {
+                let rows =
+                    [v128_load(at(0, q)), v128_load(at(1, q)), v128_load(at(2, q)), v128_load(at(3, q))];
+                let [a, b, c, d] = transpose(rows);
+                words[4 * q] = U32x4(a);
+                words[4 * q + 1] = U32x4(b);
+                words[4 * q + 2] = U32x4(c);
+                words[4 * q + 3] = U32x4(d);
+                q += 1;
+            }
+            words
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(w: [Self; 8], to: *mut u8) {
+        // SAFETY: the caller promised 4 * 32 writable bytes.
+        unsafe {
+            let first = transpose([w[0].0, w[1].0, w[2].0, w[3].0]);
+            let second = transpose([w[4].0, w[5].0, w[6].0, w[7].0]);
+            let mut i = 0;
+            while i < 4 {
+                v128_store(to.add(32 * i).cast(), first[i]);
+                v128_store(to.add(32 * i + 16).cast(), second[i]);
+                i += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_blocks(w: [Self; 16], to: *mut u8) {
+        // SAFETY: the caller promised 4 * 64 writable bytes.
+        unsafe {
+            let mut q = 0;
+            while q < 4 {
+                let rows = transpose([w[4 * q].0, w[4 * q + 1].0, w[4 * q + 2].0, w[4 * q + 3].0]);
+                let mut i = 0;
+                while i < 4 {
+                    v128_store(to.add(64 * i + 16 * q).cast(), rows[i]);
+                    i += 1;
+                }
+                q += 1;
+            }
+        }
+    }
+
+    forward! {
+        fn unzip(left: Self, right: Self) -> (Self, Self) = (
+            U32x4(u32x4_shuffle::<0, 2, 4, 6>(left.0, right.0)),
+            U32x4(u32x4_shuffle::<1, 3, 5, 7>(left.0, right.0)),
+        );
+        fn equal(a: Self, b: Self) -> u32 = u32::from(u32x4_bitmask(u32x4_eq(a.0, b.0)));
+        fn select(mask: u32, yes: Self, no: Self) -> Self = U32x4(blend(mask, yes.0, no.0));
+    }
+}
