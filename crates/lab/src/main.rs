@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 use std::{
-    io::{self, BufRead as _, Write as _},
+    io::{self, Write as _},
     path::PathBuf,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bulla_lab::{
     code::{
         budget,
@@ -15,9 +15,7 @@ use bulla_lab::{
         kernels,
     },
     measure::Plan,
-    record::Record,
-    suites::{self, Filter, Suite},
-    summary,
+    suites::{self, Filter},
 };
 use clap::{Parser, Subcommand};
 
@@ -49,8 +47,6 @@ enum Command {
         /// The suite
         suite: String,
     },
-    /// Read records from standard input and print the tables
-    Table,
     /// Print what the machine code of the kernels for x86-64 consists of
     #[command(after_help = KERNELS_CODE_HELP)]
     KernelsCode {
@@ -75,15 +71,10 @@ fn main() -> Result<()> {
         Command::Measure { suite, launch, sizes, cases } => {
             rayon::ThreadPoolBuilder::new().num_threads(THREADS).build_global()?;
             let filter = Filter { prefixes: cases, sizes };
-            find(&suite)?.run(launch, &filter, &Plan::default(), |record| print(&record.line()?))
+            suites::find(&suite)?.run(launch, &filter, &Plan::default(), |record| print(&record.line()?))
         }
-        Command::Kernels { suite } => (find(&suite)?.kernels)().iter().try_for_each(|name| print(name)),
-        Command::Table => {
-            let mut records = Vec::new();
-            for (number, line) in io::stdin().lock().lines().enumerate() {
-                records.push(Record::parse(&line?).with_context(|| format!("line {}", number + 1))?);
-            }
-            print(summary::tables(&records).trim_end())
+        Command::Kernels { suite } => {
+            (suites::find(&suite)?.kernels)().iter().try_for_each(|name| print(name))
         }
         Command::KernelsCode { file, record } => {
             let file = file.map_or_else(|| build::library(Units::Default), Ok)?;
@@ -94,12 +85,6 @@ fn main() -> Result<()> {
             print(kernels::table(&found).trim_end())
         }
     }
-}
-
-fn find(name: &str) -> Result<Suite> {
-    let names: Vec<_> = suites::all().iter().map(|suite| suite.name).collect();
-    let suite = suites::all().into_iter().find(|suite| suite.name == name);
-    suite.with_context(|| format!("no suite {name}; there are: {}", names.join(", ")))
 }
 
 /// A line at once, so that the reader of a pipe can follow.

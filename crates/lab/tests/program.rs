@@ -1,73 +1,59 @@
 //! The laboratory's program, as `cargo xtask bench` uses it.
 
-use std::{
-    io::Write as _,
-    process::{Command, Output, Stdio},
-};
+use std::process::{Command, Output};
 
-use bulla_lab::record::Record;
+use bulla_record::{compare::comparisons, record::Record};
 
 const FORCE: &str = "BULLA_BLAKE3_FORCE_KERNEL";
 
-fn lab(arguments: &[&str], input: &str) -> Output {
-    run(Command::new(env!("CARGO_BIN_EXE_bulla-lab")).args(arguments).env_remove(FORCE), input)
-}
-
-fn run(command: &mut Command, input: &str) -> Output {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A program that takes no input may end first.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+fn lab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bulla-lab")).args(arguments).env_remove(FORCE).output().unwrap()
 }
 
 #[test]
-fn records_of_a_launch_become_a_table() {
-    let measured =
-        lab(&["measure", "blake3", "--launch", "3", "--cases", "oneshot", "--sizes", "64,1024"], "");
-    let lines = String::from_utf8(measured.stdout).unwrap();
-    let records: Vec<_> = lines.lines().map(|line| Record::parse(line).unwrap()).collect();
-    assert_eq!(records.iter().map(|r| r.case.as_str()).collect::<Vec<_>>(), ["oneshot/64", "oneshot/1024"]);
-    assert!(records.iter().all(|r| r.launch == 3 && r.rounds >= 51 && r.peer.starts_with("blake3 1.")));
-
-    let table = lab(&["table"], &lines);
-    let text = String::from_utf8(table.stdout).unwrap();
-    assert!(text.contains("oneshot/1024") && text.contains("2 cases:"), "{text}");
+fn records_of_a_launch_can_be_compared() {
+    let measured = lab(&["measure", "oneshot", "--launch", "3", "--cases", "hash/", "--sizes", "64,1024"]);
+    let records = Record::parse_all(&String::from_utf8(measured.stdout).unwrap()).unwrap();
+    assert!(records.iter().all(|r| r.launch == 3 && r.samples_ns.len() >= 51 && r.ghz > 0.0));
+    let found = comparisons(&records).unwrap();
+    let names: Vec<_> = found.iter().map(|c| (c.ours.case.as_str(), c.peer_name.as_str())).collect();
+    assert_eq!(
+        names,
+        [("hash/64", "blake3"), ("hash/64", "rscrypto"), ("hash/1024", "blake3"), ("hash/1024", "rscrypto")]
+    );
 }
 
 #[test]
 fn the_kernels_are_listed() {
-    let listed = lab(&["kernels", "blake3"], "");
+    let listed = lab(&["kernels", "oneshot"]);
     assert!(listed.status.success() && !listed.stdout.is_empty());
 }
 
 #[test]
 fn a_forced_kernel_is_the_one_measured() {
-    let listed = String::from_utf8(lab(&["kernels", "blake3"], "").stdout).unwrap();
+    let listed = String::from_utf8(lab(&["kernels", "oneshot"]).stdout).unwrap();
     for kernel in listed.lines() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bulla-lab"));
-        let measured = run(command.args(["measure", "blake3", "--cases", "keyed/64"]).env(FORCE, kernel), "");
-        let record = Record::parse(String::from_utf8(measured.stdout).unwrap().trim()).unwrap();
-        assert_eq!((record.kernel.as_str(), record.forced), (kernel, true));
+        let measured =
+            command.args(["measure", "oneshot", "--cases", "keyed/64"]).env(FORCE, kernel).output().unwrap();
+        let records = Record::parse_all(&String::from_utf8(measured.stdout).unwrap()).unwrap();
+        assert_eq!((records[0].kernel.as_str(), records[0].forced), (kernel, true));
     }
 }
 
 #[test]
 fn an_unknown_kernel_is_refused_with_a_list() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bulla-lab"));
-    let refused = run(command.args(["measure", "blake3"]).env(FORCE, "no/such"), "");
+    let refused = command.args(["measure", "oneshot"]).env(FORCE, "no/such").output().unwrap();
     assert!(!refused.status.success() && refused.stdout.is_empty());
     assert!(String::from_utf8(refused.stderr).unwrap().contains("portable"));
 }
 
 #[test]
 fn bad_requests_are_refused() {
-    for arguments in [&["measure", "sha1"][..], &["measure", "blake3", "--sizes", "7"], &["kernels", "sha1"]]
+    for arguments in [&["measure", "sha1"][..], &["measure", "oneshot", "--sizes", "7"], &["kernels", "sha1"]]
     {
-        let refused = lab(arguments, "");
+        let refused = lab(arguments);
         assert!(!refused.status.success() && refused.stdout.is_empty(), "{arguments:?}");
     }
-    let refused = lab(&["table"], "not a record\n");
-    assert!(!refused.status.success());
-    assert!(String::from_utf8(refused.stderr).unwrap().contains("line 1"));
 }

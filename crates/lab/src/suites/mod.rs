@@ -1,15 +1,16 @@
-//! What is measured: each suite is a table of cases, each case a set of contenders that compute the same.
+//! What is measured: each suite is a table of cases, each case ours and its peers, which compute the same.
 
 mod blake3;
 
-use std::fs;
-
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use bulla_record::{
+    LABORATORY, machine,
+    record::{Record, Role, SCHEMA},
+};
 
 use crate::{
     clock,
     measure::{Data, Plan, Subject, measure},
-    record::{Record, SCHEMA},
 };
 
 /// A set of cases about one subject.
@@ -22,8 +23,6 @@ pub struct Suite {
     pub active_kernel: fn() -> Result<Active>,
     /// The kernels of ours that this machine can run.
     pub kernels: fn() -> Vec<String>,
-    /// The peer with its version and what this build holds it back from.
-    pub peer: fn() -> String,
 }
 
 /// The kernel in use.
@@ -35,9 +34,12 @@ pub struct Active {
     pub forced: bool,
 }
 
-/// One case of a suite.
+/// Makes an implementation of a case, fresh for a launch.
+pub type Make = Box<dyn Fn() -> Box<dyn Subject>>;
+
+/// One case of a suite: ours beside one peer or several.
 pub struct Case {
-    /// The name, such as `oneshot/64`: a group, and what varies within it.
+    /// The name within the suite, such as `hash/64`: a group, and what varies within it.
     pub id: String,
     /// How many bytes one operation reads, or for extendable output, writes.
     pub bytes: usize,
@@ -45,43 +47,68 @@ pub struct Case {
     pub input: usize,
     /// The length of each input, for cases of many.
     pub part: Option<usize>,
-    /// Makes the contenders, fresh for this case.
-    pub contenders: Box<dyn Fn() -> Contenders>,
-}
-
-/// Ours, and the peer twice: the second one is the control, since two equals show how far noise goes.
-pub struct Contenders {
     /// Ours.
-    pub ours: Box<dyn Subject>,
-    /// The peer.
-    pub peer: Box<dyn Subject>,
-    /// The peer again.
-    pub control: Box<dyn Subject>,
+    pub ours: Make,
+    /// The peers, at least one. The first one also runs as the control.
+    pub peers: Vec<Peer>,
 }
 
-/// Every suite.
-pub fn all() -> [Suite; 1] {
-    [blake3::suite()]
+/// What ours is compared with.
+pub struct Peer {
+    /// Its name, for a crate that of the package.
+    pub name: &'static str,
+    /// Its version.
+    pub version: String,
+    /// The instruction set that it was held back to, such as `avx2`, or empty.
+    pub held_to: &'static str,
+    /// Makes it.
+    pub make: Make,
+}
+
+impl Peer {
+    /// A crate of the lock file, free to use all that the machine has.
+    pub fn of_package(name: &'static str, make: impl Fn() -> Box<dyn Subject> + 'static) -> Self {
+        Self { name, version: locked_version(name).to_owned(), held_to: "", make: Box::new(make) }
+    }
+}
+
+/// Every suite, in the order of [`LABORATORY`].
+pub fn all() -> Vec<Suite> {
+    blake3::suites().into()
+}
+
+/// The suite of that name.
+///
+/// # Errors
+/// There is none; the error lists those that there are.
+pub fn find(name: &str) -> Result<Suite> {
+    let suite = all().into_iter().find(|suite| suite.name == name);
+    suite.with_context(|| format!("no suite {name}; there are: {}", LABORATORY.join(", ")))
 }
 
 /// Which cases of a suite to run. An empty list means no restriction.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Beginnings of case names.
+    /// Beginnings of the names of cases, with the suite before them or without: `oneshot/hash/64`, `hash/64`.
     pub prefixes: Vec<String>,
     /// Values of [`Case::bytes`].
     pub sizes: Vec<usize>,
 }
 
 impl Filter {
-    fn takes(&self, case: &Case) -> bool {
-        (self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| case.id.starts_with(prefix.as_str())))
+    fn takes(&self, suite: &str, case: &Case) -> bool {
+        let full = format!("{suite}/{}", case.id);
+        let begins =
+            |prefix: &String| case.id.starts_with(prefix.as_str()) || full.starts_with(prefix.as_str());
+        (self.prefixes.is_empty() || self.prefixes.iter().any(begins))
             && (self.sizes.is_empty() || self.sizes.contains(&case.bytes))
     }
 }
 
 impl Suite {
     /// Measures the cases that `filter` takes and hands each record to `emit` as it comes.
+    ///
+    /// The fields of the run, the lane, the toolchain and the commit are left empty: `cargo xtask bench` fills them in.
     ///
     /// # Errors
     /// No case is left, contenders disagree, or `emit` fails.
@@ -92,65 +119,94 @@ impl Suite {
         plan: &Plan,
         mut emit: impl FnMut(&Record) -> Result<()>,
     ) -> Result<()> {
-        let cases: Vec<_> = (self.cases)().into_iter().filter(|case| filter.takes(case)).collect();
+        let kernel = (self.active_kernel)()?;
+        let cases: Vec<_> = (self.cases)().into_iter().filter(|case| filter.takes(self.name, case)).collect();
         ensure!(!cases.is_empty(), "no case of the suite {} fits the filter", self.name);
         let mut random = fastrand::Rng::new();
-        let kernel = (self.active_kernel)()?;
-        let cpu = cpu_name();
+        let template = self.template(launch);
         for case in cases {
-            emit(&self.run_case(&case, launch, plan, &kernel, &cpu, &mut random)?)?;
+            let records = run_case(&case, &kernel, &template, plan, &mut random)
+                .with_context(|| format!("{}: {}", self.name, case.id))?;
+            records.iter().try_for_each(&mut emit)?;
         }
         Ok(())
     }
 
-    fn run_case(
-        &self,
-        case: &Case,
-        launch: u32,
-        plan: &Plan,
-        kernel: &Active,
-        cpu: &str,
-        random: &mut fastrand::Rng,
-    ) -> Result<Record> {
-        const OURS: usize = 0;
-        const PEER: usize = 1;
-        const CONTROL: usize = 2;
-        let Contenders { ours, peer, control } = (case.contenders)();
-        let data = Data::random(case.input, case.part, random);
-        let before = clock::gigahertz();
-        let samples = measure(&mut [ours, peer, control], &data, plan, random)
-            .map_err(|error| error.context(format!("{}: {}", self.name, case.id)))?;
-        let after = clock::gigahertz();
-        Ok(Record {
+    /// What all records of a launch have in common.
+    fn template(&self, launch: u32) -> Record {
+        Record {
             schema: SCHEMA,
+            run: String::new(),
+            time: String::new(),
             suite: self.name.to_owned(),
-            case: case.id.clone(),
-            bytes: case.bytes as u64,
-            kernel: kernel.name.clone(),
-            forced: kernel.forced,
-            peer: (self.peer)(),
+            case: String::new(),
+            bytes: 0,
+            implementation: String::new(),
+            version: String::new(),
+            role: Role::Peer,
+            kernel: String::new(),
+            forced: false,
+            held_to: String::new(),
+            lane: String::new(),
+            cpu: machine::cpu(),
+            features: machine::features(),
+            ghz: 0.0,
+            toolchain: String::new(),
+            flags: String::new(),
+            commit: String::new(),
+            dirty: false,
             launch,
-            rounds: samples.ns[OURS].len() as u32,
-            iterations: samples.iterations,
-            ours_ns: samples.median_ns(OURS),
-            peer_ns: samples.median_ns(PEER),
-            ratio: samples.median_ratio(PEER, OURS),
-            control: samples.median_ratio(PEER, CONTROL),
-            ghz: f64::midpoint(before, after),
-            cpu: cpu.to_owned(),
-        })
+            iterations: 0,
+            samples_ns: Vec::new(),
+            load: 0.0,
+        }
     }
 }
 
-/// What the processor calls itself, where Linux tells.
-fn cpu_name() -> String {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+/// One record for ours, one for each peer, one for the control.
+fn run_case(
+    case: &Case,
+    kernel: &Active,
+    template: &Record,
+    plan: &Plan,
+    random: &mut fastrand::Rng,
+) -> Result<Vec<Record>> {
+    let control = case.peers.first().context("a case without a peer")?;
+    let contenders = case.peers.iter().chain([control]).map(|peer| &peer.make);
+    let mut contenders: Vec<_> = [&case.ours].into_iter().chain(contenders).map(|make| make()).collect();
+    let data = Data::random(case.input, case.part, random);
+    let before = clock::gigahertz();
+    let samples = measure(&mut contenders, &data, plan, random)?;
+    let common = Record {
+        time: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+        case: case.id.clone(),
+        bytes: case.bytes as u64,
+        ghz: f64::midpoint(before, clock::gigahertz()),
+        iterations: samples.iterations,
+        load: machine::load(),
+        ..template.clone()
+    };
+    let ours = Record {
+        role: Role::Ours,
+        implementation: "bulla".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: kernel.name.clone(),
+        forced: kernel.forced,
+        ..common.clone()
+    };
+    let peer = |(index, peer): (usize, &Peer)| Record {
+        role: if index < case.peers.len() { Role::Peer } else { Role::Control },
+        implementation: peer.name.to_owned(),
+        version: peer.version.clone(),
+        held_to: peer.held_to.to_owned(),
+        ..common.clone()
+    };
+    let records = [ours].into_iter().chain(case.peers.iter().chain([control]).enumerate().map(peer));
+    Ok(records.zip(samples.ns).map(|(record, samples_ns)| Record { samples_ns, ..record }).collect())
 }
 
 /// The version of a package in the workspace's lock file: the one that this build has.
-fn locked_version(package: &str) -> &'static str {
+pub(crate) fn locked_version(package: &str) -> &'static str {
     const LOCK: &str = include_str!("../../../../Cargo.lock");
     let entry = LOCK.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{package}\"\n")));
     let version = entry.and_then(|entry| entry.split_once("\nversion = \"")?.1.split_once('"'));
@@ -161,14 +217,23 @@ fn locked_version(package: &str) -> &'static str {
 mod tests {
     use std::collections::HashSet;
 
+    use bulla_record::compare::comparisons;
+
     use super::*;
 
     #[test]
-    fn case_names_are_unique() {
+    fn the_suites_are_those_that_are_listed() {
+        assert_eq!(all().iter().map(|suite| suite.name).collect::<Vec<_>>(), LABORATORY);
+        assert!(find("no-such-suite").is_err());
+    }
+
+    #[test]
+    fn case_names_are_unique_and_each_case_has_a_peer() {
         for suite in all() {
             let cases = (suite.cases)();
             let names: HashSet<_> = cases.iter().map(|case| &case.id).collect();
             assert_eq!(names.len(), cases.len(), "{}", suite.name);
+            assert!(cases.iter().all(|case| !case.peers.is_empty()), "{}", suite.name);
         }
     }
 
@@ -177,32 +242,35 @@ mod tests {
         let plan =
             Plan { min_rounds: 1, max_rounds: 1, sample: Default::default(), budget: Default::default() };
         for suite in all() {
-            let mut seen = 0;
+            let mut records = Vec::new();
             suite
                 .run(1, &Filter::default(), &plan, |record| {
-                    seen += 1;
-                    anyhow::ensure!(record.ratio.is_finite() && record.ratio > 0.0, "{}", record.case);
+                    records.push(Record::parse(&record.line()?)?);
                     Ok(())
                 })
                 .unwrap();
-            assert_eq!(seen, (suite.cases)().len());
+            let peers: usize = (suite.cases)().iter().map(|case| case.peers.len()).sum();
+            assert_eq!(comparisons(&records).unwrap().len(), peers, "{}", suite.name);
         }
     }
 
     #[test]
     fn filters_restrict() {
-        let filter = Filter { prefixes: vec!["oneshot/".into()], sizes: vec![64, 1024] };
-        let cases = (blake3::suite().cases)();
-        let taken: Vec<_> =
-            cases.iter().filter(|case| filter.takes(case)).map(|case| case.id.as_str()).collect();
-        assert_eq!(taken, ["oneshot/64", "oneshot/1024"]);
-        assert!(cases.iter().all(|case| Filter::default().takes(case)));
+        let suite = find("oneshot").unwrap();
+        let taken = |prefix: &str, sizes: &[usize]| -> Vec<String> {
+            let filter = Filter { prefixes: vec![prefix.to_owned()], sizes: sizes.to_vec() };
+            let cases = (suite.cases)().into_iter().filter(|case| filter.takes(suite.name, case));
+            cases.map(|case| case.id).collect()
+        };
+        assert_eq!(taken("hash/", &[64, 1024]), ["hash/64", "hash/1024"]);
+        assert_eq!(taken("oneshot/keyed/", &[64]), ["keyed/64"]);
+        assert_eq!(taken("oneshot", &[]).len(), (suite.cases)().len());
     }
 
     #[test]
     fn a_filter_that_takes_nothing_is_an_error() {
         let filter = Filter { prefixes: vec!["no such".into()], sizes: vec![] };
-        assert!(blake3::suite().run(1, &filter, &Plan::default(), |_| Ok(())).is_err());
+        assert!(find("oneshot").unwrap().run(1, &filter, &Plan::default(), |_| Ok(())).is_err());
     }
 
     #[test]

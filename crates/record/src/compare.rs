@@ -1,0 +1,259 @@
+//! Ours beside each peer: round by round within a launch, launch by launch within a run.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::{
+    record::{Record, Role},
+    stats::median,
+};
+
+/// Ours and one peer in one case, over all launches of a run.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The record of ours in the first launch: the suite, the case, the kernel, the machine.
+    pub ours: Record,
+    /// The peer as tables show it: [`Record::label`].
+    pub peer: String,
+    /// The peer's name alone.
+    pub peer_name: String,
+    /// One for each launch, in their order.
+    pub launches: Vec<Launch>,
+}
+
+/// What one launch found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Launch {
+    /// The median time of ours in nanoseconds.
+    pub ours_ns: f64,
+    /// The median time of the peer.
+    pub peer_ns: f64,
+    /// The median over the rounds of the logarithm of ours over the peer: below 0, ours is faster.
+    pub log_ratio: f64,
+    /// The same of the control over the first peer, where there is a control.
+    pub log_control: Option<f64>,
+}
+
+/// How a comparison stands for a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Ours is slower.
+    Lost,
+    /// Within [`EVEN`].
+    Even,
+    /// Ours is faster.
+    Won,
+}
+
+/// Ratios this close to 1 are called even: two equals on a shared machine differ as much.
+pub const EVEN: f64 = 0.01;
+
+impl Comparison {
+    /// Peer over ours, the median over the launches: above 1, ours is faster.
+    pub fn ratio(&self) -> f64 {
+        (-median(self.launches.iter().map(|launch| launch.log_ratio))).exp()
+    }
+
+    /// The least and the greatest value of [`Self::ratio`] among the launches.
+    pub fn spread(&self) -> (f64, f64) {
+        let ratios = self.launches.iter().map(|launch| (-launch.log_ratio).exp());
+        ratios.fold((f64::INFINITY, 0.0), |(low, high), ratio| (low.min(ratio), high.max(ratio)))
+    }
+
+    /// The control over the peer that it equals, the median over the launches.
+    pub fn control(&self) -> Option<f64> {
+        let controls: Option<Vec<_>> = self.launches.iter().map(|launch| launch.log_control).collect();
+        controls.map(|controls| median(controls).exp())
+    }
+
+    /// Nanoseconds of ours, the median over the launches.
+    pub fn ours_ns(&self) -> f64 {
+        median(self.launches.iter().map(|launch| launch.ours_ns))
+    }
+
+    /// Nanoseconds of the peer, the median over the launches.
+    pub fn peer_ns(&self) -> f64 {
+        median(self.launches.iter().map(|launch| launch.peer_ns))
+    }
+
+    /// How many percent more time ours takes than the peer. Positive: we are behind.
+    pub fn need_percent(&self) -> f64 {
+        (1.0 / self.ratio() - 1.0) * 100.0
+    }
+
+    /// By [`Self::ratio`].
+    pub fn standing(&self) -> Standing {
+        match self.ratio() {
+            ratio if ratio < 1.0 - EVEN => Standing::Lost,
+            ratio if ratio > 1.0 + EVEN => Standing::Won,
+            _ => Standing::Even,
+        }
+    }
+}
+
+/// Compares ours with each peer in every case of `records`, in the order of their first occurrence.
+///
+/// # Errors
+/// A case has no or more than one record of ours in a launch, no peer, a peer twice, or numbers of rounds that differ.
+pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
+    type Key<'a> = (&'a str, &'a str, &'a str, u32);
+    let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    let mut launches: Vec<Vec<&Record>> = Vec::new();
+    for record in records {
+        let place =
+            places.entry((&record.run, &record.suite, &record.case, record.launch)).or_insert(launches.len());
+        if *place == launches.len() {
+            launches.push(Vec::new());
+        }
+        launches[*place].push(record);
+    }
+    let mut found: Vec<Comparison> = Vec::new();
+    let mut places: BTreeMap<(&str, &str, &str, String), usize> = BTreeMap::new();
+    for launch in &launches {
+        let (ours, control) = check(launch)?;
+        let peers = launch.iter().filter(|record| record.role == Role::Peer);
+        for (index, peer) in peers.enumerate() {
+            let key = (ours.run.as_str(), ours.suite.as_str(), ours.case.as_str(), peer.label());
+            let place = *places.entry(key).or_insert(found.len());
+            if place == found.len() {
+                let (ours, peer_name) = ((*ours).clone(), peer.implementation.clone());
+                found.push(Comparison { ours, peer: peer.label(), peer_name, launches: Vec::new() });
+            }
+            let control = control.filter(|_| index == 0);
+            found[place].launches.push(Launch {
+                ours_ns: ours.median_ns(),
+                peer_ns: peer.median_ns(),
+                log_ratio: log_ratio(ours, peer),
+                log_control: control.map(|control| log_ratio(control, peer)),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The record of ours and that of the control among those of one case and launch.
+fn check<'a>(launch: &[&'a Record]) -> Result<(&'a Record, Option<&'a Record>)> {
+    let Record { suite, case, launch: number, samples_ns, .. } = launch[0];
+    let id = format!("{suite}: {case}: launch {number}");
+    let of = |role| launch.iter().filter(move |record| record.role == role).copied();
+    let [ours] = of(Role::Ours).collect::<Vec<_>>()[..] else {
+        bail!("{id}: {} records of ours; there must be one", of(Role::Ours).count());
+    };
+    let control = match of(Role::Control).collect::<Vec<_>>()[..] {
+        [] => None,
+        [control] => Some(control),
+        _ => bail!("{id}: more than one control"),
+    };
+    let labels: Vec<_> = of(Role::Peer).map(Record::label).collect();
+    ensure!(!labels.is_empty(), "{id}: no peer");
+    let twice = labels.iter().enumerate().find(|(index, label)| labels[..*index].contains(label));
+    ensure!(twice.is_none(), "{id}: a peer twice: {}", labels[0]);
+    ensure!(
+        control.is_none_or(|control| control.label() == labels[0]),
+        "{id}: the control is not the first peer"
+    );
+    let rounds = |record: &&Record| record.samples_ns.len() == samples_ns.len();
+    ensure!(launch.iter().all(rounds), "{id}: the numbers of rounds differ");
+    Ok((ours, control))
+}
+
+/// The median over the rounds of the logarithm of `a` over `b`: not that of the medians, since what disturbs a whole round cancels
+/// out within it.
+fn log_ratio(a: &Record, b: &Record) -> f64 {
+    median(a.samples_ns.iter().zip(&b.samples_ns).map(|(a, b)| (a / b).ln()))
+}
+
+#[cfg(test)]
+pub(crate) fn launches(case: &str, ratios: &[f64]) -> Vec<Record> {
+    let mut records = Vec::new();
+    for (index, ratio) in ratios.iter().enumerate() {
+        let launch = index as u32 + 1;
+        let base =
+            Record { case: case.into(), launch, samples_ns: vec![100.0; 3], ..crate::record::example() };
+        let peer = Record {
+            role: Role::Peer,
+            implementation: "blake3".into(),
+            kernel: String::new(),
+            samples_ns: vec![100.0 * ratio; 3],
+            ..base.clone()
+        };
+        let control = Record { role: Role::Control, ..peer.clone() };
+        records.extend([base, peer, control]);
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn the_ratio_is_the_median_and_the_spread_its_extremes() {
+        let found = comparisons(&launches("a", &[1.5, 1.1, 1.2])).unwrap();
+        assert_eq!(found.len(), 1);
+        let (low, high) = found[0].spread();
+        assert!(close(found[0].ratio(), 1.2) && close(low, 1.1) && close(high, 1.5), "{found:?}");
+        assert!(close(found[0].control().unwrap(), 1.0));
+        assert!(close(found[0].need_percent(), 100.0 / 1.2 - 100.0));
+    }
+
+    #[test]
+    fn the_ratio_is_taken_within_the_round() {
+        let mut records = launches("a", &[1.0]);
+        records[0].samples_ns = vec![2.0, 20.0, 40.0];
+        records[1].samples_ns = vec![1.0, 10.0, 80.0];
+        assert!(close(comparisons(&records).unwrap()[0].ratio(), 0.5));
+    }
+
+    #[test]
+    fn each_peer_is_compared_and_only_the_first_has_the_control() {
+        let mut records = launches("a", &[1.5]);
+        let other =
+            Record { implementation: "rscrypto".into(), samples_ns: vec![80.0; 3], ..records[1].clone() };
+        records.insert(2, other);
+        let found = comparisons(&records).unwrap();
+        assert_eq!(found.iter().map(|c| c.peer_name.as_str()).collect::<Vec<_>>(), ["blake3", "rscrypto"]);
+        assert!(close(found[1].ratio(), 0.8) && found[1].standing() == Standing::Lost);
+        assert!(found[0].control().is_some() && found[1].control().is_none());
+    }
+
+    #[test]
+    fn runs_and_cases_stay_apart() {
+        let mut records = launches("a", &[1.0, 1.0]);
+        records.extend(launches("b", &[1.0]));
+        let other = launches("a", &[1.0]).into_iter().map(|record| Record { run: "later".into(), ..record });
+        records.extend(other);
+        let counts: Vec<_> = comparisons(&records).unwrap().iter().map(|c| c.launches.len()).collect();
+        assert_eq!(counts, [2, 1, 1]);
+    }
+
+    #[test]
+    fn records_that_do_not_fit_together_are_refused() {
+        let bad: [fn(&mut Vec<Record>); 5] = [
+            |records| drop(records.remove(0)),
+            |records| drop(records.drain(1..)),
+            |records| records[0].samples_ns.push(1.0),
+            |records| records.push(records[1].clone()),
+            |records| records[2].implementation = "another".into(),
+        ];
+        for (index, spoil) in bad.iter().enumerate() {
+            let mut records = launches("a", &[1.0]);
+            spoil(&mut records);
+            assert!(comparisons(&records).is_err(), "{index}");
+        }
+    }
+
+    #[test]
+    fn within_a_percent_is_even() {
+        let standing = |ratio| comparisons(&launches("a", &[ratio])).unwrap()[0].standing();
+        assert_eq!(
+            [0.98, 0.995, 1.005, 1.02].map(standing),
+            [Standing::Lost, Standing::Even, Standing::Even, Standing::Won]
+        );
+    }
+}

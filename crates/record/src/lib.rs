@@ -1,0 +1,28 @@
+//! What benchmarks found, whatever the language that they measured.
+//!
+//! - [`record`] is one implementation in one case and launch, as a line of JSON: `spec/bench-record.md`.
+//! - [`compare`] puts ours beside each peer, round by round and launch by launch.
+//! - [`table`] is what people read.
+//! - [`machine`] says what this machine is.
+//! - [`stats`] has the medians.
+//!
+//! The crate measures nothing and uses nothing of ours, so that `cargo xtask` builds quickly.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod machine;
+pub mod record;
+pub mod stats;
+pub mod table;
+
+/// The suites of the Rust laboratory, in the order in which they run.
+pub const LABORATORY: [&str; 8] = [
+    "oneshot",
+    "streaming-dispatch",
+    "parent-folding",
+    "short-input-attribution",
+    "many",
+    "xof",
+    "threads",
+    "kernel-ab",
+];

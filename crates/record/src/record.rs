@@ -1,0 +1,219 @@
+//! The record: one implementation in one case and one launch, as a line of JSON. The format is `spec/bench-record.md`.
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::stats::median;
+
+/// The version of the record's shape. A reader refuses any other.
+pub const SCHEMA: u32 = 2;
+
+/// What an implementation is in its case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Ours: exactly one in each case.
+    Ours,
+    /// One that ours is compared with.
+    Peer,
+    /// The first peer once more: two equals show how far noise goes.
+    Control,
+}
+
+/// One implementation, one case, one launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The run that the launch belongs to, such as `2026-11-20T19:00:00Z-1a2b`.
+    pub run: String,
+    /// When the case was done: RFC 3339, UTC.
+    pub time: String,
+    /// The suite, such as `oneshot`.
+    pub suite: String,
+    /// The case within the suite, such as `hash/64`.
+    pub case: String,
+    /// Bytes that one operation reads; for extendable output, writes.
+    pub bytes: u64,
+    /// The implementation, such as `blake3`.
+    pub implementation: String,
+    /// Its version.
+    pub version: String,
+    /// What it is in this case.
+    pub role: Role,
+    /// Our kernel, such as `x86_64/avx512`; empty for others.
+    pub kernel: String,
+    /// Whether that kernel was forced, rather than chosen by detection.
+    pub forced: bool,
+    /// What a peer was held back to, such as `avx2`, or empty.
+    pub held_to: String,
+    /// The lane of the machine, such as `amd-zen4`.
+    pub lane: String,
+    /// What the processor calls itself.
+    pub cpu: String,
+    /// What the processor can do, as far as kernels ask for it.
+    pub features: Vec<String>,
+    /// The core's clock, by a chain of dependent additions; 0 where it is not known.
+    pub ghz: f64,
+    /// What compiled or runs ours, such as `rustc 1.95.0`.
+    pub toolchain: String,
+    /// Flags that the build was given beside those of its profile.
+    pub flags: String,
+    /// The commit, 40 hexadecimal digits, or empty outside a repository.
+    pub commit: String,
+    /// Whether the checkout had changes beside the commit.
+    pub dirty: bool,
+    /// The launch within the run, counted from 1.
+    pub launch: u32,
+    /// Operations in one sample.
+    pub iterations: u64,
+    /// Nanoseconds of one operation, one value for each round.
+    pub samples_ns: Vec<f64>,
+    /// The load of the machine, averaged over a minute.
+    pub load: f64,
+}
+
+impl Record {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// It is no record, one of another [`SCHEMA`], or one whose figures cannot be.
+    pub fn parse(line: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema: u32,
+        }
+        let version: Version = serde_json::from_str(line)?;
+        ensure!(version.schema == SCHEMA, "this record has schema {}, not {SCHEMA}", version.schema);
+        let record: Self = serde_json::from_str(line)?;
+        let Self { suite, case, launch, iterations, samples_ns, .. } = &record;
+        let id = || format!("{suite}: {case}: {}", record.implementation);
+        ensure!(!suite.is_empty() && !case.is_empty(), "a record of no suite or no case");
+        ensure!(!record.implementation.is_empty(), "{suite}: {case}: a record of no implementation");
+        ensure!(*launch >= 1 && *iterations >= 1, "{}: launches and iterations begin at 1", id());
+        ensure!(!samples_ns.is_empty(), "{}: no samples", id());
+        ensure!(samples_ns.iter().all(|ns| ns.is_finite() && *ns > 0.0), "{}: a time that cannot be", id());
+        Ok(record)
+    }
+
+    /// Reads all lines of `text`, passing over empty ones.
+    ///
+    /// # Errors
+    /// A line is no record; the error says which.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>> {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        lines.map(|(index, line)| Self::parse(line).with_context(|| format!("line {}", index + 1))).collect()
+    }
+
+    /// The record as one line of JSON, without its newline.
+    ///
+    /// # Errors
+    /// None that a record can cause.
+    pub fn line(&self) -> Result<String> {
+        Ok(serde_json::to_string(self)?)
+    }
+
+    /// Rounds the samples to a tenth of a nanosecond and the clock to a thousandth, so that kept records stay small.
+    pub fn round(&mut self) {
+        for ns in &mut self.samples_ns {
+            *ns = (*ns * 10.0).round().max(1.0) / 10.0;
+        }
+        self.ghz = (self.ghz * 1000.0).round() / 1000.0;
+        self.load = (self.load * 100.0).round() / 100.0;
+    }
+
+    /// The median time of one operation in nanoseconds.
+    pub fn median_ns(&self) -> f64 {
+        median(self.samples_ns.iter().copied())
+    }
+
+    /// The implementation with its version and what it was held back to, as tables show it.
+    pub fn label(&self) -> String {
+        let held =
+            if self.held_to.is_empty() { String::new() } else { format!(" (held to {})", self.held_to) };
+        format!("{} {}{held}", self.implementation, self.version)
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> Record {
+    Record {
+        schema: SCHEMA,
+        run: "2026-11-20T19:00:00Z-abcd".into(),
+        time: "2026-11-20T19:00:05Z".into(),
+        suite: "oneshot".into(),
+        case: "hash/64".into(),
+        bytes: 64,
+        implementation: "bulla".into(),
+        version: "0.1.0".into(),
+        role: Role::Ours,
+        kernel: "portable".into(),
+        forced: false,
+        held_to: String::new(),
+        lane: "amd-zen4".into(),
+        cpu: "a processor".into(),
+        features: vec!["avx2".into()],
+        ghz: 3.0,
+        toolchain: "rustc 1.95.0".into(),
+        flags: String::new(),
+        commit: String::new(),
+        dirty: false,
+        launch: 1,
+        iterations: 100,
+        samples_ns: vec![50.0, 51.0, 49.0],
+        load: 0.25,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back() {
+        let record = example();
+        assert_eq!(Record::parse(&record.line().unwrap()).unwrap(), record);
+    }
+
+    #[test]
+    fn another_schema_is_refused_whatever_its_fields() {
+        assert!(Record::parse(r#"{"schema":1,"ours_ns":3}"#).unwrap_err().to_string().contains("schema 1"));
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused() {
+        let line = example().line().unwrap().replace("\"suite\"", "\"more\":1,\"suite\"");
+        assert!(Record::parse(&line).is_err());
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_refused() {
+        let bad: [fn(&mut Record); 6] = [
+            |record| record.samples_ns.clear(),
+            |record| record.samples_ns[1] = 0.0,
+            |record| record.samples_ns[1] = -1.0,
+            |record| record.launch = 0,
+            |record| record.iterations = 0,
+            |record| record.implementation.clear(),
+        ];
+        for (index, spoil) in bad.iter().enumerate() {
+            let mut record = example();
+            spoil(&mut record);
+            assert!(Record::parse(&record.line().unwrap()).is_err(), "{index}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_is_wrong_is_named() {
+        let text = format!("{}\n\nnonsense\n", example().line().unwrap());
+        assert!(Record::parse_all(&text).unwrap_err().to_string().contains("line 3"));
+    }
+
+    #[test]
+    fn rounding_keeps_a_tenth_of_a_nanosecond() {
+        let mut record = Record { samples_ns: vec![12.345, 0.01], ghz: 3.66049, ..example() };
+        record.round();
+        assert_eq!((record.samples_ns, record.ghz), (vec![12.3, 0.1], 3.66));
+    }
+}

@@ -1,0 +1,133 @@
+//! A program that measures: one launch, one process, records on its standard output.
+
+use std::{fmt, path::PathBuf, process::Command};
+
+/// The kernel of ours that a harness uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// The one that detection chooses.
+    Default,
+    /// The one of that name.
+    Forced(String),
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => Ok(()),
+            Self::Forced(name) => write!(f, ", {name}"),
+        }
+    }
+}
+
+/// Which cases to measure; an empty list means no restriction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// How many bytes an operation takes.
+    pub(crate) sizes: Vec<u64>,
+    /// Beginnings of the names of cases.
+    pub(crate) cases: Vec<String>,
+}
+
+impl Selection {
+    /// Whether it takes a case. A harness in another language may measure more than it was asked for.
+    pub(crate) fn takes(&self, suite: &str, case: &str, bytes: u64) -> bool {
+        let full = format!("{suite}/{case}");
+        let begins = |prefix: &String| case.starts_with(prefix.as_str()) || full.starts_with(prefix.as_str());
+        (self.sizes.is_empty() || self.sizes.contains(&bytes))
+            && (self.cases.is_empty() || self.cases.iter().any(begins))
+    }
+}
+
+/// A harness that is ready to be launched.
+#[derive(Debug)]
+pub(crate) struct Harness {
+    /// The suite, which every record must name.
+    pub(crate) suite: &'static str,
+    /// What is launched.
+    pub(crate) program: PathBuf,
+    /// Its first arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Where it runs.
+    pub(crate) folder: PathBuf,
+    /// The variable that forces a kernel of ours, and the kernel.
+    pub(crate) force: (&'static str, Kernel),
+    /// How it takes what it is told about a launch.
+    pub(crate) language: Language,
+}
+
+/// How a harness is told what to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// The Rust laboratory, by arguments.
+    Laboratory,
+    /// Any other, by the variables `BULLA_BENCH_LAUNCH`, `BULLA_BENCH_CASES` and `BULLA_BENCH_SIZES`.
+    Foreign,
+}
+
+impl Harness {
+    /// The command for one launch.
+    pub(crate) fn command(&self, launch: u32, selection: &Selection) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).current_dir(&self.folder);
+        let (variable, kernel) = &self.force;
+        match kernel {
+            Kernel::Forced(name) => command.env(variable, name),
+            // A variable that is left from before must not decide what "the default" is.
+            Kernel::Default => command.env_remove(variable),
+        };
+        let sizes = selection.sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        let told = [("launch", launch.to_string()), ("sizes", sizes), ("cases", selection.cases.join(","))];
+        for (name, value) in told.into_iter().filter(|(_, value)| !value.is_empty()) {
+            match self.language {
+                Language::Laboratory => command.arg(format!("--{name}")).arg(value),
+                Language::Foreign => command.env(format!("BULLA_BENCH_{}", name.to_uppercase()), value),
+            };
+        }
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn harness(language: Language, kernel: Kernel) -> Harness {
+        let force = ("BULLA_BLAKE3_FORCE_KERNEL", kernel);
+        let arguments = vec!["measure".to_owned()];
+        Harness { suite: "x", program: "harness".into(), arguments, folder: ".".into(), force, language }
+    }
+
+    fn selection() -> Selection {
+        Selection { sizes: vec![64, 65], cases: vec![] }
+    }
+
+    #[test]
+    fn the_laboratory_is_told_by_arguments() {
+        let command = harness(Language::Laboratory, Kernel::Default).command(3, &selection());
+        let arguments: Vec<_> = command.get_args().collect();
+        assert_eq!(arguments, ["measure", "--launch", "3", "--sizes", "64,65"]);
+        let variables: Vec<_> = command.get_envs().collect();
+        assert_eq!(variables, [("BULLA_BLAKE3_FORCE_KERNEL".as_ref(), None)]);
+    }
+
+    #[test]
+    fn others_are_told_by_variables() {
+        let command = harness(Language::Foreign, Kernel::Forced("portable".into())).command(3, &selection());
+        let variables: Vec<_> = command.get_envs().map(|(k, v)| (k.to_str().unwrap(), v.unwrap())).collect();
+        let expected = [
+            ("BULLA_BENCH_LAUNCH", "3"),
+            ("BULLA_BENCH_SIZES", "64,65"),
+            ("BULLA_BLAKE3_FORCE_KERNEL", "portable"),
+        ];
+        assert_eq!(variables, expected.map(|(name, value)| (name, value.as_ref())));
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_not_taken() {
+        let selection = Selection { sizes: vec![64], cases: vec!["hash".into(), "go/keyed".into()] };
+        assert!(selection.takes("go", "hash/64", 64) && selection.takes("go", "keyed/64", 64));
+        assert!(!selection.takes("go", "hash/65", 65) && !selection.takes("go", "many/64", 64));
+        assert!(Selection::default().takes("go", "many/64", 64));
+    }
+}

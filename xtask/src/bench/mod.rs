@@ -1,0 +1,106 @@
+//! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints the tables.
+
+mod harness;
+mod laboratory;
+mod run;
+mod suites;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use bulla_record::{compare::comparisons, table::tables};
+
+use self::{
+    harness::{Kernel, Selection},
+    run::Run,
+    suites::Suite,
+};
+use crate::{context::Context, process::Echo};
+
+/// What `cargo xtask bench` takes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask bench blake3\n  \
+    cargo xtask bench oneshot --cases hash/64,keyed --launches 9\n  \
+    cargo xtask bench oneshot --kernel x86_64/avx2 --sizes 64,1024\n  \
+    cargo xtask bench oneshot --all-kernels --json > run.jsonl\n  \
+    cargo xtask bench go --record\n\n\
+    A ratio is peer/ours: above 1, ours is faster. A forced kernel meets a peer that is held to the same instruction set. \
+    Measure on an otherwise idle machine. The format of the records is spec/bench-record.md.")]
+pub(crate) struct Args {
+    /// The suite to measure; `blake3` means all that measure BLAKE3 in Rust
+    #[arg(value_parser = suites::names())]
+    suite: String,
+    /// Force one of our kernels, such as x86_64/avx2; `all` takes the default and each one after the other
+    #[arg(long, value_name = "NAME|all")]
+    kernel: Option<String>,
+    /// The same as --kernel all
+    #[arg(long, conflicts_with = "kernel")]
+    all_kernels: bool,
+    /// Only cases of these many bytes
+    #[arg(long, value_delimiter = ',', value_name = "BYTES,...")]
+    sizes: Vec<u64>,
+    /// Only cases whose names begin so
+    #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
+    cases: Vec<String>,
+    /// How often the harness is launched
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    launches: u32,
+    /// Print the records, one JSON object a line, instead of the tables
+    #[arg(long)]
+    json: bool,
+    /// Keep the records in lab/runs, in a file for each suite
+    #[arg(long)]
+    record: bool,
+}
+
+/// Measures, prints, records.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let context = Context::find()?;
+    let selection = Selection { sizes: args.sizes.clone(), cases: args.cases.clone() };
+    for suite in &suites::find(&args.suite) {
+        let mut records = Vec::new();
+        for kernel in kernels(&context, suite, args)? {
+            let found = measure(&context, suite, &kernel, &selection, args)?;
+            if !args.json {
+                // A table for each kernel as soon as it is known: the next one takes minutes.
+                print!("{}", tables(&comparisons(&found)?));
+            }
+            records.extend(found);
+        }
+        if args.record {
+            let path = run::keep(&context, suite.name, records)?;
+            eprintln!("xtask: recorded in {}", path.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The kernels of ours to measure, one after the other.
+fn kernels(context: &Context, suite: &Suite, args: &Args) -> Result<Vec<Kernel>> {
+    let all = args.all_kernels || args.kernel.as_deref() == Some("all");
+    Ok(match &args.kernel {
+        Some(name) if !all => vec![Kernel::Forced(name.clone())],
+        _ if suite.is_by_kernel() => laboratory::kernels(context, suite.name)?,
+        _ if all => [Kernel::Default].into_iter().chain(laboratory::kernels(context, suite.name)?).collect(),
+        _ => vec![Kernel::Default],
+    })
+}
+
+/// All launches of one suite with one kernel.
+fn measure(
+    context: &Context,
+    suite: &Suite,
+    kernel: &Kernel,
+    selection: &Selection,
+    args: &Args,
+) -> Result<Vec<bulla_record::record::Record>> {
+    let harness = suite.prepare(context, kernel)?;
+    let run = Run::begin(context)?;
+    let echo = if args.json { Echo::Show } else { Echo::Hide };
+    let mut records = Vec::new();
+    for launch in 1..=args.launches {
+        let progress = format!("{}{kernel}: launch {launch} of {}", suite.name, args.launches);
+        records.extend(run.launch(&harness, selection, launch, &progress, echo)?);
+    }
+    Ok(records)
+}

@@ -1,0 +1,134 @@
+//! The suites, and which harness measures each.
+
+use anyhow::Result;
+use bulla_record::LABORATORY;
+
+use super::{
+    harness::{Harness, Kernel, Language},
+    laboratory,
+};
+use crate::context::Context;
+
+/// A suite by its name.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    measured_by: By,
+}
+
+#[derive(Debug)]
+enum By {
+    Laboratory,
+    Foreign(&'static Foreign),
+}
+
+/// A harness in another language: a command in a folder, which prints records as `spec/bench-record.md` says.
+#[derive(Debug)]
+struct Foreign {
+    suite: &'static str,
+    folder: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// The variable that forces a kernel of ours.
+    force: &'static str,
+    /// Installs or builds what the command needs.
+    prepare: fn(&Context) -> Result<()>,
+}
+
+static FOREIGN: [Foreign; 1] = [Foreign {
+    suite: "go",
+    folder: "go/bench",
+    program: "go",
+    arguments: &["run", ".", "-records"],
+    force: BLAKE3,
+    prepare: |_| Ok(()),
+}];
+
+/// The variable that forces a BLAKE3 kernel.
+const BLAKE3: &str = "BULLA_BLAKE3_FORCE_KERNEL";
+
+/// Suites of the laboratory whose kernels another variable forces.
+const FORCED_BY: [(&str, &str); 2] =
+    [("blake2", "BULLA_BLAKE2_FORCE_KERNEL"), ("ed25519", "BULLA_ED25519_FORCE_KERNEL")];
+
+/// The name for all suites that measure BLAKE3 in Rust.
+const ALL_BLAKE3: &str = "blake3";
+
+/// The suite in which every kernel is forced, one after the other.
+const BY_KERNEL: &str = "kernel-ab";
+
+/// What `cargo xtask bench` takes as the name of a suite.
+pub(crate) fn names() -> Vec<&'static str> {
+    let foreign = FOREIGN.iter().map(|foreign| foreign.suite);
+    [ALL_BLAKE3].into_iter().chain(LABORATORY).chain(foreign).collect()
+}
+
+/// The suites that a name stands for.
+pub(crate) fn find(name: &str) -> Vec<Suite> {
+    let is_blake3 = |suite: &str| FORCED_BY.iter().all(|(other, _)| *other != suite);
+    let wanted = |suite: &str| suite == name || (name == ALL_BLAKE3 && is_blake3(suite));
+    let laboratory = LABORATORY.into_iter().filter(|suite| wanted(suite));
+    let foreign = FOREIGN.iter().filter(|foreign| foreign.suite == name);
+    laboratory
+        .map(|name| Suite { name, measured_by: By::Laboratory })
+        .chain(foreign.map(|foreign| Suite { name: foreign.suite, measured_by: By::Foreign(foreign) }))
+        .collect()
+}
+
+impl Suite {
+    /// Whether the suite is about every kernel, rather than the one that detection chooses.
+    pub(crate) fn is_by_kernel(&self) -> bool {
+        self.name == BY_KERNEL
+    }
+
+    /// Builds the harness.
+    pub(crate) fn prepare(&self, context: &Context, kernel: &Kernel) -> Result<Harness> {
+        match self.measured_by {
+            By::Laboratory => Ok(Harness {
+                suite: self.name,
+                program: laboratory::build(context, kernel)?,
+                arguments: vec!["measure".to_owned(), self.name.to_owned()],
+                folder: context.root.clone(),
+                force: (laboratory_force(self.name), kernel.clone()),
+                language: Language::Laboratory,
+            }),
+            By::Foreign(foreign) => {
+                (foreign.prepare)(context)?;
+                Ok(Harness {
+                    suite: self.name,
+                    program: foreign.program.into(),
+                    arguments: foreign.arguments.iter().map(|&argument| argument.to_owned()).collect(),
+                    folder: context.root.join(foreign.folder),
+                    force: (foreign.force, kernel.clone()),
+                    language: Language::Foreign,
+                })
+            }
+        }
+    }
+}
+
+fn laboratory_force(suite: &str) -> &'static str {
+    FORCED_BY.iter().find(|(name, _)| *name == suite).map_or(BLAKE3, |(_, variable)| variable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_for_suites() {
+        for name in names() {
+            let found = find(name);
+            assert!(!found.is_empty(), "{name}");
+            assert!(name == ALL_BLAKE3 || found.len() == 1, "{name}");
+        }
+        assert!(find("sha1").is_empty());
+    }
+
+    #[test]
+    fn blake3_stands_for_all_of_blake3() {
+        let found: Vec<_> = find(ALL_BLAKE3).iter().map(|suite| suite.name).collect();
+        assert!(found.starts_with(&["oneshot"]) && found.contains(&BY_KERNEL), "{found:?}");
+        assert!(!found.contains(&"go") && !found.contains(&"blake2"), "{found:?}");
+    }
+}
