@@ -3,6 +3,7 @@
 //! A signature is over the BLAKE2b-512 digest of the file (`ED`) or, as minisign once made them, over the file itself (`Ed`).
 //! A second, global signature is over the first one and the trusted comment.
 
+use crate::error::Error;
 use crate::files::read::{ReadError, Source};
 use crate::progress::Progress;
 use base64ct::{Base64, Encoding};
@@ -76,7 +77,8 @@ impl NamedKey {
             return Err("the public key is of an algorithm that minisign does not have".to_owned());
         }
         let id = KeyId(id.try_into().map_err(|_| "the key id is short")?);
-        Ok(Self { id, key: PublicKey::from_bytes(key).map_err(|error| error.to_string())? })
+        let key = PublicKey::from_bytes(bulla_kms::Algorithm::Ed25519, key);
+        Ok(Self { id, key: key.map_err(|error| error.to_string())? })
     }
 
     /// The line of base64.
@@ -139,6 +141,17 @@ impl Signature {
         let mut signature = [0; 64];
         signature.copy_from_slice(&bytes[10..]);
         Ok(Self { algorithm, key: KeyId(key), signature, trusted_comment, global })
+    }
+
+    /// The bytes of a signature that minisign can hold, which is one of Ed25519.
+    pub(crate) fn bytes(signature: Vec<u8>) -> Result<[u8; 64], Error> {
+        signature.try_into().map_err(|_| {
+            Error::new(
+                "unsupported_algorithm",
+                "a signature file of minisign holds signatures of Ed25519 alone",
+            )
+            .hint("sign with an Ed25519 key, or without --minisign")
+        })
     }
 
     /// What the global signature is over.

@@ -165,7 +165,7 @@ pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
 /// Makes a key for files.
 pub(crate) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
     let tenant = parse_name(TENANT)?;
-    Ok(keystore.create_key(NewKey { tenant, purpose, algorithm: Algorithm::Ed25519, label: Some(label) })?)
+    Ok(keystore.create_key(NewKey::new(tenant, purpose, Algorithm::Ed25519).label(label))?)
 }
 
 /// A label or a purpose from the command line.

@@ -45,7 +45,7 @@ impl Trust {
         // whole, and the question is whose key that is.
         let is_whole = || file.verify_with(&file.public_key).is_valid();
         let trusted = match self {
-            Self::Given(given) => Ok(given.key),
+            Self::Given(given) => Ok(given.key.clone()),
             Self::Keystore(keys) => version(keys, &file.key),
         };
         match trusted {
@@ -73,13 +73,13 @@ impl Trust {
     /// The trusted key that a minisign signature names.
     pub(crate) fn minisign_key(&self, id: minisign::KeyId) -> Result<PublicKey, Finding> {
         match self {
-            Self::Given(given) if given.minisign == id => Ok(given.key),
+            Self::Given(given) if given.minisign == id => Ok(given.key.clone()),
             Self::Given(given) => Err(Problem::WrongKey
                 .because(format!("it is signed by the key {id}, and the given key is {}", given.minisign))),
             Self::Keystore(keys) => keys
                 .iter()
                 .flat_map(|key| &key.versions)
-                .map(|version| version.public_key)
+                .map(|version| version.public_key.clone())
                 .find(|key| minisign::KeyId::of(key) == id)
                 .ok_or_else(|| unknown_key(&format!("the minisign key {id}"))),
         }
@@ -103,7 +103,7 @@ impl Trust {
 fn version(keys: &[Attestation], id: &KeyId) -> Result<PublicKey, Finding> {
     let key = keys.iter().find(|key| key.key == *id.family()).ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version());
-    version.map(|version| version.public_key).ok_or_else(|| {
+    version.map(|version| version.public_key.clone()).ok_or_else(|| {
         Problem::UnknownVersion
             .because(format!("it is signed by {id}, and the keystore's newest is v{}", key.head))
     })
@@ -151,6 +151,6 @@ impl GivenKey {
     }
 
     fn new(key: PublicKey, name: Option<KeyId>) -> Self {
-        Self { key, name, minisign: minisign::KeyId::of(&key) }
+        Self { minisign: minisign::KeyId::of(&key), key, name }
     }
 }

@@ -4,21 +4,13 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Algorithm, KeyFamily, KeyId, Name};
-use crate::public_key::PublicKey;
+use crate::algorithm::Algorithm;
+use crate::id::{KeyFamily, KeyId, Name};
+use crate::keystore::Signature;
+use crate::policy::{KeyState, RotationPolicy, VersionState};
+use crate::public_key::{PublicKey, Verdict};
 use crate::record::KeyRecord;
 use crate::time::Timestamp;
-
-/// Whether a key signs.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyState {
-    /// The head signs.
-    Enabled,
-    /// No version signs. What was signed before still verifies.
-    Disabled,
-}
 
 /// All that may be known of a key: everything but its private keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +23,16 @@ pub struct Attestation {
     pub algorithm: Algorithm,
     /// Whether it signs.
     pub state: KeyState,
+    /// One more with each change of the key; what [`Keystore::update`](crate::Keystore::update) compares.
+    pub revision: u64,
+    /// The backend that holds the private keys.
+    pub backend: String,
+    /// Whether the private keys may ever be exported.
+    pub exportable: bool,
+    /// The least version that may be used; older ones do not verify.
+    pub minimum_version: u32,
+    /// When the head is replaced without being asked.
+    pub rotation: RotationPolicy,
     /// The newest version, the one that signs.
     pub head: u32,
     /// All versions, version 1 first.
@@ -50,6 +52,8 @@ pub struct VersionAttestation {
     pub created: Timestamp,
     /// When the next version took its place; none for the head.
     pub retired: Option<Timestamp>,
+    /// Whether it may be used.
+    pub state: VersionState,
 }
 
 impl From<&KeyRecord> for Attestation {
@@ -60,9 +64,10 @@ impl From<&KeyRecord> for Attestation {
                 Some(VersionAttestation {
                     id: record.key.version(NonZeroU32::new(version)?),
                     version,
-                    public_key: stored.public_key,
+                    public_key: stored.public_key.clone(),
                     created: stored.created,
                     retired,
+                    state: stored.state,
                 })
             })
             .collect();
@@ -71,8 +76,48 @@ impl From<&KeyRecord> for Attestation {
             label: record.label.clone(),
             algorithm: record.key.algorithm(),
             state: record.state,
+            revision: record.revision,
+            backend: record.backend.clone(),
+            exportable: record.exportable,
+            minimum_version: record.minimum_version.max(1),
+            rotation: record.rotation,
             head: record.head().get(),
             versions,
+        }
+    }
+}
+
+/// What an attestation's signed bytes begin with.
+pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla attestation\0";
+
+impl Attestation {
+    /// The bytes that the head signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the attestation as JSON
+    /// with its fields in the order of this type, without white space.
+    pub fn signed_bytes(&self) -> Vec<u8> {
+        let json =
+            serde_json::to_vec(self).expect("an attestation has text keys and no values that can fail");
+        [SIGNED_PREFIX, b"v1\0", &json].concat()
+    }
+}
+
+/// An attestation with the head's signature of it: see [`Keystore::attest_signed`](crate::Keystore::attest_signed).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedAttestation {
+    /// What is attested.
+    pub attestation: Attestation,
+    /// The signature of [`Attestation::signed_bytes`].
+    pub signature: Signature,
+}
+
+impl SignedAttestation {
+    /// Whether the key's head, which the attestation names, signed it. `Invalid` also when another key version did.
+    ///
+    /// The public key comes from the attestation itself: compare one of its keys with one that came another way.
+    pub fn verify(&self) -> Verdict {
+        let head = self.attestation.versions.last();
+        match head.filter(|head| head.id == self.signature.key && head.version == self.attestation.head) {
+            Some(head) => head.public_key.verify(&self.attestation.signed_bytes(), &self.signature.bytes),
+            None => Verdict::Invalid,
         }
     }
 }

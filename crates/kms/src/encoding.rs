@@ -8,12 +8,8 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     Base64::encode_string(bytes)
 }
 
-pub(crate) fn from_base64<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    match Base64::decode(text, &mut bytes) {
-        Ok(decoded) if decoded.len() == N => Some(bytes),
-        _ => None,
-    }
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    Base64::decode_vec(text).ok()
 }
 
 /// A BLAKE3 digest from exactly 64 lower-case hexadecimal digits.

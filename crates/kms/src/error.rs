@@ -41,6 +41,20 @@ pub enum Code {
     NotHead,
     /// The key is disabled and does not sign.
     KeyDisabled,
+    /// The key waits for its destruction and neither signs nor changes until it is restored.
+    KeyPendingDestruction,
+    /// The key was destroyed; it verifies what it signed, and nothing else.
+    KeyDestroyed,
+    /// The key cannot be destroyed yet: its destruction is not scheduled, or for a later time.
+    DestructionNotDue,
+    /// The version is below the least one that may be used, or was revoked.
+    VersionRefused,
+    /// The key is not as the caller expected: another change came first.
+    Conflict,
+    /// There is too much to do at the moment; trying again may help.
+    Busy,
+    /// No backend of this build serves the algorithm.
+    UnsupportedAlgorithm,
     /// Another key of the tenant has the label.
     LabelTaken,
     /// The key has 2^32 - 1 versions: there is no number for another one.
@@ -94,6 +108,13 @@ impl Code {
             Self::UnknownVersion => "unknown_version",
             Self::NotHead => "not_head",
             Self::KeyDisabled => "key_disabled",
+            Self::KeyPendingDestruction => "key_pending_destruction",
+            Self::KeyDestroyed => "key_destroyed",
+            Self::DestructionNotDue => "destruction_not_due",
+            Self::VersionRefused => "version_refused",
+            Self::Conflict => "conflict",
+            Self::Busy => "busy",
+            Self::UnsupportedAlgorithm => "unsupported_algorithm",
             Self::LabelTaken => "label_taken",
             Self::VersionsExhausted => "versions_exhausted",
             Self::WrongPassphrase => "wrong_passphrase",
@@ -116,7 +137,7 @@ impl Code {
 
     /// Whether the same call may succeed later although nothing in it changes.
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::Locked | Self::StorageFull | Self::RandomUnavailable)
+        matches!(self, Self::Locked | Self::Busy | Self::StorageFull | Self::RandomUnavailable)
     }
 }
 

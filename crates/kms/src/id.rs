@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 
 /// The most characters that a [`Name`] may have.
@@ -54,41 +55,6 @@ impl FromStr for Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-/// A signature algorithm.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Algorithm {
-    /// Ed25519 (RFC 8032), verified strictly: see [`PublicKey::verify`](crate::PublicKey::verify).
-    Ed25519,
-}
-
-impl Algorithm {
-    /// The name in a key id.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ed25519 => "ed25519",
-        }
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = KmsError;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "ed25519" => Ok(Self::Ed25519),
-            _ => Err(invalid(format!("the algorithm {text:?} is unknown; there is ed25519"))),
-        }
-    }
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -68,6 +68,7 @@ impl KeyFile {
             .and_then(|rest| rest.strip_suffix('\n'))
             .and_then(encoding::from_base64)
             .map(Zeroizing::new)
+            .and_then(|bytes| bytes.as_slice().try_into().ok().map(Zeroizing::new))
             .ok_or_else(malformed)
     }
 }

@@ -12,12 +12,8 @@
 //! use bulla_kms::{Algorithm, KeyRef, Keystore, NewKey, Verdict};
 //!
 //! let keystore = Keystore::in_memory();
-//! let key = keystore.create_key(NewKey {
-//!     tenant: "local".parse()?,
-//!     purpose: "files".parse()?,
-//!     algorithm: Algorithm::Ed25519,
-//!     label: Some("default".parse()?),
-//! })?;
+//! let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519).label("default".parse()?);
+//! let key = keystore.create_key(new)?;
 //! let old = keystore.sign(key.family(), b"a message")?;
 //! keystore.rotate(key.family())?;
 //! let new = keystore.sign(key.family(), b"a message")?;
@@ -31,14 +27,16 @@
 //! `spec/keystore.md`; the signature file in `spec/signature.md`.
 #![forbid(unsafe_code)]
 
+mod algorithm;
 mod attestation;
-mod backend;
+pub mod backend;
 mod encoding;
 mod error;
 mod files;
 mod id;
 mod key_file;
 mod keystore;
+mod policy;
 mod public_key;
 mod record;
 mod seal;
@@ -47,11 +45,13 @@ mod store;
 mod time;
 mod unlock;
 
-pub use attestation::{Attestation, KeyState, VersionAttestation};
+pub use algorithm::Algorithm;
+pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 pub use error::{Code, KmsError, Result};
-pub use id::{Algorithm, KeyFamily, KeyId, KeyRef, Name};
+pub use id::{KeyFamily, KeyId, KeyRef, Name};
 pub use key_file::KeyFile;
-pub use keystore::{Keystore, NewKey, Signature};
+pub use keystore::{Keystore, KeystoreOptions, NewKey, Signature, VerifyItem};
+pub use policy::{KeyChange, KeyState, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey, Verdict};
 pub use secrecy::SecretString;
 pub use signature::{Kind, SignatureFile, Statement};

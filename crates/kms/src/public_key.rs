@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::backend;
+use crate::algorithm::Algorithm;
+use crate::backend::{Backends, Prepared, Request};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{Algorithm, KeyId, serde_as_text};
+use crate::id::{KeyId, serde_as_text};
 
 /// What a verification says of a signature.
 ///
@@ -22,6 +24,9 @@ pub enum Verdict {
     Valid,
     /// It is not.
     Invalid,
+    /// Nothing was verified: the keystore has no such key or version, or may not use it. The same call for this one
+    /// item, [`Keystore::verify`](crate::Keystore::verify), says why. Only calls about many items answer so.
+    Unusable,
 }
 
 impl Verdict {
@@ -31,53 +36,75 @@ impl Verdict {
     }
 }
 
-/// An Ed25519 public key (RFC 8032, section 5.1.5): 32 bytes that decode to a point that is not of small order.
+/// A public key. Cloning it is cheap.
 ///
-/// The text form is the base64 of the bytes, 44 characters with the padding.
-#[derive(Clone, Copy)]
-pub struct PublicKey(ed25519_dalek::VerifyingKey);
+/// The text form is the base64 of its bytes for Ed25519, 44 characters with the padding, and `ALGORITHM:BASE64` for
+/// every other algorithm.
+#[derive(Clone)]
+pub struct PublicKey(Arc<Inner>);
+
+struct Inner {
+    algorithm: Algorithm,
+    bytes: Box<[u8]>,
+    /// Decoded when it is first needed, which is at once for bytes from outside; none when they are no key.
+    prepared: OnceLock<Option<Prepared>>,
+}
 
 impl PublicKey {
-    /// From the 32 bytes.
+    /// From the bytes that the algorithm's specification defines; for Ed25519 the 32 bytes of RFC 8032, section 5.1.5.
     ///
     /// # Errors
-    /// [`Code::InvalidPublicKey`] for another length, for bytes that are no point of the curve, and for a point of
-    /// small order, under which one signature fits almost every message.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let invalid =
-            |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
-        let bytes = bytes.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
-        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes)
-            .map_err(|_| invalid("the bytes are no point of the curve"))?;
-        if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(Self(key)) }
+    /// [`Code::InvalidPublicKey`] for another length and for bytes that are no key: for Ed25519 those that are no point
+    /// of the curve, and a point of small order, under which one signature fits almost every message.
+    /// [`Code::UnsupportedAlgorithm`] when this build cannot verify signatures of the algorithm.
+    pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self> {
+        let prepared = Backends::software().verifier(algorithm)?.prepare(algorithm, bytes)?;
+        Ok(Self(Arc::new(Inner { algorithm, bytes: bytes.into(), prepared: OnceLock::from(Some(prepared)) })))
     }
 
-    /// The 32 bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
+    /// Reads the text form of a key that was checked before it was sealed.
+    pub(crate) fn deserialize_trusted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (algorithm, bytes) =
+            parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)?;
+        Ok(Self(Arc::new(Inner { algorithm, bytes: bytes.into(), prepared: OnceLock::new() })))
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.0.algorithm
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// The decoded key, which the backend that verifies in software made as a `T`; `None` when it made something
+    /// else.
+    pub fn prepared<T: 'static>(&self) -> Option<&T> {
+        let prepare = || {
+            let backend = Backends::software().verifier(self.0.algorithm).ok()?;
+            backend.prepare(self.0.algorithm, &self.0.bytes).ok()
+        };
+        self.0.prepared.get_or_init(prepare).as_ref()?.downcast_ref()
     }
 
     /// Whether `signature` is one of `message` under this key.
     ///
-    /// The predicate is the strict one, `verify_strict` of `ed25519-dalek` 3: the equation without the cofactor,
-    /// R compared as bytes, S below the order of the group, A and R not of small order. A signature of a length
-    /// other than 64 bytes is invalid.
+    /// For Ed25519 the predicate is the strict one, `verify_strict` of `ed25519-dalek` 3: the equation without the
+    /// cofactor, R compared as bytes, S below the order of the group, A and R not of small order. A signature of
+    /// another length than the algorithm's is invalid.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
-        backend::for_algorithm(Algorithm::Ed25519).verify(self, message, signature)
-    }
-
-    pub(crate) fn from_dalek(key: ed25519_dalek::VerifyingKey) -> Self {
-        Self(key)
-    }
-
-    pub(crate) fn as_dalek(&self) -> &ed25519_dalek::VerifyingKey {
-        &self.0
+        match Backends::software().verifier(self.0.algorithm) {
+            Ok(backend) => backend.verify(Request { public_key: self, message, signature }),
+            Err(_) => Verdict::Invalid,
+        }
     }
 }
 
 impl PartialEq for PublicKey {
     fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
+        (self.0.algorithm, &self.0.bytes) == (other.0.algorithm, &other.0.bytes)
     }
 }
 
@@ -85,7 +112,7 @@ impl Eq for PublicKey {}
 
 impl std::hash::Hash for PublicKey {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.as_bytes().hash(state);
+        self.0.bytes.hash(state);
     }
 }
 
@@ -97,7 +124,12 @@ impl fmt::Debug for PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&encoding::base64(self.as_bytes()))
+        let base64 = encoding::base64(self.as_bytes());
+        match self.0.algorithm {
+            Algorithm::Ed25519 => f.pad(&base64),
+            #[allow(unreachable_patterns, reason = "there may be one algorithm only")]
+            algorithm => f.pad(&format!("{algorithm}:{base64}")),
+        }
     }
 }
 
@@ -105,11 +137,22 @@ impl FromStr for PublicKey {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let bytes = encoding::from_base64::<32>(text).ok_or_else(|| {
-            KmsError::new(Code::InvalidPublicKey, "not a public key: it is not the base64 of 32 bytes")
-        })?;
-        Self::from_bytes(&bytes)
+        let (algorithm, bytes) = parse(text)?;
+        Self::from_bytes(algorithm, &bytes)
     }
+}
+
+/// The parts of the text form.
+fn parse(text: &str) -> Result<(Algorithm, Vec<u8>)> {
+    let invalid = |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not a public key: {why}"));
+    let (algorithm, base64) = match text.split_once(':') {
+        Some(("ed25519", _)) => return Err(invalid("an Ed25519 key has no prefix")),
+        Some((algorithm, base64)) => (algorithm.parse()?, base64),
+        None => (Algorithm::Ed25519, text),
+    };
+    let bytes = encoding::from_base64(base64)
+        .ok_or_else(|| invalid("it is not base64 with the standard alphabet and padding"))?;
+    Ok((algorithm, bytes))
 }
 
 serde_as_text!(PublicKey);

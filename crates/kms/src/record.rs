@@ -4,19 +4,34 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attestation::KeyState;
+use crate::backend::SOFTWARE;
 use crate::error::{KmsError, Result};
-use crate::id::{KeyFamily, Name};
+use crate::id::{KeyFamily, KeyId, Name};
+use crate::policy::{KeyState, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
 use crate::time::Timestamp;
 
-/// The metadata of one key family, as JSON inside its envelope.
+/// The metadata of one key family, as JSON inside its envelope. What is at its default is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRecord {
     pub(crate) key: KeyFamily,
     pub(crate) label: Option<Name>,
     pub(crate) state: KeyState,
+    /// One more with each change of the record.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) revision: u64,
+    /// The backend that holds its private keys.
+    #[serde(default = "software", skip_serializing_if = "is_software")]
+    pub(crate) backend: String,
+    /// Whether its private keys may leave the keystore; settled when the key is made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) exportable: bool,
+    /// Older versions are not used for anything; 0 or 1 is all of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) minimum_version: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) rotation: RotationPolicy,
     /// Version 1 first; never empty. The last one is the head.
     pub(crate) versions: Vec<VersionRecord>,
 }
@@ -26,7 +41,32 @@ pub(crate) struct KeyRecord {
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionRecord {
     pub(crate) created: Timestamp,
+    #[serde(deserialize_with = "PublicKey::deserialize_trusted")]
     pub(crate) public_key: PublicKey,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) state: VersionState,
+    /// Signatures that were made or may have been made: a process reserves some before it makes them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) uses: u64,
+}
+
+impl VersionRecord {
+    /// Whether the store holds the private key.
+    pub(crate) fn is_held(&self) -> bool {
+        self.state == VersionState::Usable
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn software() -> String {
+    SOFTWARE.to_owned()
+}
+
+fn is_software(backend: &str) -> bool {
+    backend == SOFTWARE
 }
 
 impl KeyRecord {
@@ -40,6 +80,10 @@ impl KeyRecord {
         if record.versions.is_empty() || u32::try_from(record.versions.len()).is_err() {
             return Err(KmsError::damaged("a key's record has no version, or too many"));
         }
+        let algorithm = record.key.algorithm();
+        if record.versions.iter().any(|version| version.public_key.algorithm() != algorithm) {
+            return Err(KmsError::damaged("a key's record has a public key of another algorithm"));
+        }
         Ok(record)
     }
 
@@ -52,6 +96,17 @@ impl KeyRecord {
     /// One version, if there is it.
     pub(crate) fn version(&self, version: u32) -> Option<&VersionRecord> {
         self.versions.get(usize::try_from(version).ok()?.checked_sub(1)?)
+    }
+
+    /// The newest version's record.
+    pub(crate) fn head_version(&self) -> &VersionRecord {
+        self.versions.last().expect("a record has a version")
+    }
+
+    /// The ids of the versions whose private keys the store holds.
+    pub(crate) fn held(&self) -> impl Iterator<Item = KeyId> {
+        let numbered = (1..).filter_map(NonZeroU32::new).zip(&self.versions);
+        numbered.filter(|(_, version)| version.is_held()).map(|(number, _)| self.key.version(number))
     }
 }
 

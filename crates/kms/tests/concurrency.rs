@@ -6,10 +6,8 @@ use bulla_kms::{Algorithm, Code, Keystore, NewKey, Verdict};
 
 fn new_key(label: Option<&str>) -> NewKey {
     NewKey {
-        tenant: "local".parse().unwrap(),
-        purpose: "files".parse().unwrap(),
-        algorithm: Algorithm::Ed25519,
         label: label.map(|label| label.parse().unwrap()),
+        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     }
 }
 

@@ -43,10 +43,8 @@ fn parent() -> (tempfile::TempDir, Place, KeyFamily) {
     KeyFile::create(&folder.path().join("key")).unwrap();
     let keystore = Keystore::create(&place.keystore(), &place.unlock()).unwrap();
     let new = NewKey {
-        tenant: "local".parse().unwrap(),
-        purpose: "files".parse().unwrap(),
-        algorithm: Algorithm::Ed25519,
         label: None,
+        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     };
     let key = keystore.create_key(new).unwrap().family().clone();
     (folder, place, key)

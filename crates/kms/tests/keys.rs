@@ -6,10 +6,8 @@ const MESSAGE: &[u8] = b"a message";
 
 fn create(keystore: &Keystore, tenant: &str, label: Option<&str>) -> KeyId {
     let new = NewKey {
-        tenant: tenant.parse().unwrap(),
-        purpose: "files".parse().unwrap(),
-        algorithm: Algorithm::Ed25519,
         label: label.map(|label| label.parse().unwrap()),
+        ..NewKey::new(tenant.parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     };
     keystore.create_key(new).unwrap()
 }
@@ -161,10 +159,8 @@ fn a_label_finds_its_key_within_its_tenant() {
     assert_eq!(find("ours", "other"), None);
     assert_eq!(find("nobody", "default"), None);
     let again = NewKey {
-        tenant: "ours".parse().unwrap(),
-        purpose: "tokens".parse().unwrap(),
-        algorithm: Algorithm::Ed25519,
         label: Some("default".parse().unwrap()),
+        ..NewKey::new("ours".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519)
     };
     assert_eq!(keystore.create_key(again).unwrap_err().code, Code::LabelTaken);
     assert_eq!(keystore.list().unwrap().len(), 4);

@@ -34,10 +34,8 @@ impl Store {
 
 fn create_key(keystore: &Keystore) -> KeyFamily {
     let new = NewKey {
-        tenant: "local".parse().unwrap(),
-        purpose: "files".parse().unwrap(),
-        algorithm: Algorithm::Ed25519,
         label: Some("default".parse().unwrap()),
+        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     };
     keystore.create_key(new).unwrap().family().clone()
 }
@@ -135,7 +133,7 @@ fn nothing_in_the_file_is_a_secret_in_the_clear() {
     let store = place();
     let keystore = store.create();
     let key = create_key(&keystore);
-    let public_key = *keystore.attest(&key).unwrap().versions[0].public_key.as_bytes();
+    let public_key = keystore.attest(&key).unwrap().versions[0].public_key.as_bytes().to_vec();
     drop(keystore);
     let file = fs::read(&store.path).unwrap();
     let contains = |bytes: &[u8]| file.windows(bytes.len()).any(|window| window == bytes);

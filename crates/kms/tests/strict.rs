@@ -1,6 +1,6 @@
 //! The predicate of verification: exactly the strict one.
 
-use bulla_kms::{Code, NamedPublicKey, PublicKey, Verdict};
+use bulla_kms::{Algorithm, Code, NamedPublicKey, PublicKey, Verdict};
 use curve25519_dalek::{EdwardsPoint, Scalar, constants};
 use ed25519_dalek::{Signature, SigningKey, Verifier, VerifyingKey};
 use sha2::{Digest, Sha512};
@@ -12,7 +12,7 @@ fn key() -> SigningKey {
 }
 
 fn public_key(key: &SigningKey) -> PublicKey {
-    PublicKey::from_bytes(key.verifying_key().as_bytes()).unwrap()
+    PublicKey::from_bytes(Algorithm::Ed25519, key.verifying_key().as_bytes()).unwrap()
 }
 
 /// k of RFC 8032, section 5.1.7.
@@ -71,7 +71,10 @@ fn public_keys_of_small_order_are_refused() {
     for point in constants::EIGHT_TORSION {
         let bytes = point.compress().to_bytes();
         assert!(VerifyingKey::from_bytes(&bytes).is_ok(), "the bytes are a point");
-        assert_eq!(PublicKey::from_bytes(&bytes).unwrap_err().code, Code::InvalidPublicKey);
+        assert_eq!(
+            PublicKey::from_bytes(Algorithm::Ed25519, &bytes).unwrap_err().code,
+            Code::InvalidPublicKey
+        );
     }
 }
 
@@ -82,10 +85,16 @@ fn bytes_that_are_no_point_are_no_public_key() {
         bytes[0] = 2;
         bytes
     };
-    assert_eq!(PublicKey::from_bytes(&not_on_the_curve).unwrap_err().code, Code::InvalidPublicKey);
+    assert_eq!(
+        PublicKey::from_bytes(Algorithm::Ed25519, &not_on_the_curve).unwrap_err().code,
+        Code::InvalidPublicKey
+    );
     let good = *key().verifying_key().as_bytes();
     for bytes in [&[][..], &good[..31], &[&good[..], &[0]].concat()] {
-        assert_eq!(PublicKey::from_bytes(bytes).unwrap_err().code, Code::InvalidPublicKey);
+        assert_eq!(
+            PublicKey::from_bytes(Algorithm::Ed25519, bytes).unwrap_err().code,
+            Code::InvalidPublicKey
+        );
     }
 }
 

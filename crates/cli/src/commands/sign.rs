@@ -254,16 +254,17 @@ fn seal_minisign(
         comment.to_string()
     };
     let first = keystore.sign(key.as_ref(), digest)?;
-    let global = minisign::Signature::global_message(&first.bytes, &trusted_comment);
-    // By the same version: this process alone has the keystore open.
-    let second = keystore.sign(key.as_ref(), &global)?;
+    let signature = minisign::Signature::bytes(first.bytes)?;
+    let global = minisign::Signature::global_message(&signature, &trusted_comment);
+    // By the same version, or not at all: a rotation policy may replace it between the two.
+    let global = minisign::Signature::bytes(keystore.sign(&first.key, &global)?.bytes)?;
     let public_key = minisign::NamedKey::of(keystore.public_key(&first.key)?);
     let file = minisign::Signature {
         algorithm: minisign::Algorithm::Prehashed,
         key: public_key.id,
-        signature: first.bytes,
+        signature,
         trusted_comment,
-        global: second.bytes,
+        global,
     };
     let json = JsonSigned {
         key: first.key.to_string(),

@@ -1,31 +1,57 @@
 //! Ed25519 (RFC 8032) in software, by `ed25519-dalek`.
 
-use ed25519_dalek::{Signature, Signer as _, SigningKey};
+use std::sync::Arc;
+
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::{Backend, KeyMaterial, SIGNATURE_LENGTH, Signer};
-use crate::error::{KmsError, Result};
-use crate::public_key::{PublicKey, Verdict};
+use super::{Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::public_key::Verdict;
 
 /// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32 random bytes.
+#[derive(Debug)]
 pub(super) struct Software;
 
 impl Backend for Software {
-    fn generate(&self) -> Result<KeyMaterial> {
+    fn name(&self) -> &str {
+        SOFTWARE
+    }
+
+    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
+        (algorithm == Algorithm::Ed25519).then_some(Capabilities {
+            verify_lanes: 1,
+            sign_lanes: 1,
+            material_is_key: true,
+        })
+    }
+
+    fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
         let mut seed = Zeroizing::new(vec![0; ed25519_dalek::SECRET_KEY_LENGTH]);
         crate::seal::random(&mut seed)?;
         Ok(seed)
     }
 
-    fn load(&self, material: &KeyMaterial) -> Result<Box<dyn Signer>> {
+    fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let key = SigningKey::try_from(material.as_slice())
             .map_err(|_| KmsError::damaged("a sealed Ed25519 key does not have 32 bytes"))?;
-        Ok(Box::new(SoftwareKey(key)))
+        Ok(Arc::new(SoftwareKey(key)))
     }
 
-    fn verify(&self, key: &PublicKey, message: &[u8], signature: &[u8]) -> Verdict {
-        let Ok(signature) = Signature::from_slice(signature) else { return Verdict::Invalid };
-        match key.as_dalek().verify_strict(message, &signature) {
+    fn prepare(&self, _algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
+        let invalid =
+            |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
+        let bytes = public_key.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
+        let key =
+            VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))?;
+        if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(Box::new(key)) }
+    }
+
+    fn verify(&self, request: Request<'_>) -> Verdict {
+        let Some(key) = request.public_key.prepared::<VerifyingKey>() else { return Verdict::Invalid };
+        let Ok(signature) = Signature::from_slice(request.signature) else { return Verdict::Invalid };
+        match key.verify_strict(request.message, &signature) {
             Ok(()) => Verdict::Valid,
             Err(_) => Verdict::Invalid,
         }
@@ -35,19 +61,20 @@ impl Backend for Software {
 /// The seed together with its public key: deriving that again for each signature would double its cost.
 struct SoftwareKey(SigningKey);
 
-impl Signer for SoftwareKey {
-    fn public_key(&self) -> PublicKey {
-        PublicKey::from_dalek(self.0.verifying_key())
+impl PrivateKey for SoftwareKey {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        Ok(self.0.verifying_key().to_bytes().to_vec())
     }
 
-    fn sign(&self, message: &[u8]) -> Result<[u8; SIGNATURE_LENGTH]> {
-        Ok(self.0.sign(message).to_bytes())
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        Ok(self.0.sign(message).to_bytes().to_vec())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::public_key::PublicKey;
 
     fn bytes(hex: &str) -> Vec<u8> {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -88,19 +115,20 @@ mod tests {
 
     #[test]
     fn the_vectors_of_rfc_8032() {
-        for [seed, public_key, message, signature] in RFC_8032 {
-            let signer = Software.load(&Zeroizing::new(bytes(seed))).unwrap();
-            assert_eq!(signer.public_key(), PublicKey::from_bytes(&bytes(public_key)).unwrap());
-            assert_eq!(signer.sign(&bytes(message)).unwrap().as_slice(), bytes(signature));
-            let verdict = Software.verify(&signer.public_key(), &bytes(message), &bytes(signature));
-            assert_eq!(verdict, Verdict::Valid);
+        for [seed, public_key, message, signature] in RFC_8032.map(|vector| vector.map(bytes)) {
+            let key = Software.load(Algorithm::Ed25519, &Zeroizing::new(seed)).unwrap();
+            assert_eq!(key.public_key().unwrap(), public_key);
+            assert_eq!(key.sign(&message).unwrap(), signature);
+            let public_key = &PublicKey::from_bytes(Algorithm::Ed25519, &public_key).unwrap();
+            let request = Request { public_key, message: &message, signature: &signature };
+            assert_eq!(Software.verify(request), Verdict::Valid);
         }
     }
 
     #[test]
     fn material_of_another_length_is_no_key() {
         for length in [0, 31, 33, 64] {
-            assert!(Software.load(&Zeroizing::new(vec![1; length])).is_err());
+            assert!(Software.load(Algorithm::Ed25519, &Zeroizing::new(vec![1; length])).is_err());
         }
     }
 }

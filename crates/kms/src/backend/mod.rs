@@ -1,44 +1,113 @@
-//! Where keys are made and used. A backend knows one algorithm on one kind of device; the keystore above it knows
-//! names, versions and policy.
+//! Where private keys are made and used: one small trait, which anybody may implement.
+//!
+//! A backend knows algorithms on one kind of device. The keystore above it knows names, versions and policy, and
+//! keeps what the backend needs to find a private key again sealed with the key's record.
 
 mod ed25519;
+mod set;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+pub use self::set::Backends;
+use crate::algorithm::Algorithm;
 use crate::error::Result;
-use crate::id::Algorithm;
 use crate::public_key::{PublicKey, Verdict};
 
-/// What a backend needs to find a private key again: for a key in software its seed, for one in a device its handle.
-/// The keystore seals it and looks no further into it.
-pub(crate) type KeyMaterial = Zeroizing<Vec<u8>>;
+/// What a backend needs to find a private key again: for a key in software the key itself, for one in a device its
+/// handle. The keystore seals it and looks no further into it.
+pub type KeyMaterial = Zeroizing<Vec<u8>>;
 
-/// The length of a signature in bytes.
-pub(crate) const SIGNATURE_LENGTH: usize = 64;
+/// A public key as its backend wants it for verification, decoded once: see [`PublicKey::prepared`].
+pub type Prepared = Box<dyn Any + Send + Sync>;
 
-pub(crate) trait Backend: Send + Sync {
+/// The name of the backend that keeps private keys in this process's memory.
+pub const SOFTWARE: &str = "software";
+
+/// What a backend does with an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// How many signatures are best verified together: calls of [`Backend::verify_many`] with a multiple of it are the
+    /// cheapest for each. 1 where nothing is gained.
+    pub verify_lanes: usize,
+    /// The same for [`PrivateKey::sign_many`].
+    pub sign_lanes: usize,
+    /// Whether the material is the private key itself, so that it can be exported and imported.
+    pub material_is_key: bool,
+}
+
+/// One signature to verify.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The public key; of an algorithm that the backend serves.
+    pub public_key: &'a PublicKey,
+    /// The message.
+    pub message: &'a [u8],
+    /// The signature, of whatever length.
+    pub signature: &'a [u8],
+}
+
+/// Makes and loads private keys, and verifies.
+///
+/// The verdict on a signature must not depend on the backend: each implementation of an algorithm has the one
+/// predicate that [`PublicKey::verify`] states.
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// A short name, which stands in the records of keys: lower case, a word.
+    fn name(&self) -> &str;
+
+    /// What this backend does with `algorithm`; `None` when it does not serve it. The other methods are called with
+    /// algorithms that it serves.
+    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities>;
+
     /// Makes a private key.
-    fn generate(&self) -> Result<KeyMaterial>;
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial>;
 
     /// Gets a private key ready, once, for many signatures.
     ///
     /// # Errors
-    /// When the material is not what [`Backend::generate`] gives.
-    fn load(&self, material: &KeyMaterial) -> Result<Box<dyn Signer>>;
+    /// When the material is not what [`Backend::generate`] gives; those of the device.
+    fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>>;
 
-    /// Whether `signature` is one of `message` under `key`, by the algorithm's one predicate.
-    fn verify(&self, key: &PublicKey, message: &[u8], signature: &[u8]) -> Verdict;
+    /// Checks the bytes of a public key and decodes them for [`Backend::verify`].
+    ///
+    /// # Errors
+    /// [`Code::InvalidPublicKey`](crate::Code::InvalidPublicKey).
+    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared>;
+
+    /// Whether the signature is one of the message under the public key.
+    fn verify(&self, request: Request<'_>) -> Verdict;
+
+    /// The verdict of [`Backend::verify`] on each request, in their order. All are of one algorithm.
+    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+        requests.iter().map(|request| self.verify(*request)).collect()
+    }
 }
 
-/// A private key that is ready to sign. It is wiped from memory when dropped, and prints nothing of itself.
-pub(crate) trait Signer: Send + Sync {
-    fn public_key(&self) -> PublicKey;
-    fn sign(&self, message: &[u8]) -> Result<[u8; SIGNATURE_LENGTH]>;
-}
+/// A private key that is ready for use. Implementations wipe it from memory when it is dropped, and print nothing of it.
+pub trait PrivateKey: Send + Sync {
+    /// The bytes of its public key.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn public_key(&self) -> Result<Vec<u8>>;
 
-/// The backend that serves an algorithm.
-pub(crate) fn for_algorithm(algorithm: Algorithm) -> &'static dyn Backend {
-    match algorithm {
-        Algorithm::Ed25519 => &ed25519::Software,
+    /// Signs a message.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>>;
+
+    /// Signs each message, in their order.
+    ///
+    /// # Errors
+    /// The first one of [`PrivateKey::sign`].
+    fn sign_many(&self, messages: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+        messages.iter().map(|message| self.sign(message)).collect()
     }
 }

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
-use super::{Index, Keystore, LoadedKey, Writer};
-use crate::backend;
+use arc_swap::ArcSwap;
+
+use super::Keystore;
+use super::edit::Writer;
+use super::index::{Head, Index, LoadedKey};
+use crate::backend::Backends;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 use crate::id::KeyId;
+use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
 use crate::seal::{Argon2Cost, Place, Protection, RootKey, Sealer};
 use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
@@ -17,19 +22,24 @@ use crate::unlock::{Unlock, UnlockMethod};
 /// The format that this program writes, and the newest that it reads.
 const STORE_FORMAT: u32 = 1;
 
-pub(super) fn in_memory() -> Result<Keystore> {
+pub(super) fn in_memory(backends: &Backends) -> Result<Keystore> {
     let sealer = Sealer::new(&RootKey::random()?);
     let rows = Rows { meta: BTreeMap::from([empty_state(&sealer)?]), ..Rows::default() };
-    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer)
+    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer, backends)
 }
 
-pub(super) fn create(path: &Path, unlock: &Unlock, cost: Argon2Cost) -> Result<Keystore> {
+pub(super) fn create(
+    path: &Path,
+    unlock: &Unlock,
+    cost: Argon2Cost,
+    backends: &Backends,
+) -> Result<Keystore> {
     if path.symlink_metadata().is_ok() {
         return Err(files::already_exists(path));
     }
     let (rows, sealer) = new_rows(unlock, cost)?;
     let store = EmbeddedStore::create(path, &rows)?;
-    unseal(Box::new(store), rows, sealer)
+    unseal(Box::new(store), rows, sealer, backends)
 }
 
 /// The rows of a store without keys, and what seals them.
@@ -50,7 +60,7 @@ fn empty_state(sealer: &Sealer) -> Result<(String, Vec<u8>)> {
 
 /// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
 /// it as it is, and no other process waits while a passphrase is worked on.
-pub(super) fn open(path: &Path, unlock: &Unlock) -> Result<Keystore> {
+pub(super) fn open(path: &Path, unlock: &Unlock, backends: &Backends) -> Result<Keystore> {
     let sealer = EmbeddedStore::peek(path)?.map(|rows| open_root(&rows, unlock)).transpose()?;
     let mut store = EmbeddedStore::open(path)?;
     let rows = store.load()?;
@@ -58,7 +68,7 @@ pub(super) fn open(path: &Path, unlock: &Unlock) -> Result<Keystore> {
         Some(sealer) => sealer,
         None => open_root(&rows, unlock)?,
     };
-    unseal(Box::new(store), rows, sealer)
+    unseal(Box::new(store), rows, sealer, backends)
 }
 
 pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
@@ -74,7 +84,7 @@ pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
 pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
     let rows = store.load()?;
     let sealer = open_root(&rows, unlock)?;
-    unseal(store, rows, sealer)
+    unseal(store, rows, sealer, Backends::software())
 }
 
 fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
@@ -105,67 +115,80 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
     rows.meta.get(name).map(Vec::as_slice).ok_or_else(missing)
 }
 
+/// The keystore on a store with these rows.
+fn unseal(store: Box<dyn Store>, rows: Rows, sealer: Sealer, backends: &Backends) -> Result<Keystore> {
+    let (state, sealed_state, index) = index(&sealer, &rows, None)?;
+    Ok(Keystore {
+        index: ArcSwap::from_pointee(index),
+        writer: Mutex::new(Writer { store, state, sealed_state }),
+        sealer,
+        backends: backends.clone(),
+    })
+}
+
 /// Opens all rows and proves that they belong together: each record opens as that of its family, all records are
-/// those that the state binds, and there is a private key for each version and for nothing else.
-fn unseal(store: Box<dyn Store>, rows: Rows, sealer: Sealer) -> Result<Keystore> {
-    let sealed_state = meta(&rows, STATE)?.to_vec();
+/// those that the state binds, and there is a private key for each version that has one and for nothing else. Keys
+/// that are in `known` as they are in the store are taken from there.
+pub(super) fn index(
+    sealer: &Sealer,
+    rows: &Rows,
+    known: Option<&Index>,
+) -> Result<(StoreState, Vec<u8>, Index)> {
+    let sealed_state = meta(rows, STATE)?.to_vec();
     let state = StoreState::parse(&sealer.open(&Place::StoreState, &sealed_state)?)?;
     let mut found = StoreState::default();
     let mut index = Index::default();
-    let mut versions = 0;
+    let mut held = 0;
     for (family, sealed) in &rows.records {
-        let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(family.clone()), sealed)?)?;
         let binding = sealer.bind(sealed);
         found.replace(None, &binding);
-        versions += record.versions.len();
-        index.insert(load_key(&sealer, &rows, family, record, binding)?);
+        let known = known.and_then(|known| known.key(&family.parse().ok()?).ok());
+        let key = match known.filter(|known| known.binding == binding) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(load_key(sealer, rows, family, sealed, binding)?),
+        };
+        held += key.record.held().count();
+        index.insert(key);
     }
     if !found.binds_the_same(&state) {
         return Err(KmsError::damaged(
             "the keystore was edited: a key's record was removed, added or put back to an older one",
         ));
     }
-    if rows.private_keys.len() != versions {
+    if rows.private_keys.len() != held {
         return Err(KmsError::damaged(
             "the keystore was edited: it has a private key that belongs to no version",
         ));
     }
-    Ok(Keystore {
-        index: RwLock::new(index),
-        writer: Mutex::new(Writer { store, sealer, state, sealed_state }),
-    })
+    Ok((state, sealed_state, index))
 }
 
-/// Opens the private keys of a record. Those of older versions are proven to be there, and not kept.
+/// Opens a record and proves that its private keys are there and open. None of them is kept in the clear.
 fn load_key(
     sealer: &Sealer,
     rows: &Rows,
     family: &str,
-    record: KeyRecord,
+    sealed: &[u8],
     binding: [u8; 32],
 ) -> Result<LoadedKey> {
+    let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(family.to_owned()), sealed)?)?;
     if record.key.to_string() != family {
         return Err(KmsError::damaged(format!(
             "the keystore was edited: the record of {family} is another key's"
         )));
     }
-    let open = |id: &KeyId| {
-        let id = id.to_string();
+    let mut head = Vec::new();
+    for id in record.held().map(|id: KeyId| id.to_string()) {
         let sealed = rows.private_keys.get(&id).ok_or_else(|| {
             KmsError::damaged(format!(
                 "the keystore was damaged or edited: the private key of {id} is missing"
             ))
         })?;
-        sealer.open(&Place::PrivateKey(id), sealed)
-    };
-    let head = record.head();
-    for version in (1..head.get()).filter_map(std::num::NonZeroU32::new) {
-        open(&record.key.version(version))?;
+        sealer.open(&Place::PrivateKey(id), sealed)?;
+        head.clone_from(sealed);
     }
-    let id = record.key.version(head);
-    let signer = backend::for_algorithm(record.key.algorithm()).load(&open(&id)?)?;
-    if Some(signer.public_key()) != record.version(head.get()).map(|version| version.public_key) {
-        return Err(KmsError::damaged(format!("the private key of {id} does not fit its public key")));
+    if record.head_version().is_held() == (record.state == KeyState::Destroyed) {
+        return Err(KmsError::damaged(format!("the record of {family} contradicts itself")));
     }
-    Ok(LoadedKey { record, binding, signer: signer.into() })
+    Ok(LoadedKey { record, binding, head: Head::sealed(head) })
 }

@@ -1,18 +1,14 @@
 //! What needs a look inside: a store that is edited row by row, and passphrases at a cost that tests can pay.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::*;
-use crate::seal::Argon2Cost;
-use crate::store::{MemoryStore, Rows};
+use crate::seal::{Argon2Cost, Place};
+use crate::store::{Change, MemoryStore, Rows, Store, Table};
 
 fn new_key(label: &str) -> NewKey {
-    NewKey {
-        tenant: "local".parse().unwrap(),
-        purpose: "files".parse().unwrap(),
-        algorithm: Algorithm::Ed25519,
-        label: Some(label.parse().unwrap()),
-    }
+    NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
+        .label(label.parse().unwrap())
 }
 
 fn unlock() -> Unlock {
@@ -181,6 +177,44 @@ fn a_change_to_a_store_that_changed_meanwhile_is_refused_and_changes_nothing() {
     assert_eq!(keystore.attest(&key).unwrap().head, 1);
 }
 
+/// A store that several keystores have open at the same time.
+struct ManyWriters(SharedStore);
+
+impl Store for ManyWriters {
+    fn load(&mut self) -> Result<Rows> {
+        self.0.load()
+    }
+
+    fn commit(&mut self, change: Change<'_>) -> Result<()> {
+        self.0.commit(change)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn writers_on_one_shared_store_lose_none_of_each_others_rotations() {
+    let [rows] = history(&[&create("a")]).try_into().unwrap();
+    let store = Arc::new(Mutex::new(MemoryStore::new(rows)));
+    let open =
+        || load::open_store(Box::new(ManyWriters(SharedStore(Arc::clone(&store)))), &unlock()).unwrap();
+    let rotate = || {
+        let keystore = open();
+        let key = key_a(&keystore);
+        (0..50).map(|_| keystore.rotate(&key).unwrap().version()).collect::<Vec<_>>()
+    };
+    let mut versions: Vec<_> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2).map(|_| scope.spawn(rotate)).collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    });
+    versions.sort_unstable();
+    assert!(versions.into_iter().eq(2..=101));
+    let keystore = open();
+    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 101);
+}
+
 /// A store that has no room.
 struct FullStore(MemoryStore);
 
@@ -214,10 +248,12 @@ fn a_version_is_never_older_than_the_one_before_it() {
     let key = key_a(&keystore);
     // As if the clock had been put back since the key was made.
     let future = Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 3_600_000).unwrap();
-    let old = keystore.key(&key).unwrap();
-    let mut record = old.record.clone();
-    record.versions[0].created = future;
-    keystore.publish(LoadedKey { record, binding: old.binding, signer: Arc::clone(&old.signer) });
+    let edited = keystore.edit(|index| {
+        let mut record = index.key(&key)?.record.clone();
+        record.versions[0].created = future;
+        Ok(Some(Edit { record, new_head: None }))
+    });
+    assert!(edited.unwrap().is_some());
     keystore.rotate(&key).unwrap();
     let versions = keystore.attest(&key).unwrap().versions;
     assert_eq!(
@@ -235,7 +271,7 @@ fn nothing_that_is_printed_shows_a_secret() {
         let mut writer = keystore.writer();
         let rows = writer.store.load().unwrap();
         let sealed = &rows.private_keys[&id.to_string()];
-        writer.sealer.open(&Place::PrivateKey(id.to_string()), sealed).unwrap()
+        keystore.sealer.open(&Place::PrivateKey(id.to_string()), sealed).unwrap()
     };
     assert_eq!(seed.len(), 32);
     let printed = [

@@ -24,6 +24,10 @@ use crate::time::Timestamp;
 /// caller's message can be one.
 pub const RESERVED_PREFIX: &[u8] = b"bulla signature\0";
 
+/// What the messages begin with that a keystore makes up itself, and that it therefore signs for no caller: those of
+/// signature files and of attestations.
+pub const RESERVED_PREFIXES: [&[u8]; 2] = [RESERVED_PREFIX, crate::attestation::SIGNED_PREFIX];
+
 /// The most bytes that a comment may have.
 pub const MAX_COMMENT: usize = 1024;
 
@@ -147,8 +151,8 @@ pub struct SignatureFile {
     pub signed_at: Timestamp,
     /// What the signer says of it.
     pub comment: Comment,
-    /// The Ed25519 signature of [`SignatureFile::signed_bytes`].
-    pub signature: [u8; 64],
+    /// The signature of [`SignatureFile::signed_bytes`], of the length that the key's algorithm has.
+    pub signature: Vec<u8>,
 }
 
 impl SignatureFile {
@@ -161,12 +165,12 @@ impl SignatureFile {
         let unsigned = |key: &KeyId, public_key: &PublicKey| Self {
             kind: statement.kind,
             key: key.clone(),
-            public_key: *public_key,
+            public_key: public_key.clone(),
             digest: statement.digest,
             size: statement.size,
             signed_at,
             comment: statement.comment.clone(),
-            signature: [0; 64],
+            signature: Vec::new(),
         };
         let mut file = None;
         let signature = keystore.sign_statement(key.into(), |key, public_key| {

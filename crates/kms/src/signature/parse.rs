@@ -6,6 +6,8 @@ use std::io::{BufRead, Read};
 use super::{Comment, Kind, SignatureFile};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
+use crate::public_key::PublicKey;
 
 /// The most bytes of a line. The longest field is the comment; a file of ten lines stays below 64 KiB.
 const MAX_LINE: usize = 4096;
@@ -26,10 +28,19 @@ pub(super) fn trailing(kind: Kind) -> KmsError {
 pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     let mut lines = Lines { reader, number: 0 };
     format_line(&lines.next("format")?)?;
+    let kind = lines.field("kind", "file, manifest or message", Kind::parse)?;
+    let key: KeyId = lines.parsed("key")?;
+    let public_key: PublicKey = lines.parsed("public-key")?;
+    let algorithm = key.family().algorithm();
+    if public_key.algorithm() != algorithm {
+        return Err(
+            lines.error("public-key", format_args!("it must be one of the key's algorithm, {algorithm}"))
+        );
+    }
     let file = SignatureFile {
-        kind: lines.field("kind", "file, manifest or message", Kind::parse)?,
-        key: lines.parsed("key")?,
-        public_key: lines.parsed("public-key")?,
+        kind,
+        key,
+        public_key,
         digest: {
             lines.field("digest-algorithm", "blake3", |text| (text == "blake3").then_some(()))?;
             lines.field("digest", "64 lower-case hexadecimal digits", encoding::digest)?
@@ -37,7 +48,11 @@ pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
         size: lines.field("size", "a decimal number below 2^64 without leading zeros", size)?,
         signed_at: lines.parsed("time")?,
         comment: lines.parsed::<Comment>("comment")?,
-        signature: lines.field("signature", "the base64 of 64 bytes", encoding::from_base64)?,
+        signature: {
+            let length = algorithm.signature_length();
+            let of_length = |text: &str| encoding::from_base64(text).filter(|bytes| bytes.len() == length);
+            lines.field("signature", &format!("the base64 of {length} bytes"), of_length)?
+        },
     };
     match file.kind {
         Kind::Manifest => {

@@ -16,9 +16,9 @@ const META: Definition = TableDefinition::new("meta");
 const RECORDS: Definition = TableDefinition::new("records");
 const PRIVATE_KEYS: Definition = TableDefinition::new("private_keys");
 
-/// How long to wait for another process to close the store: longer than a command holds it, shorter than a person
-/// waits.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for another process to close the store: longer than a dozen commands hold it on a busy machine,
+/// shorter than a person waits.
+const PATIENCE: Duration = Duration::from_secs(20);
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Rows are few and small, and read once: the default cache of 1 GiB would never be used.
@@ -47,7 +47,8 @@ impl EmbeddedStore {
     pub(crate) fn create(path: &Path, rows: &Rows) -> Result<Self> {
         let (file, temporary) = files::temporary(path)?.into_parts();
         let database = builder().create_file(file).map_err(|error| failure(path, error))?;
-        write(&database, None, rows.iter()).map_err(|error| error.at(path))?;
+        let all = rows.iter().map(|(table, name, value)| (table, name, Some(value)));
+        write(&database, None, all).map_err(|error| error.at(path))?;
         files::publish(temporary, path)?;
         Ok(Self { path: path.to_owned(), database: Some(database) })
     }
@@ -88,7 +89,7 @@ impl Store for EmbeddedStore {
             Some(database) => database,
             None => open(&self.path)?,
         };
-        let rows = change.rows.iter().map(|(table, name, value)| (*table, name, value));
+        let rows = change.rows.iter().map(|(table, name, value)| (*table, name, value.as_ref()));
         let written = write(&database, Some(change.expected_state), rows);
         if !matches!(written, Err(Failure::Database(_))) {
             self.database = Some(database);
@@ -164,7 +165,7 @@ fn read(database: &impl ReadableDatabase) -> Result<Rows, redb::Error> {
 fn write<'a>(
     database: &Database,
     expected_state: Option<&[u8]>,
-    rows: impl Iterator<Item = (Table, &'a String, &'a Vec<u8>)>,
+    rows: impl Iterator<Item = (Table, &'a String, Option<&'a Vec<u8>>)>,
 ) -> Result<(), Failure> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -177,7 +178,11 @@ fn write<'a>(
         }
     }
     for (table, name, value) in rows {
-        transaction.open_table(definition(table))?.insert(name.as_bytes(), value.as_slice())?;
+        let mut table = transaction.open_table(definition(table))?;
+        match value {
+            Some(value) => table.insert(name.as_bytes(), value.as_slice())?,
+            None => table.remove(name.as_bytes())?,
+        };
     }
     transaction.commit()?;
     Ok(())

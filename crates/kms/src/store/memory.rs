@@ -24,7 +24,10 @@ impl Store for MemoryStore {
             return Err(changed());
         }
         for (table, name, value) in change.rows {
-            self.rows.table_mut(table).insert(name, value);
+            match value {
+                Some(value) => self.rows.table_mut(table).insert(name, value),
+                None => self.rows.table_mut(table).remove(&name),
+            };
         }
         Ok(())
     }

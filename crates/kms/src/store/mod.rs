@@ -68,8 +68,8 @@ impl Rows {
 pub(crate) struct Change<'a> {
     /// What the row [`STATE`] must hold for the change to be made.
     pub(crate) expected_state: &'a [u8],
-    /// What is written, each replacing the row of its name.
-    pub(crate) rows: Vec<(Table, String, Vec<u8>)>,
+    /// What is written, each replacing the row of its name; `None` removes it.
+    pub(crate) rows: Vec<(Table, String, Option<Vec<u8>>)>,
 }
 
 pub(crate) trait Store: Send {
@@ -82,6 +82,12 @@ pub(crate) trait Store: Send {
     /// # Errors
     /// [`Code::StoreChanged`](crate::Code::StoreChanged) when the state is not the expected one.
     fn commit(&mut self, change: Change<'_>) -> Result<()>;
+
+    /// Whether others may change the store while it is open: then a change that meets another state is tried again on
+    /// what the others left.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// The error of a store whose state is not the expected one.

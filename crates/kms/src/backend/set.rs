@@ -1,0 +1,60 @@
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use super::{Backend, SOFTWARE, ed25519};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+
+/// The backends that a keystore may use.
+#[derive(Clone)]
+pub struct Backends(Vec<Arc<dyn Backend>>);
+
+static DEFAULT: LazyLock<Backends> = LazyLock::new(|| Backends(vec![Arc::new(ed25519::Software)]));
+
+impl Backends {
+    /// Those that this build has: keys in software.
+    pub fn software() -> &'static Self {
+        &DEFAULT
+    }
+
+    /// Adds one. For algorithms that more than one backend serves under the same name, the first one is used.
+    #[must_use]
+    pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.0.push(backend);
+        self
+    }
+
+    /// The backend of that name for an algorithm.
+    ///
+    /// # Errors
+    /// [`Code::UnsupportedAlgorithm`].
+    pub fn find(&self, name: &str, algorithm: Algorithm) -> Result<&Arc<dyn Backend>> {
+        self.0
+            .iter()
+            .find(|backend| backend.name() == name && backend.capabilities(algorithm).is_some())
+            .ok_or_else(|| {
+                KmsError::new(
+                    Code::UnsupportedAlgorithm,
+                    format!("this build has no backend {name} for the algorithm {algorithm}"),
+                )
+            })
+    }
+
+    /// The backend that verifies signatures of an algorithm: that of keys in software, else the first that can.
+    ///
+    /// # Errors
+    /// [`Code::UnsupportedAlgorithm`].
+    pub fn verifier(&self, algorithm: Algorithm) -> Result<&Arc<dyn Backend>> {
+        let any = || self.0.iter().find(|backend| backend.capabilities(algorithm).is_some());
+        match self.find(SOFTWARE, algorithm) {
+            Ok(backend) => Ok(backend),
+            Err(error) => any().ok_or(error),
+        }
+    }
+}
+
+impl fmt::Debug for Backends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|backend| backend.name())).finish()
+    }
+}

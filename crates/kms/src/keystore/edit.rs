@@ -1,0 +1,150 @@
+//! How a keystore changes: one record at a time, on the store first and then for those who read.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::index::{Head, Index, LoadedKey};
+use super::load;
+use super::{Keystore, MutexGuard, PoisonError};
+use crate::algorithm::Algorithm;
+use crate::backend::{KeyMaterial, PrivateKey};
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
+use crate::policy::KeyState;
+use crate::public_key::PublicKey;
+use crate::record::{KeyRecord, StoreState, VersionRecord};
+use crate::seal::{Place, Sealer};
+use crate::store::{Change, STATE, Store, Table};
+
+/// For how long a change is tried when others keep changing the same store.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The store and what is needed to write to it.
+pub(super) struct Writer {
+    pub(super) store: Box<dyn Store>,
+    pub(super) state: StoreState,
+    /// The row in which the state is stored.
+    pub(super) sealed_state: Vec<u8>,
+}
+
+/// A change to one key: what its record becomes, and the private key of its head if that is new.
+pub(super) struct Edit {
+    pub(super) record: KeyRecord,
+    pub(super) new_head: Option<NewKeyPair>,
+}
+
+/// A private key that was just made.
+pub(super) struct NewKeyPair {
+    material: KeyMaterial,
+    signer: Arc<dyn PrivateKey>,
+    pub(super) public_key: PublicKey,
+}
+
+impl Keystore {
+    /// Makes a change that `plan` works out from the keys as they are; `None` when there is nothing to change. When
+    /// another process changes the store at the same time, `plan` is asked again.
+    ///
+    /// # Errors
+    /// Those of `plan`; those of writing; [`Code::Busy`] when others keep changing the store.
+    pub(super) fn edit(
+        &self,
+        mut plan: impl FnMut(&Index) -> Result<Option<Edit>>,
+    ) -> Result<Option<Arc<LoadedKey>>> {
+        let mut writer = self.writer();
+        let (start, mut pause) = (Instant::now(), Duration::from_micros(100));
+        while start.elapsed() < PATIENCE {
+            let index = self.index.load_full();
+            let Some(edit) = plan(&index)? else { return Ok(None) };
+            match writer.commit(&self.sealer, &index, edit) {
+                Ok(key) => {
+                    let key = Arc::new(key);
+                    let mut index = Index::clone(&index);
+                    index.insert(Arc::clone(&key));
+                    self.index.store(Arc::new(index));
+                    return Ok(Some(key));
+                }
+                Err(error) if error.code == Code::StoreChanged && writer.store.is_shared() => {
+                    std::thread::sleep(pause);
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                    self.reload(&mut writer)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(KmsError::new(
+            Code::Busy,
+            "other processes keep changing the keystore; try again when they are done",
+        ))
+    }
+
+    /// Takes up what others changed in a shared store.
+    fn reload(&self, writer: &mut Writer) -> Result<()> {
+        let rows = writer.store.load()?;
+        let (state, sealed_state, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
+        (writer.state, writer.sealed_state) = (state, sealed_state);
+        self.index.store(Arc::new(index));
+        Ok(())
+    }
+
+    /// Makes a private key.
+    pub(super) fn generate(&self, backend: &str, algorithm: Algorithm) -> Result<NewKeyPair> {
+        let backend = self.backends.find(backend, algorithm)?;
+        let material = backend.generate(algorithm)?;
+        let signer = backend.load(algorithm, &material)?;
+        let public_key = PublicKey::from_bytes(algorithm, &signer.public_key()?)?;
+        Ok(NewKeyPair { material, signer, public_key })
+    }
+
+    /// A panic while the lock is held leaves nothing half-changed: the index is replaced as a whole, and the store
+    /// compares its state before each change.
+    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    fn commit(&mut self, sealer: &Sealer, index: &Index, edit: Edit) -> Result<LoadedKey> {
+        let Edit { record, new_head } = edit;
+        let old = index.key(&record.key).ok();
+        let family = record.key.to_string();
+        let sealed = sealer.seal(Place::KeyRecord(family.clone()), &record.to_bytes())?;
+        let binding = sealer.bind(&sealed);
+        let mut state = self.state;
+        state.generation += 1;
+        state.replace(old.map(|old| &old.binding), &binding);
+        let sealed_state = sealer.seal(Place::StoreState, &state.to_bytes())?;
+        let mut rows = vec![
+            (Table::Records, family, Some(sealed)),
+            (Table::Meta, STATE.to_owned(), Some(sealed_state.clone())),
+        ];
+        let head = match new_head {
+            Some(pair) => {
+                let id = record.key.version(record.head()).to_string();
+                let sealed = sealer.seal(Place::PrivateKey(id.clone()), &pair.material)?;
+                rows.push((Table::PrivateKeys, id, Some(sealed.clone())));
+                Head::ready(sealed, pair.signer)
+            }
+            None if record.state == KeyState::Destroyed => Head::sealed(Vec::new()),
+            None => Arc::clone(&old.expect("a key's first record comes with its private key").head),
+        };
+        let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
+        rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
+        self.store.commit(Change { expected_state: &self.sealed_state, rows })?;
+        (self.state, self.sealed_state) = (state, sealed_state);
+        Ok(LoadedKey { record, binding, head })
+    }
+}
+
+/// The versions whose private keys the new record gives up.
+fn no_longer_held(old: &KeyRecord, new: &KeyRecord) -> impl Iterator<Item = KeyId> {
+    let given_up = |(was, is): (&VersionRecord, &VersionRecord)| was.is_held() && !is.is_held();
+    let given_up = old.versions.iter().zip(&new.versions).map(given_up);
+    (1..)
+        .filter_map(NonZeroU32::new)
+        .zip(given_up)
+        .filter(|(_, given_up)| *given_up)
+        .map(|(number, _)| old.key.version(number))
+}

@@ -1,0 +1,131 @@
+//! The keys that are there, as one snapshot that never changes: whoever reads sees the store at one moment.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rpds::HashTrieMapSync;
+
+use crate::backend::{Backends, PrivateKey};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, KeyId, Name};
+use crate::policy::VersionState;
+use crate::record::{KeyRecord, VersionRecord};
+use crate::seal::{Place, Sealer};
+
+/// All keys, at one moment. A change makes another one, which shares what did not change.
+#[derive(Clone, Default)]
+pub(super) struct Index {
+    keys: HashTrieMapSync<KeyFamily, Arc<LoadedKey>>,
+    /// By tenant and label.
+    labels: HashTrieMapSync<(Name, Name), KeyFamily>,
+}
+
+impl Index {
+    pub(super) fn len(&self) -> usize {
+        self.keys.size()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<LoadedKey>> {
+        self.keys.values()
+    }
+
+    pub(super) fn key(&self, family: &KeyFamily) -> Result<&Arc<LoadedKey>> {
+        self.keys.get(family).ok_or_else(|| {
+            KmsError::new(Code::KeyNotFound, format!("there is no key {family} in this keystore"))
+        })
+    }
+
+    pub(super) fn find(&self, tenant: &Name, label: &Name) -> Option<&KeyFamily> {
+        self.labels.get(&(tenant.clone(), label.clone()))
+    }
+
+    /// The index with a key in it, in place of its former self.
+    pub(super) fn insert(&mut self, key: Arc<LoadedKey>) {
+        let family = key.record.key.clone();
+        if let Some(label) = self.keys.get(&family).and_then(|old| old.record.label.clone()) {
+            self.labels.remove_mut(&(family.tenant().clone(), label));
+        }
+        if let Some(label) = &key.record.label {
+            self.labels.insert_mut((family.tenant().clone(), label.clone()), family.clone());
+        }
+        self.keys.insert_mut(family, key);
+    }
+}
+
+/// A key, ready for use. It is replaced as a whole when something of it changes.
+pub(super) struct LoadedKey {
+    pub(super) record: KeyRecord,
+    /// What the record adds to the store's state.
+    pub(super) binding: [u8; 32],
+    pub(super) head: Arc<Head>,
+}
+
+/// The private key of the newest version. It stays sealed until it is needed, so that a store of many keys opens
+/// quickly and holds few of them in the clear.
+pub(super) struct Head {
+    sealed: Vec<u8>,
+    signer: OnceLock<Arc<dyn PrivateKey>>,
+    /// How many of the uses that the store counts as made are still to be made.
+    reserved: AtomicU64,
+}
+
+impl Head {
+    /// Of the private key's row; empty for a key that was destroyed.
+    pub(super) fn sealed(sealed: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self { sealed, signer: OnceLock::new(), reserved: AtomicU64::new(0) })
+    }
+
+    /// Of a key that was just made.
+    pub(super) fn ready(sealed: Vec<u8>, signer: Arc<dyn PrivateKey>) -> Arc<Self> {
+        Arc::new(Self { sealed, signer: OnceLock::from(signer), reserved: AtomicU64::new(0) })
+    }
+
+    /// Adds uses that the store now counts as made.
+    pub(super) fn reserve(&self, uses: u64) {
+        self.reserved.fetch_add(uses, Ordering::Relaxed);
+    }
+
+    /// Takes one of the reserved uses, if there is one.
+    pub(super) fn take_use(&self) -> bool {
+        self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |uses| uses.checked_sub(1)).is_ok()
+    }
+}
+
+impl LoadedKey {
+    /// One version, whether or not it may be used.
+    pub(super) fn version(&self, id: &KeyId) -> Result<&VersionRecord> {
+        self.record.version(id.version()).ok_or_else(|| {
+            let head = self.record.head();
+            KmsError::new(Code::UnknownVersion, format!("there is no {id}: the newest version is {head}"))
+        })
+    }
+
+    /// One version that may be used.
+    pub(super) fn usable(&self, id: &KeyId) -> Result<&VersionRecord> {
+        let refused = |why: String| Err(KmsError::new(Code::VersionRefused, why));
+        let version = self.version(id)?;
+        if version.state == VersionState::Revoked {
+            return refused(format!("{id} was revoked"));
+        }
+        let least = self.record.minimum_version;
+        if id.version() < least {
+            return refused(format!("{id} is too old: the least version that may be used is {least}"));
+        }
+        Ok(version)
+    }
+
+    /// The head's private key; opened and checked against the record when it is first needed.
+    pub(super) fn signer(&self, sealer: &Sealer, backends: &Backends) -> Result<&Arc<dyn PrivateKey>> {
+        if let Some(signer) = self.head.signer.get() {
+            return Ok(signer);
+        }
+        let id = self.record.key.version(self.record.head());
+        let algorithm = self.record.key.algorithm();
+        let material = sealer.open(&Place::PrivateKey(id.to_string()), &self.head.sealed)?;
+        let signer = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
+        if signer.public_key()? != self.record.head_version().public_key.as_bytes() {
+            return Err(KmsError::damaged(format!("the private key of {id} does not fit its public key")));
+        }
+        Ok(self.head.signer.get_or_init(|| signer))
+    }
+}

@@ -1,0 +1,141 @@
+//! Signing with the head of a key, and replacing the head when its policy says so.
+
+use std::sync::Arc;
+
+use super::edit::Edit;
+use super::index::LoadedKey;
+use super::{Keystore, Signature};
+use crate::attestation::{Attestation, SignedAttestation};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, KeyId, KeyRef};
+use crate::policy::{KeyState, RotationPolicy};
+use crate::public_key::PublicKey;
+use crate::record::KeyRecord;
+use crate::signature;
+use crate::time::Timestamp;
+
+impl Keystore {
+    /// Signs `message` with the head of a key. When the head has reached a bound of the key's rotation policy, the
+    /// key is rotated first.
+    ///
+    /// The message is signed as it is. Messages that begin with one of [`signature::RESERVED_PREFIXES`] are refused: a
+    /// signature of one would be that of a signature file or of an attestation.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version,
+    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`]; those of
+    /// the backend; where the key has a rotation policy, those of writing.
+    pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
+        if signature::RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
+            return Err(KmsError::new(
+                Code::ReservedMessage,
+                "the message begins like what a signature file signs; sign it as a file or as a message statement",
+            ));
+        }
+        let (id, loaded) = self.head_for_one_use(key.into())?;
+        let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
+        Ok(Signature { key: id, bytes })
+    }
+
+    /// Signs what `message` makes of the head's id and public key, which are settled first. Whatever it makes begins
+    /// with one of [`signature::RESERVED_PREFIXES`].
+    pub(crate) fn sign_statement(
+        &self,
+        key: KeyRef<'_>,
+        message: impl FnOnce(&KeyId, &PublicKey) -> Vec<u8>,
+    ) -> Result<Signature> {
+        let (id, loaded) = self.head_for_one_use(key)?;
+        let message = message(&id, &loaded.record.head_version().public_key);
+        let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(&message)?;
+        Ok(Signature { key: id, bytes })
+    }
+
+    /// What is known of a key, signed by its head.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign`].
+    pub fn attest_signed(&self, family: &KeyFamily) -> Result<SignedAttestation> {
+        let (id, loaded) = self.head_for_one_use(KeyRef::Family(family))?;
+        let attestation = Attestation::from(&loaded.record);
+        let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(&attestation.signed_bytes())?;
+        Ok(SignedAttestation { attestation, signature: Signature { key: id, bytes } })
+    }
+
+    /// The head of a key, if it may sign, with one of its uses taken.
+    fn head_for_one_use(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
+        loop {
+            let (id, loaded) = self.head(key)?;
+            let policy = loaded.record.rotation;
+            if policy.is_too_old(loaded.record.head_version(), Timestamp::now()) {
+                self.replace(&id, |record| policy.is_too_old(record.head_version(), Timestamp::now()))?;
+                continue;
+            }
+            match policy.max_uses {
+                None => return Ok((id, loaded)),
+                Some(_) if loaded.head.take_use() => return Ok((id, loaded)),
+                Some(max_uses) if loaded.record.head_version().uses < max_uses.get() => self.reserve(&id)?,
+                Some(max_uses) => {
+                    self.replace(&id, |record| record.head_version().uses >= max_uses.get())?;
+                }
+            }
+        }
+    }
+
+    /// Rotates a key whose head is still `head`, if it is still `due`: of many threads that find it so, one does.
+    fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> bool) -> Result<()> {
+        let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record));
+        self.rotate_if(head.family(), wanted).map(drop)
+    }
+
+    /// Has the store count some more uses of a head as made, so that they may be.
+    fn reserve(&self, head: &KeyId) -> Result<()> {
+        let mut reserved = 0;
+        let edited = self.edit(|index| {
+            let old = index.key(head.family())?;
+            let mut record = old.record.clone();
+            let version = record.versions.last_mut().expect("a record has a version");
+            reserved =
+                record.rotation.max_uses.map_or(0, |max| RotationPolicy::reservation(max, version.uses));
+            version.uses += reserved;
+            let still_head = old.record.head().get() == head.version();
+            Ok((still_head && reserved > 0).then_some(Edit { record, new_head: None }))
+        })?;
+        if let Some(key) = edited {
+            key.head.reserve(reserved);
+        }
+        Ok(())
+    }
+
+    /// The head of a key, if it may sign.
+    fn head(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
+        let index = self.index.load();
+        let loaded = index.key(key.family())?;
+        let head = loaded.record.head();
+        if let KeyRef::Exact(id) = key {
+            loaded.version(id)?;
+            if id.version() != head.get() {
+                return Err(KmsError::new(
+                    Code::NotHead,
+                    format!("{id} is an older version and does not sign; version {head} does"),
+                ));
+            }
+        }
+        may_sign(&loaded.record)?;
+        Ok((loaded.record.key.version(head), Arc::clone(loaded)))
+    }
+}
+
+/// Whether a key may sign and be rotated.
+pub(super) fn may_sign(record: &KeyRecord) -> Result<()> {
+    let key = &record.key;
+    let (code, message) = match record.state {
+        KeyState::Enabled => return Ok(()),
+        KeyState::Disabled => (Code::KeyDisabled, format!("the key {key} is disabled; enable it first")),
+        KeyState::PendingDestruction { after } => (
+            Code::KeyPendingDestruction,
+            format!("the key {key} waits for its destruction after {after}; restore it and enable it first"),
+        ),
+        KeyState::Destroyed => (Code::KeyDestroyed, format!("the key {key} was destroyed")),
+    };
+    Err(KmsError::new(code, message))
+}

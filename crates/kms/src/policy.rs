@@ -1,0 +1,192 @@
+//! What a key may be used for, and until when.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, KmsError, Result};
+use crate::id::Name;
+use crate::record::{KeyRecord, VersionRecord};
+use crate::time::Timestamp;
+
+/// Whether a key signs.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    /// The head signs.
+    Enabled,
+    /// No version signs. What was signed before still verifies.
+    Disabled,
+    /// As disabled; from this time on the key may be destroyed, and until then it can be restored.
+    PendingDestruction {
+        /// The earliest time of destruction.
+        after: Timestamp,
+    },
+    /// The private keys are gone for ever. What was signed before still verifies.
+    Destroyed,
+}
+
+/// Whether one version of a key may be used.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VersionState {
+    /// It verifies, and signs when it is the head.
+    #[default]
+    Usable,
+    /// Its signatures are no longer accepted, and its private key is gone for ever.
+    Revoked,
+    /// Its private key is gone for ever. It verifies.
+    Destroyed,
+}
+
+/// When a version is replaced by the next one without being asked: at the first signature that would exceed a bound.
+/// No bound is the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RotationPolicy {
+    /// A version signs no longer than this after it was made; in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age_seconds: Option<NonZeroU64>,
+    /// A version makes at most so many signatures. After a crash it may have made fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_uses: Option<NonZeroU64>,
+}
+
+impl RotationPolicy {
+    /// Whether a version of that age has to be replaced.
+    pub(crate) fn is_too_old(&self, version: &VersionRecord, now: Timestamp) -> bool {
+        self.max_age_seconds.is_some_and(|seconds| {
+            let age = now.unix_millis().saturating_sub(version.created.unix_millis());
+            Duration::from_millis(age) >= Duration::from_secs(seconds.get())
+        })
+    }
+
+    /// How many uses to reserve at once, so that not every signature writes to the store: the larger the bound, the
+    /// more may be lost by a crash.
+    pub(crate) fn reservation(max_uses: NonZeroU64, used: u64) -> u64 {
+        const SHARE: u64 = 64;
+        const MOST: u64 = 4096;
+        (max_uses.get() / SHARE).clamp(1, MOST).min(max_uses.get().saturating_sub(used))
+    }
+}
+
+/// A change to a key: see [`Keystore::update`](crate::Keystore::update).
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyChange {
+    /// Another label, or none.
+    Label(Option<Name>),
+    /// The key signs no more until it is enabled.
+    Disable,
+    /// A disabled key signs again.
+    Enable,
+    /// Versions below this one neither sign nor verify. It may be lowered again.
+    MinimumVersion(NonZeroU32),
+    /// Another rotation policy.
+    Rotation(RotationPolicy),
+    /// Signatures of this version, which is not the head, are no longer accepted, and its private key is deleted. There
+    /// is no way back.
+    Revoke(NonZeroU32),
+    /// The private key of this version, which is not the head, is deleted. There is no way back.
+    DestroyVersion(NonZeroU32),
+    /// The key signs no more, and may be destroyed from this time on.
+    ScheduleDestruction(Timestamp),
+    /// A key that waits for its destruction is disabled instead.
+    Restore,
+    /// All private keys are deleted, if the scheduled time has come. There is no way back.
+    Destroy,
+}
+
+impl VersionRecord {
+    /// Takes away the private key; what was revoked remains so.
+    fn destroy(&mut self) {
+        if self.state == VersionState::Usable {
+            self.state = VersionState::Destroyed;
+        }
+    }
+}
+
+fn refuse<T>(code: Code, message: String) -> Result<T> {
+    Err(KmsError::new(code, message))
+}
+
+impl KeyChange {
+    /// The record after the change. The ids that it no longer holds ([`KeyRecord::held`]) are those to delete.
+    pub(crate) fn apply(&self, record: &mut KeyRecord, now: Timestamp) -> Result<()> {
+        let key = record.key.clone();
+        if record.state == KeyState::Destroyed && !matches!(self, Self::Label(_)) {
+            return refuse(Code::KeyDestroyed, format!("the key {key} was destroyed"));
+        }
+        match (self, record.state) {
+            (Self::Label(label), _) => record.label.clone_from(label),
+            (Self::MinimumVersion(minimum), _) => {
+                if *minimum > record.head() {
+                    let head = record.head();
+                    return refuse(
+                        Code::UnknownVersion,
+                        format!(
+                            "the least version cannot be {minimum}: the newest version of {key} is {head}"
+                        ),
+                    );
+                }
+                record.minimum_version = minimum.get();
+            }
+            (Self::Rotation(policy), _) => record.rotation = *policy,
+            (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
+            (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
+            (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,
+            (Self::Enable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Enabled,
+            (Self::Disable | Self::Enable, _) => {
+                return refuse(
+                    Code::KeyPendingDestruction,
+                    format!("the key {key} waits for its destruction; restore it first"),
+                );
+            }
+            (Self::ScheduleDestruction(after), _) => {
+                record.state = KeyState::PendingDestruction { after: *after };
+            }
+            (Self::Restore, KeyState::PendingDestruction { .. }) => record.state = KeyState::Disabled,
+            (Self::Restore, _) => {
+                return refuse(
+                    Code::InvalidArgument,
+                    format!("the key {key} does not wait for its destruction"),
+                );
+            }
+            (Self::Destroy, KeyState::PendingDestruction { after }) if after <= now => {
+                record.state = KeyState::Destroyed;
+                record.versions.iter_mut().for_each(VersionRecord::destroy);
+            }
+            (Self::Destroy, KeyState::PendingDestruction { after }) => {
+                return refuse(
+                    Code::DestructionNotDue,
+                    format!("the key {key} may be destroyed from {after} on, not before"),
+                );
+            }
+            (Self::Destroy, _) => {
+                return refuse(
+                    Code::DestructionNotDue,
+                    format!("schedule the destruction of the key {key} first"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A version that may be withdrawn: one that is there and is not the head.
+fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecord> {
+    let (key, head) = (record.key.clone(), record.head());
+    if number == head {
+        return refuse(
+            Code::InvalidArgument,
+            format!("{number} is the newest version of {key}; rotate the key first"),
+        );
+    }
+    match record.versions.get_mut(number.get() as usize - 1) {
+        Some(version) => Ok(version),
+        None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {head}")),
+    }
+}
