@@ -1,0 +1,238 @@
+import { DERIVE, HASH, KEYED } from "./core.js";
+import type { Core, State } from "./core.js";
+import { plainError, rangeError, typeError } from "./errors.js";
+import { bytesOf, contextOf, describe, keyOf, sizeOf } from "./input.js";
+import type { Data } from "./input.js";
+import { OUT_LEN, allocate, checkLength, optionsOf, outputLength } from "./options.js";
+import type { OutputOptions } from "./options.js";
+import { parseState, roomOf } from "./state.js";
+import { checkEncoding, encode } from "./text.js";
+import type { Encoding } from "./text.js";
+
+/** The mode of a hasher: plain without either of these. */
+export interface HasherOptions {
+  /** 32 bytes: a keyed hash. */
+  key?: ArrayBufferView | ArrayBufferLike | undefined;
+  /** A string that says what the key is for: key derivation, with the updates as key material. */
+  context?: string | ArrayBufferView | undefined;
+}
+
+/** An incremental BLAKE3 hash: made by `createHasher`. Digests may be taken at any time and end nothing. */
+export class Hasher {
+  readonly #core: Core;
+  #state: State;
+  /** Bytes that may still come; infinite as far as a number can tell. */
+  #room = Infinity;
+  /** Whether this is part of a larger input, and has no root. */
+  #isSubtree = false;
+
+  /** Not for callers: see `createHasher`. */
+  constructor(core: Core, state: State) {
+    this.#core = core;
+    this.#state = state;
+  }
+
+  /**
+   * Absorbs data: text as UTF-8, or bytes under any view or buffer.
+   *
+   * @returns the hasher itself
+   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`) for anything else; RangeError (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1
+   *   bytes, or beyond the subtree of a restored state. The hasher is then what it was.
+   */
+  update(data: Data): this {
+    const bytes = bytesOf(data);
+    const size = sizeOf(bytes);
+    if (size > this.#room) {
+      throw rangeError("ERR_INPUT_TOO_LONG", `${size} more bytes are too many: this hasher takes ${this.#room} more`);
+    }
+    this.#room -= size;
+    this.#state.update(bytes);
+    return this;
+  }
+
+  /**
+   * The digest of what was absorbed so far.
+   *
+   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree
+   */
+  digest(encoding?: "bytes", options?: OutputOptions): Uint8Array;
+  digest(encoding: "hex" | "base64", options?: OutputOptions): string;
+  digest(encoding?: Encoding, options?: OutputOptions): Uint8Array | string;
+  digest(encoding: Encoding = "bytes", options?: OutputOptions): Uint8Array | string {
+    checkEncoding(encoding);
+    const out = allocate(outputLength(options));
+    this.#requireRoot();
+    this.#state.read(0, 0, out);
+    return encode(out, encoding);
+  }
+
+  /** A reader of 2^64 - 1 bytes of output, of what was absorbed so far; the hasher may go on. */
+  xof(): OutputReader {
+    this.#requireRoot();
+    return new OutputReader(this.#state.clone());
+  }
+
+  /** Back to no input, in the same mode and under the same key. */
+  reset(): this {
+    this.#state.reset();
+    this.#room = Infinity;
+    this.#isSubtree = false;
+    return this;
+  }
+
+  /** Another hasher in the same state. */
+  clone(): Hasher {
+    const copy = new Hasher(this.#core, this.#state.clone());
+    copy.#room = this.#room;
+    copy.#isSubtree = this.#isSubtree;
+    return copy;
+  }
+
+  /**
+   * The state, for {@link restore} here or in the project's Rust and Go packages.
+   *
+   * **It holds the key of a keyed hash and the last bytes of the input**: keep it as secret as those.
+   */
+  save(): Uint8Array {
+    return this.#state.save();
+  }
+
+  /**
+   * Takes up a saved state in place of this one, with its mode and its key.
+   *
+   * @throws StateError if `saved` is not exactly one saved state. The hasher is then what it was.
+   */
+  restore(saved: ArrayBufferView | ArrayBufferLike): this {
+    if (typeof saved === "string") throw typeError("ERR_DATA_TYPE", "a saved state is bytes, not text");
+    const parsed = parseState(bytesOf(saved));
+    this.#state = this.#core.restore(parsed);
+    const room = roomOf(parsed.offset, parsed.count);
+    this.#room = room > BigInt(Number.MAX_SAFE_INTEGER) ? Infinity : Number(room);
+    this.#isSubtree = parsed.offset > 0n;
+    return this;
+  }
+
+  #requireRoot(): void {
+    if (this.#isSubtree) {
+      throw plainError("ERR_SUBTREE", "this hasher works on a part of a larger input: only save() tells what it found");
+    }
+  }
+}
+
+const END = (1n << 64n) - 1n;
+
+/** Reads the extended output of a hash from any position. */
+export class OutputReader {
+  readonly #state: State;
+  #position = 0n;
+
+  /** Not for callers: see {@link Hasher.xof}. */
+  constructor(state: State) {
+    this.#state = state;
+  }
+
+  /** Where the next read begins, in bytes. */
+  get position(): bigint {
+    return this.#position;
+  }
+
+  /**
+   * Moves to a position from 0 to 2^64 - 1.
+   *
+   * @throws TypeError, RangeError (`ERR_POSITION`) for anything else. The reader is then where it was.
+   */
+  seek(position: number | bigint): this {
+    if (typeof position !== "number" && typeof position !== "bigint") {
+      throw typeError("ERR_POSITION", `a position must be a number or a bigint, not ${describe(position)}`);
+    }
+    if (typeof position === "number" && !Number.isSafeInteger(position)) {
+      throw rangeError("ERR_POSITION", `${position} is no exact position: beyond 2^53 - 1 use a bigint`);
+    }
+    if (position < 0 || position > END) {
+      throw rangeError("ERR_POSITION", `a position must be from 0 to 2^64 - 1, not ${position}`);
+    }
+    this.#position = BigInt(position);
+    return this;
+  }
+
+  /**
+   * The next `length` bytes.
+   *
+   * @throws RangeError (`ERR_LENGTH`, or `ERR_POSITION` if fewer are left before 2^64 - 1)
+   */
+  read(length: number): Uint8Array<ArrayBuffer> {
+    this.#require(checkLength(length));
+    const out = allocate(length);
+    this.#fill(out);
+    return out;
+  }
+
+  /** Fills `target` with the next bytes and returns it. */
+  readInto<T extends ArrayBufferView>(target: T): T {
+    if (!ArrayBuffer.isView(target)) {
+      throw typeError("ERR_DATA_TYPE", `output needs a view to go into, not ${describe(target)}`);
+    }
+    const out = bytesOf(target);
+    this.#require(sizeOf(out));
+    this.#fill(out);
+    return target;
+  }
+
+  #require(length: number): void {
+    if (BigInt(length) > END - this.#position) {
+      throw rangeError("ERR_POSITION", `only ${END - this.#position} bytes of output are left, not ${length}`);
+    }
+  }
+
+  #fill(out: Uint8Array): void {
+    this.#state.read(Number(BigInt.asIntN(32, this.#position)), Number(this.#position >> 32n) | 0, out);
+    this.#position += BigInt(sizeOf(out));
+  }
+}
+
+/** Opens a hasher on a core. */
+export function openHasher(core: Core, options: HasherOptions | undefined): Hasher {
+  const { key, context } = optionsOf(options);
+  if (key !== undefined && context !== undefined) {
+    throw typeError("ERR_OPTIONS", "a hasher has a key or a context, not both");
+  }
+  if (key !== undefined) return new Hasher(core, core.open(KEYED, keyOf(key)));
+  if (context !== undefined) return new Hasher(core, core.open(DERIVE, core.contextKey(contextOf(context))));
+  return new Hasher(core, core.open(HASH, undefined));
+}
+
+/** `hash` on a core. */
+export function hashWith(core: Core, data: Data, options: OutputOptions | undefined): Uint8Array {
+  const length = options === undefined ? OUT_LEN : outputLength(options);
+  return core.hash(bytesOf(data), length);
+}
+
+/** `keyedHash` on a core. */
+export function keyedHashWith(
+  core: Core,
+  key: ArrayBufferView | ArrayBufferLike,
+  data: Data,
+  options: OutputOptions | undefined,
+): Uint8Array {
+  const length = outputLength(options);
+  return core.hashKeyed(KEYED, keyOf(key), bytesOf(data), length);
+}
+
+/** `deriveKey` on a core. */
+export function deriveKeyWith(
+  core: Core,
+  context: string | ArrayBufferView,
+  material: Data,
+  options: OutputOptions | undefined,
+): Uint8Array {
+  const length = outputLength(options);
+  return core.hashKeyed(DERIVE, core.contextKey(contextOf(context)), bytesOf(material), length);
+}
+
+/** `hashMany` on a core. */
+export function hashManyWith(core: Core, inputs: Iterable<Data>): Uint8Array[] {
+  if (typeof inputs === "string" || typeof inputs?.[Symbol.iterator] !== "function") {
+    throw typeError("ERR_DATA_TYPE", `inputs must be a list of data, not ${describe(inputs)}`);
+  }
+  return core.hashMany(Array.from(inputs, bytesOf));
+}

@@ -1,0 +1,125 @@
+import { rangeError, typeError } from "./errors.js";
+
+/** What can be hashed: text as its UTF-8, and the bytes under any view or buffer, shared and resizable ones too. */
+export type Data = string | ArrayBufferView | ArrayBufferLike;
+
+// The accessors of the language itself: an object can neither forge what they say nor hide it by a property of its own,
+// and the compiler turns each of them into a load.
+const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
+const accessor = (prototype: object, name: PropertyKey) =>
+  Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => unknown;
+const kindOf = /* @__PURE__ */ accessor(typedArray, Symbol.toStringTag);
+const lengthOf = /* @__PURE__ */ accessor(typedArray, "length") as (this: Uint8Array) => number;
+const { indexOf } = Uint8Array.prototype;
+
+/** The views of a kind: how to get at what is under them. */
+const inside = (prototype: object) => ({
+  buffer: accessor(prototype, "buffer") as (this: unknown) => ArrayBufferLike,
+  byteOffset: accessor(prototype, "byteOffset") as (this: unknown) => number,
+  byteLength: accessor(prototype, "byteLength") as (this: unknown) => number,
+});
+const insideTypedArray = /* @__PURE__ */ inside(typedArray);
+const insideDataView = /* @__PURE__ */ inside(DataView.prototype);
+
+const encoder = /* @__PURE__ */ new TextEncoder();
+
+/** How many bytes `bytes` has, whatever properties it was given. */
+export function sizeOf(bytes: Uint8Array): number {
+  return lengthOf.call(bytes);
+}
+
+/** The buffer under `bytes`, and where in it they begin. */
+export function placeOf(bytes: Uint8Array): { buffer: ArrayBufferLike; byteOffset: number } {
+  return { buffer: insideTypedArray.buffer.call(bytes), byteOffset: insideTypedArray.byteOffset.call(bytes) };
+}
+
+/**
+ * The bytes of `data`, without a copy unless it is text.
+ *
+ * @throws TypeError if it is something else, or if its memory is gone: that would read as no bytes at all
+ */
+export function bytesOf(data: Data): Uint8Array {
+  if (kindOf.call(data) === "Uint8Array") {
+    // Live memory or none: a view whose buffer was transferred or shrunk away has length 0.
+    if (lengthOf.call(data as Uint8Array) === 0) requireMemory(data as Uint8Array);
+    return data as Uint8Array;
+  }
+  return typeof data === "string" ? encoder.encode(data) : bytesUnder(data);
+}
+
+function bytesUnder(data: Exclude<Data, string>): Uint8Array {
+  if (ArrayBuffer.isView(data)) {
+    const kind = kindOf.call(data);
+    if (kind !== undefined) requireMemory(data as Uint8Array);
+    const { buffer, byteOffset, byteLength } = kind === undefined ? insideDataView : insideTypedArray;
+    try {
+      return new Uint8Array(buffer.call(data), byteOffset.call(data), byteLength.call(data));
+    } catch {
+      throw detached();
+    }
+  }
+  if (isBuffer(data)) {
+    try {
+      return new Uint8Array(data);
+    } catch {
+      throw detached();
+    }
+  }
+  throw typeError("ERR_DATA_TYPE", `data must be a string, an ArrayBuffer or a view of one, not ${describe(data)}`);
+}
+
+const bufferLengths = /* @__PURE__ */ [ArrayBuffer, globalThis.SharedArrayBuffer]
+  .filter((kind) => kind !== undefined)
+  .map((kind) => accessor(kind.prototype, "byteLength"));
+
+/** Whether `data` is a buffer, of this realm or another: the accessor throws on anything else. */
+function isBuffer(data: unknown): data is ArrayBufferLike {
+  return bufferLengths.some((length) => {
+    try {
+      length.call(data);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Any method of a typed array refuses memory that is gone, which the accessors do not. */
+function requireMemory(view: Uint8Array): void {
+  try {
+    indexOf.call(view, 0, -1);
+  } catch {
+    throw detached();
+  }
+}
+
+function detached() {
+  return typeError("ERR_DETACHED", "the memory under data is gone: its buffer was transferred or made smaller");
+}
+
+/** 32 bytes of key, copied: the caller may change or wipe its own. */
+export function keyOf(key: ArrayBufferView | ArrayBufferLike): Uint8Array {
+  if (typeof key === "string") throw typeError("ERR_KEY", "a key is 32 bytes, not text: derive one with deriveKey");
+  const bytes = bytesOf(key);
+  if (sizeOf(bytes) !== 32) throw rangeError("ERR_KEY", `a key is 32 bytes, not ${sizeOf(bytes)}`);
+  const copy = new Uint8Array(32);
+  copy.set(bytes);
+  return copy;
+}
+
+
+/** A context string of key derivation as bytes. */
+export function contextOf(context: string | ArrayBufferView): Uint8Array {
+  if (typeof context !== "string" && !ArrayBuffer.isView(context)) {
+    throw typeError("ERR_CONTEXT", `a context must be a string or bytes, not ${describe(context)}`);
+  }
+  return bytesOf(context);
+}
+
+/** What something is, for a message: never what it holds. */
+export function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (typeof value !== "object") return typeof value;
+  return Array.isArray(value) ? "an array" : "another object";
+}
+

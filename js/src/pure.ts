@@ -1,0 +1,54 @@
+/**
+ * BLAKE3 in JavaScript alone: for where WebAssembly is forbidden or bytes to load are scarce. The same functions as in the
+ * main entry, on the core `portable`.
+ *
+ * @module
+ */
+
+import type { Core, Kernel } from "./core.js";
+import { deriveKeyWith, hashManyWith, hashWith, keyedHashWith, openHasher } from "./hasher.js";
+import type { Hasher, HasherOptions } from "./hasher.js";
+import type { Data } from "./input.js";
+import type { OutputOptions } from "./options.js";
+import { createPureCore } from "./pure/core.js";
+
+export type { Kernel } from "./core.js";
+export { StateError } from "./errors.js";
+export type { ErrorCode, StateErrorCode } from "./errors.js";
+export type { Hasher, HasherOptions, OutputReader } from "./hasher.js";
+export type { Data } from "./input.js";
+export type { OutputOptions } from "./options.js";
+export { toHex } from "./text.js";
+export type { Encoding } from "./text.js";
+
+const core: Core = /* @__PURE__ */ createPureCore();
+
+/** The hash of `data`: 32 bytes, or as many as `options.length` says. */
+export function hash(data: Data, options?: OutputOptions): Uint8Array {
+  return hashWith(core, data, options);
+}
+
+/** The hash of `data` under a key of 32 bytes. */
+export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, options?: OutputOptions): Uint8Array {
+  return keyedHashWith(core, key, data, options);
+}
+
+/** A key for the purpose that `context` names, from key material. */
+export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array {
+  return deriveKeyWith(core, context, material, options);
+}
+
+/** The hash of each input, 32 bytes each. */
+export function hashMany(inputs: Iterable<Data>): Uint8Array[] {
+  return hashManyWith(core, inputs);
+}
+
+/** A hasher for input that comes in pieces. */
+export function createHasher(options?: HasherOptions): Hasher {
+  return openHasher(core, options);
+}
+
+/** What hashes: always `portable` here. */
+export function kernel(): Kernel {
+  return core.kernel;
+}

@@ -1,0 +1,25 @@
+// Words and bytes. BLAKE3 is little-endian; typed arrays are as the machine is.
+
+import { placeOf, sizeOf } from "../input.js";
+
+/** Whether words lie in memory as BLAKE3 has them. */
+export const LITTLE_ENDIAN = /* @__PURE__ */ new Uint8Array(/* @__PURE__ */ new Uint32Array([1]).buffer)[0] === 1;
+
+/** Turns `words[from..to]` between the machine's order and little-endian. */
+export function order(words: Int32Array, from: number, to: number): void {
+  if (LITTLE_ENDIAN) return;
+  for (let i = from; i < to; i++) {
+    const w = words[i]!;
+    words[i] = (w << 24) | ((w & 0xff00) << 8) | ((w >>> 8) & 0xff00) | (w >>> 24);
+  }
+}
+
+/** `bytes` from `at` on as words, if they lie so that they can be read as words where they are. */
+export function wordsInPlace(bytes: Uint8Array, at: number): Int32Array | undefined {
+  if (!LITTLE_ENDIAN) return undefined;
+  const { buffer, byteOffset } = placeOf(bytes);
+  // Views of memory that may change its size are of another kind to the compiler, which would slow down all others.
+  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
+  if (((byteOffset + at) & 3) !== 0 || resizable || growable) return undefined;
+  return new Int32Array(buffer, byteOffset + at, (sizeOf(bytes) - at) >>> 2);
+}
