@@ -32,11 +32,19 @@ export interface Core {
 /** An incremental hash. */
 export interface State {
   update(data: Uint8Array): void;
-  /** Fills `out` with output from position `hi * 2^32 + lo` on; absorbing may go on. */
-  read(lo: number, hi: number, out: Uint8Array): void;
+  /** Fills `out` with output from the beginning on; absorbing may go on. */
+  digest(out: Uint8Array): void;
+  /** The root of all that was absorbed so far, for its output; absorbing may go on. */
+  root(): Root;
   /** Back to no input in the same mode under the same key, at input offset 0. */
   reset(): void;
   clone(): State;
   /** The bytes of `spec/blake3-state.md`. */
   save(): Uint8Array;
+}
+
+/** What output is computed from. */
+export interface Root {
+  /** Fills `out` with output from position `hi * 2^32 + lo` on. */
+  read(lo: number, hi: number, out: Uint8Array): void;
 }

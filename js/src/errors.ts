@@ -10,6 +10,7 @@ export type ErrorCode =
   | "ERR_ENCODING"
   | "ERR_KERNEL"
   | "ERR_INPUT_TOO_LONG"
+  | "ERR_FINISHED"
   | "ERR_SUBTREE"
   | "ERR_WORKER"
   | StateErrorCode;

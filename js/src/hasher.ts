@@ -1,5 +1,5 @@
 import { DERIVE, HASH, KEYED } from "./core.js";
-import type { Core, State } from "./core.js";
+import type { Core, Root, State } from "./core.js";
 import { plainError, rangeError, typeError } from "./errors.js";
 import { bytesOf, contextOf, describe, keyOf, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
@@ -62,14 +62,14 @@ export class Hasher {
     checkEncoding(encoding);
     const out = allocate(outputLength(options));
     this.#requireRoot();
-    this.#state.read(0, 0, out);
+    this.#state.digest(out);
     return encode(out, encoding);
   }
 
   /** A reader of 2^64 - 1 bytes of output, of what was absorbed so far; the hasher may go on. */
   xof(): OutputReader {
     this.#requireRoot();
-    return new OutputReader(this.#state.clone());
+    return new OutputReader(this.#state.root());
   }
 
   /** Back to no input, in the same mode and under the same key. */
@@ -123,12 +123,12 @@ const END = (1n << 64n) - 1n;
 
 /** Reads the extended output of a hash from any position. */
 export class OutputReader {
-  readonly #state: State;
+  readonly #root: Root;
   #position = 0n;
 
   /** Not for callers: see {@link Hasher.xof}. */
-  constructor(state: State) {
-    this.#state = state;
+  constructor(root: Root) {
+    this.#root = root;
   }
 
   /** Where the next read begins, in bytes. */
@@ -185,7 +185,7 @@ export class OutputReader {
   }
 
   #fill(out: Uint8Array): void {
-    this.#state.read(Number(BigInt.asIntN(32, this.#position)), Number(this.#position >> 32n) | 0, out);
+    this.#root.read(Number(BigInt.asIntN(32, this.#position)), Number(this.#position >> 32n) | 0, out);
     this.#position += BigInt(sizeOf(out));
   }
 }

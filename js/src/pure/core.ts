@@ -1,12 +1,12 @@
 // BLAKE3 in JavaScript alone. It runs where WebAssembly may not, and it is what the other core is tested against.
 
 import { DERIVE, HASH, KEYED } from "../core.js";
-import type { Core, Mode, State } from "../core.js";
+import type { Core, Mode, Root, State } from "../core.js";
 import { sizeOf } from "../input.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
 import { compress } from "./compress.js";
-import { order, wordsInPlace } from "./words.js";
+import { digestOf, order, wordsInPlace } from "./words.js";
 
 // Flags of the compression function.
 const CHUNK_START = 1;
@@ -30,8 +30,8 @@ const STATE_WORDS = STACK + 56 * CV_WORDS;
 const IV = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 const MODE_FLAGS = { [HASH]: 0, [KEYED]: KEYED_HASH, [DERIVE]: DERIVE_KEY_MATERIAL } as const;
 
-/** The root node of a tree: what the last compression takes. It is used within one call and then anew. */
-interface Root {
+/** What the last compression of a tree takes. */
+interface Node {
   words: Int32Array;
   at: number;
   length: number;
@@ -49,11 +49,11 @@ export function createPureCore(): Core {
   // A parent's two chaining values, and the chaining value of the last chunk but for its last block.
   const node = new Int32Array(BLOCK_WORDS + CV_WORDS);
   const ivWords = Int32Array.from(IV);
-  const root: Root = { words: node, at: 0, length: 64, cv: ivWords, cvAt: 0, flags: 0 };
+  /** The root of the call that is running. */
+  const root: Node = { words: node, at: 0, length: 64, cv: ivWords, cvAt: 0, flags: 0 };
 
   /** Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising counter. */
-  function output(lo: number, hi: number, out: Uint8Array): void {
-    const { words, at, length, cv, cvAt, flags } = root;
+  function output({ words, at, length, cv, cvAt, flags }: Node, lo: number, hi: number, out: Uint8Array): void {
     const size = sizeOf(out);
     let skip = lo & 63;
     let low = (lo >>> 6) | (hi << 26);
@@ -101,14 +101,13 @@ export function createPureCore(): Core {
     if (length !== 32) {
       rootOfChunk(scratch, size, key, 0, flags);
       const out = new Uint8Array(length);
-      output(0, 0, out);
+      output(root, 0, 0, out);
       return out;
     }
     const blocks = size <= 64 ? 1 : (size + 63) >>> 6;
     const last = size - (blocks - 1) * 64;
     compress(scratch, 0, blocks, last, key, 0, flags, CHUNK_START, CHUNK_END | ROOT, 0, 0, digest, 0, 8);
-    order(digest, 0, CV_WORDS);
-    return digestBytes.slice(0, 32);
+    return digestOf(digest, 0);
   }
 
   class PureState implements State {
@@ -253,14 +252,24 @@ export function createPureCore(): Core {
       this.#depth--;
     }
 
-    read(lo: number, hi: number, out: Uint8Array): void {
-      if (this.#depth === 0) {
-        this.#unfinished();
-        rootOfChunk(scratch, this.#held, this.#words, KEY, this.#flags);
-      } else {
-        this.#rootOfStack();
-      }
-      output(lo, hi, out);
+    digest(out: Uint8Array): void {
+      this.#findRoot();
+      output(root, 0, 0, out);
+    }
+
+    root(): Root {
+      this.#findRoot();
+      const own = new Int32Array(BLOCK_WORDS + CV_WORDS);
+      own.set(root.words.subarray(root.at, root.at + BLOCK_WORDS));
+      own.set(root.cv.subarray(root.cvAt, root.cvAt + CV_WORDS), BLOCK_WORDS);
+      const kept: Node = { ...root, words: own, at: 0, cv: own, cvAt: BLOCK_WORDS };
+      return { read: (lo, hi, out) => output(kept, lo, hi, out) };
+    }
+
+    #findRoot(): void {
+      if (this.#depth > 0) return this.#rootOfStack();
+      this.#unfinished();
+      rootOfChunk(scratch, this.#held, this.#words, KEY, this.#flags);
     }
 
     /** Puts the unfinished chunk into the scratch memory as words, followed by zeros. */
@@ -331,7 +340,7 @@ export function createPureCore(): Core {
     if (size <= CHUNK_LEN) return hashChunk(data, size, key, MODE_FLAGS[mode], length);
     const out = new Uint8Array(length);
     whole.begin(mode, key).update(data);
-    whole.read(0, 0, out);
+    whole.digest(out);
     if (mode !== HASH) whole.wipe();
     return out;
   }
@@ -346,7 +355,7 @@ export function createPureCore(): Core {
       const out = new Uint8Array(32);
       const state = new PureState().begin(HASH, ivWords);
       state.update(context);
-      state.read(0, 0, out);
+      state.digest(out);
       return out;
     },
     hashMany: (inputs) => inputs.map((input) => hashWhole(HASH, ivWords, input, 32)),

@@ -23,3 +23,17 @@ export function wordsInPlace(bytes: Uint8Array, at: number): Int32Array | undefi
   if (((byteOffset + at) & 3) !== 0 || resizable || growable) return undefined;
   return new Int32Array(buffer, byteOffset + at, (sizeOf(bytes) - at) >>> 2);
 }
+
+/** The 32 bytes of the eight words from `at` on, which are numbers, in no order of memory. */
+export function digestOf(words: Int32Array, at: number): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(32);
+  // Storing bytes in a loop costs a third of what `slice` and `set` do.
+  for (let i = 0; i < 32; i += 4) {
+    const word = words[at + (i >> 2)]!;
+    out[i] = word;
+    out[i + 1] = word >> 8;
+    out[i + 2] = word >> 16;
+    out[i + 3] = word >> 24;
+  }
+  return out;
+}

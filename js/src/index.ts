@@ -1,0 +1,60 @@
+/**
+ * BLAKE3. The fastest core that the platform runs is chosen by the first call: WebAssembly with SIMD, or JavaScript where that is
+ * forbidden. Nothing is asynchronous about it.
+ *
+ * @module
+ */
+
+import { deriveKeyWith, hashManyWith, hashWith, keyedHashWith, openHasher } from "./hasher.js";
+import type { Hasher, HasherOptions } from "./hasher.js";
+import type { Data } from "./input.js";
+import type { OutputOptions } from "./options.js";
+import { core } from "./kernel.js";
+import { absorb, transformThrough } from "./stream.js";
+import type { HashTransformStream, Source, StreamOptions } from "./stream.js";
+
+export type { Kernel } from "./core.js";
+export { StateError } from "./errors.js";
+export { forceKernel, kernel, kernels } from "./kernel.js";
+export type { ErrorCode, StateErrorCode } from "./errors.js";
+export type { Hasher, HasherOptions, OutputReader } from "./hasher.js";
+export type { Data } from "./input.js";
+export type { OutputOptions } from "./options.js";
+export type { HashTransformStream, Source, StreamOptions } from "./stream.js";
+export { toHex } from "./text.js";
+export type { Encoding } from "./text.js";
+
+/** The hash of `data`: 32 bytes, or as many as `options.length` says. */
+export function hash(data: Data, options?: OutputOptions): Uint8Array {
+  return hashWith(core(), data, options);
+}
+
+/** The hash of `data` under a key of 32 bytes. */
+export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, options?: OutputOptions): Uint8Array {
+  return keyedHashWith(core(), key, data, options);
+}
+
+/** A key for the purpose that `context` names, from key material. */
+export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array {
+  return deriveKeyWith(core(), context, material, options);
+}
+
+/** The hash of each input, 32 bytes each. */
+export function hashMany(inputs: Iterable<Data>): Uint8Array[] {
+  return hashManyWith(core(), inputs);
+}
+
+/** A hasher for input that comes in pieces. */
+export function createHasher(options?: HasherOptions): Hasher {
+  return openHasher(core(), options);
+}
+
+/** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
+export function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array> {
+  return absorb(core(), source, options);
+}
+
+/** A `TransformStream` that passes on what it is given and hashes it: see its `hasher`. */
+export function createTransformStream(options?: HasherOptions): HashTransformStream {
+  return transformThrough(openHasher(core(), options));
+}

@@ -1,0 +1,78 @@
+// Which core hashes.
+
+import type { Core, Kernel } from "./core.js";
+import { plainError, typeError } from "./errors.js";
+import { createPureCore } from "./pure/core.js";
+import { createWasmCore } from "./wasm/core.js";
+
+/** In Node, Deno and Bun: forces a kernel for the whole process. */
+const FORCE = "BULLA_BLAKE3_FORCE_KERNEL";
+
+/** The kernels there may be, the best one first. */
+const KERNELS = { "wasm32/simd128": createWasmCore, portable: createPureCore } as const;
+const NAMES = Object.keys(KERNELS) as Kernel[];
+
+/** What was tried so far; an error is why the platform does not have it. */
+const tried = new Map<Kernel, Core | Error>();
+let chosen: Core | undefined;
+
+/** The core in use. The first call decides: importing the package compiles nothing. */
+export function core(): Core {
+  return (chosen ??= choose());
+}
+
+/** The names of the kernels that this platform runs, the best one first. */
+export function kernels(): Kernel[] {
+  return NAMES.filter((name) => !(attempt(name) instanceof Error));
+}
+
+/** The name of the kernel in use. */
+export function kernel(): Kernel {
+  return core().kernel;
+}
+
+/**
+ * Uses this kernel from now on, in place of the best one. Hashers that are open keep theirs.
+ *
+ * @throws TypeError (`ERR_KERNEL`) for a name that there is not; Error (`ERR_KERNEL`) for a kernel that this platform does not run
+ */
+export function forceKernel(name: Kernel): void {
+  chosen = demand(name);
+}
+
+function choose(): Core {
+  const forced = fromEnvironment();
+  return demand(forced === undefined || forced === "" ? kernels()[0]! : forced);
+}
+
+function demand(name: string): Core {
+  if (!Object.hasOwn(KERNELS, name)) {
+    throw typeError("ERR_KERNEL", `no kernel ${JSON.stringify(name)}: there are ${kernels().join(", ")}`);
+  }
+  const core = attempt(name as Kernel);
+  if (!(core instanceof Error)) return core;
+  const error = plainError("ERR_KERNEL", `${name} does not run here: there are ${kernels().join(", ")}`);
+  throw Object.assign(error, { cause: core });
+}
+
+function attempt(name: Kernel): Core | Error {
+  let core = tried.get(name);
+  if (core === undefined) {
+    try {
+      core = KERNELS[name]();
+    } catch (error) {
+      core = error instanceof Error ? error : new Error(String(error));
+    }
+    tried.set(name, core);
+  }
+  return core;
+}
+
+function fromEnvironment(): string | undefined {
+  try {
+    return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[FORCE];
+  } catch {
+    // Deno without the permission to read it.
+    return undefined;
+  }
+}

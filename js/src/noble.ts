@@ -1,0 +1,142 @@
+/**
+ * The call shapes of `@noble/hashes/blake3.js`, over the cores of this package: change the import and nothing else.
+ *
+ * @module
+ */
+
+import { plainError, rangeError, typeError } from "./errors.js";
+import { openHasher } from "./hasher.js";
+import type { Hasher, OutputReader } from "./hasher.js";
+import { bytesOf, describe, sizeOf } from "./input.js";
+import { core } from "./kernel.js";
+import { checkLength, optionsOf } from "./options.js";
+
+/** Mode and length of the output. */
+export interface Blake3Opts {
+  /** Bytes of output: 32 unless said otherwise. */
+  dkLen?: number | undefined;
+  /** 32 bytes: a keyed hash. */
+  key?: Uint8Array | undefined;
+  /** Key derivation: what the key is for. */
+  context?: Uint8Array | string | undefined;
+}
+
+/** An incremental hash that ends with its digest, as noble's do. */
+export class BLAKE3 {
+  readonly blockLen = 64;
+  readonly canXOF = true;
+  outputLen: number;
+  #hasher: Hasher | undefined;
+  #reader: OutputReader | undefined;
+  #hasDigest = false;
+
+  constructor(opts?: Blake3Opts) {
+    const { dkLen = 32, key, context } = optionsOf(opts);
+    this.outputLen = checkLength(dkLen);
+    this.#hasher = openHasher(core(), { key, context });
+  }
+
+  /** Absorbs bytes; text as UTF-8, which noble's version 1 takes and its version 2 does not. */
+  update(data: Uint8Array | string): this {
+    const hasher = this.#live();
+    if (this.#reader !== undefined) throw ended();
+    hasher.update(data);
+    return this;
+  }
+
+  /** The digest; nothing but `clone` and `destroy` may follow. */
+  digest(): Uint8Array {
+    const out = new Uint8Array(this.outputLen);
+    this.digestInto(out);
+    return out;
+  }
+
+  /** Writes the digest to the beginning of `out`. */
+  digestInto(out: Uint8Array): void {
+    const hasher = this.#live();
+    const target = outputOf(out);
+    if (sizeOf(target) < this.outputLen) {
+      throw rangeError("ERR_LENGTH", `"output" expected length >= ${this.outputLen}`);
+    }
+    if (this.#reader !== undefined) throw ended();
+    target.set(hasher.digest("bytes", { length: this.outputLen }));
+    this.#hasDigest = true;
+    this.destroy();
+  }
+
+  /** The next bytes of output; more may be read, nothing more absorbed. */
+  xof(bytes: number): Uint8Array {
+    return this.#output().read(bytes);
+  }
+
+  /** Fills `out` with the next bytes of output. */
+  xofInto(out: Uint8Array): Uint8Array {
+    return this.#output().readInto(outputOf(out));
+  }
+
+  /** Ends this hash. */
+  destroy(): void {
+    this.#hasher = this.#reader = undefined;
+  }
+
+  clone(): BLAKE3 {
+    return this._cloneInto();
+  }
+
+  /** Makes `to`, or a new one, what this one is. */
+  _cloneInto(to: BLAKE3 = new BLAKE3()): BLAKE3 {
+    to.outputLen = this.outputLen;
+    to.#hasher = this.#hasher?.clone();
+    to.#reader = undefined;
+    to.#hasDigest = this.#hasDigest;
+    if (this.#reader !== undefined && this.#hasher !== undefined) {
+      to.#reader = to.#hasher!.xof().seek(this.#reader.position);
+    }
+    return to;
+  }
+
+  #output(): OutputReader {
+    if (this.#hasDigest) throw plainError("ERR_FINISHED", "no XOF after digest()");
+    return (this.#reader ??= this.#live().xof());
+  }
+
+  #live(): Hasher {
+    if (this.#hasher !== undefined) return this.#hasher;
+    throw this.#hasDigest ? ended() : plainError("ERR_FINISHED", "hash was destroyed");
+  }
+}
+
+function ended() {
+  return plainError("ERR_FINISHED", "digest() was already called");
+}
+
+function outputOf(out: Uint8Array): Uint8Array {
+  if (!ArrayBuffer.isView(out)) throw typeError("ERR_DATA_TYPE", `"output" expected Uint8Array, got ${describe(out)}`);
+  return bytesOf(out);
+}
+
+/** noble's `blake3`: a hash function with properties. */
+export interface Blake3 {
+  (msg: Uint8Array | string, opts?: Blake3Opts): Uint8Array;
+  create(opts?: Blake3Opts): BLAKE3;
+  outputLen: number;
+  blockLen: number;
+  canXOF: boolean;
+}
+
+/** BLAKE3: hash, keyed hash with `key`, key derivation with `context`. */
+export const blake3: Blake3 = /* @__PURE__ */ Object.freeze(
+  /* @__PURE__ */ Object.assign((msg: Uint8Array | string, opts?: Blake3Opts) => digestOf(msg, opts), {
+    create: (opts?: Blake3Opts) => new BLAKE3(opts),
+    outputLen: 32,
+    blockLen: 64,
+    canXOF: true,
+  }),
+);
+
+function digestOf(msg: Uint8Array | string, opts: Blake3Opts | undefined): Uint8Array {
+  if (opts === undefined) return core().hash(bytesOf(msg), 32);
+  return new BLAKE3(opts).update(msg).digest();
+}
+
+export { BLAKE3 as _BLAKE3 };

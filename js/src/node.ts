@@ -1,0 +1,81 @@
+/**
+ * BLAKE3 for Node's files and streams.
+ *
+ * @module
+ */
+
+import { open } from "node:fs/promises";
+import type { PathLike } from "node:fs";
+import { Transform } from "node:stream";
+import type { TransformCallback, TransformOptions } from "node:stream";
+
+import { openHasher } from "./hasher.js";
+import type { Hasher, HasherOptions } from "./hasher.js";
+import { core } from "./kernel.js";
+import { optionsOf, outputLength } from "./options.js";
+import type { StreamOptions } from "./stream.js";
+
+export type { StreamOptions } from "./stream.js";
+
+/** Bytes of one read. Larger ones leave the processor's cache before they are hashed. */
+const READ = 256 * 1024;
+
+/**
+ * The hash of a file's content. The next read is under way while one is hashed.
+ *
+ * @param path - of anything that can be read to its end: a pipe too
+ * @throws the system's error, such as `ENOENT` or `EISDIR`; the reason of `options.signal`
+ */
+export async function hashFile(path: PathLike, options?: StreamOptions): Promise<Uint8Array> {
+  const { onProgress, signal } = optionsOf(options);
+  const length = outputLength(options);
+  const hasher = openHasher(core(), options);
+  signal?.throwIfAborted();
+  const file = await open(path);
+  try {
+    const status = await file.stat();
+    const total = status.isFile() ? status.size : undefined;
+    const buffers = [new Uint8Array(READ), new Uint8Array(READ)] as const;
+    let pending = file.read(buffers[0], 0, READ, null);
+    for (let bytes = 0, turn = 0; ; turn ^= 1) {
+      const { bytesRead } = await pending;
+      signal?.throwIfAborted();
+      if (bytesRead === 0) return hasher.digest("bytes", { length });
+      pending = file.read(buffers[turn === 0 ? 1 : 0], 0, READ, null);
+      // An error thrown below leaves this read behind.
+      pending.catch(() => {});
+      hasher.update(buffers[turn === 0 ? 0 : 1].subarray(0, bytesRead));
+      bytes += bytesRead;
+      onProgress?.(bytes, total);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** A Node stream that passes on what it is given, and hashes it on the way. */
+export class HashTransform extends Transform {
+  /** Has absorbed what went through so far: take its digest when the stream has ended. */
+  readonly hasher: Hasher;
+
+  constructor(options?: HasherOptions & TransformOptions) {
+    const { key, context, ...rest } = optionsOf(options);
+    super(rest);
+    this.hasher = openHasher(core(), { key, context });
+  }
+
+  /** For Node's streams: not for callers. */
+  override _transform(chunk: Uint8Array | string, encoding: BufferEncoding, done: TransformCallback): void {
+    try {
+      this.hasher.update(typeof chunk === "string" ? Buffer.from(chunk, encoding) : chunk);
+      done(null, chunk);
+    } catch (error) {
+      done(error as Error);
+    }
+  }
+}
+
+/** Makes a {@link HashTransform}. */
+export function createTransform(options?: HasherOptions & TransformOptions): HashTransform {
+  return new HashTransform(options);
+}

@@ -1,0 +1,104 @@
+// Hashing what comes over time.
+
+import type { Core } from "./core.js";
+import { typeError } from "./errors.js";
+import { openHasher } from "./hasher.js";
+import type { Hasher, HasherOptions } from "./hasher.js";
+import { bytesOf, describe, sizeOf } from "./input.js";
+import type { Data } from "./input.js";
+import { optionsOf, outputLength } from "./options.js";
+import type { OutputOptions } from "./options.js";
+
+/** How a stream is hashed. */
+export interface StreamOptions extends HasherOptions, OutputOptions {
+  /** Called after each piece with the bytes absorbed so far, and with how many there are in all where that is known. */
+  onProgress?: ((bytes: number, total?: number) => void) | undefined;
+  /** Stops the hashing: the promise is rejected with the signal's reason, and the source is closed. */
+  signal?: AbortSignal | undefined;
+}
+
+/** What a stream may be made of. */
+export type Source = ReadableStream<Data> | AsyncIterable<Data> | Iterable<Data>;
+
+/** `hashStream` on a core. */
+export async function absorb(core: Core, source: Source, options: StreamOptions | undefined): Promise<Uint8Array> {
+  const { onProgress, signal } = optionsOf(options);
+  const length = outputLength(options);
+  const hasher = openHasher(core, options);
+  const pieces = reader(source);
+  let bytes = 0;
+  await eachPiece(pieces, signal, (piece) => {
+    const view = bytesOf(piece);
+    hasher.update(view);
+    bytes += sizeOf(view);
+    onProgress?.(bytes);
+  });
+  return hasher.digest("bytes", { length });
+}
+
+interface Pieces {
+  next(): Promise<IteratorResult<Data, unknown>> | IteratorResult<Data, unknown>;
+  /** Ends the source early. */
+  close(reason: unknown): unknown;
+}
+
+/** The pieces of a source. Streams are read by their reader, since not every browser can iterate over them. */
+function reader(source: Source): Pieces {
+  const { getReader } = (source ?? {}) as Partial<ReadableStream<Data>>;
+  if (typeof getReader === "function") {
+    const reader = (source as ReadableStream<Data>).getReader();
+    return {
+      next: () => reader.read() as Promise<IteratorResult<Data, unknown>>,
+      close: (reason) => reader.cancel(reason),
+    };
+  }
+  const iterate =
+    (source as AsyncIterable<Data> | null)?.[Symbol.asyncIterator] ?? (source as Iterable<Data> | null)?.[Symbol.iterator];
+  if (typeof source !== "object" || ArrayBuffer.isView(source) || typeof iterate !== "function") {
+    throw typeError("ERR_DATA_TYPE", `a source must be a ReadableStream or an iterable of data, not ${describe(source)}`);
+  }
+  const iterator = (iterate as (this: Source) => AsyncIterator<Data> | Iterator<Data>).call(source);
+  return { next: () => iterator.next(), close: () => iterator.return?.() };
+}
+
+/** Hands each piece to `take`, until the source ends, it fails, `take` throws or `signal` says stop. */
+async function eachPiece(pieces: Pieces, signal: AbortSignal | undefined, take: (piece: Data) => void): Promise<void> {
+  // One listener for the whole stream: a promise that lives as long would collect one reaction for each piece.
+  let stop: (reason: unknown) => void = () => {};
+  const onAbort = () => stop(signal!.reason);
+  signal?.addEventListener("abort", onAbort);
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      const { done, value } = await new Promise<IteratorResult<Data, unknown>>((resolve, reject) => {
+        stop = reject;
+        Promise.resolve(pieces.next()).then(resolve, reject);
+      });
+      if (done) return;
+      take(value as Data);
+    }
+  } catch (error) {
+    // A source that is waiting may never answer: it is told, not waited for.
+    Promise.resolve(pieces.close(error)).catch(() => {});
+    throw error;
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+/** A stream that passes on what it is given, and hashes it on the way. */
+export interface HashTransformStream extends TransformStream<Data, Data> {
+  /** Has absorbed what went through so far: take its digest when the stream has ended. */
+  readonly hasher: Hasher;
+}
+
+/** Makes a stream that passes on what it is given through `hasher`. */
+export function transformThrough(hasher: Hasher): HashTransformStream {
+  const stream = new TransformStream<Data, Data>({
+    transform(piece, controller) {
+      hasher.update(piece);
+      controller.enqueue(piece);
+    },
+  });
+  return Object.assign(stream, { hasher });
+}

@@ -1,0 +1,326 @@
+// BLAKE3 by the WebAssembly module of crates/wasm, which computes four lanes at a time.
+
+import { HASH } from "../core.js";
+import type { Core, Mode, Root, State } from "../core.js";
+import { plainError } from "../errors.js";
+import { sizeOf } from "../input.js";
+import { createPureCore } from "../pure/core.js";
+import { LITTLE_ENDIAN, digestOf } from "../pure/words.js";
+import { formatState } from "../state.js";
+import type { Saved } from "../state.js";
+import { fromBase64 } from "../text.js";
+import type { Exports } from "./exports.js";
+import { MODULE } from "./module.js";
+
+/** Bytes up to which storing them one by one beats a call of `set`. */
+const FEW = 32;
+
+/** A hasher that has not begun and holds more than this begins when it must make room, rather than be copied. */
+const WORTH_COPYING = 8192;
+
+/**
+ * Compiles the module, at once.
+ *
+ * @throws whatever the platform does where it has no WebAssembly with SIMD, or forbids it
+ */
+export function createWasmCore(): Core {
+  // The module's words are little-endian, our views of them as the machine is.
+  if (!LITTLE_ENDIAN) throw plainError("ERR_KERNEL", "not on a big-endian machine");
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(fromBase64(MODULE)));
+  return coreOf(instance.exports as unknown as Exports);
+}
+
+function coreOf(wasm: Exports): Core {
+  const memory = wasm.memory.buffer;
+  const area = (at: number, length: number) => new Uint8Array(memory, at, length);
+  const input = area(wasm.input(), wasm.input_len());
+  const inputWords = new Int32Array(memory, wasm.input(), wasm.input_len() >> 2);
+  const buffer = area(wasm.buffer(), wasm.buffer_len());
+  const key = area(wasm.key_ptr(), 32);
+  const out = area(wasm.out_ptr(), wasm.out_len());
+  const outWords = new Int32Array(memory, wasm.out_ptr(), wasm.out_len() >> 2);
+  const stateArea = area(wasm.state_ptr(), wasm.state_len());
+  const readerArea = area(wasm.reader_ptr(), wasm.reader_len());
+  const INPUT = input.length;
+  const BUFFER = buffer.length;
+  const OUT = out.length;
+
+  /** The hasher that is in the module now; the reader that is there now. */
+  let here: WasmState | undefined;
+  let reading: WasmRoot | undefined;
+
+  class WasmState implements State {
+    readonly #mode: Mode;
+    readonly #key: Uint8Array | undefined;
+    /** Bytes that stand in the buffer and are not absorbed yet. */
+    #held = 0;
+    /** Whether the module has a state of it; before, all its input is in the buffer. */
+    #begun = false;
+    // What stands in the module, while another hasher is there.
+    #heldAway: Uint8Array | undefined;
+    #stateAway: Uint8Array | undefined;
+
+    constructor(mode: Mode, key: Uint8Array | undefined) {
+      this.#mode = mode;
+      this.#key = key;
+    }
+
+    static restored(saved: Saved): WasmState {
+      const state = new WasmState(saved.mode, saved.mode === HASH ? undefined : saved.key);
+      const bytes = formatState(saved);
+      state.#enter();
+      input.set(bytes);
+      const problem = wasm.restore(bytes.length);
+      if (problem !== 0) throw plainError("ERR_STATE_LENGTH", `the module refuses the saved state (${problem})`);
+      input.fill(0, 0, bytes.length);
+      state.#begun = true;
+      return state;
+    }
+
+    update(data: Uint8Array): void {
+      if (here !== this) this.#enter();
+      const size = sizeOf(data);
+      let room = BUFFER - this.#held;
+      if (size <= room) {
+        buffer.set(data, this.#held);
+        this.#held += size;
+        return;
+      }
+      let at = 0;
+      for (; size - at > room; room = BUFFER) {
+        buffer.set(data.subarray(at, at + room), this.#held);
+        at += room;
+        this.#held = BUFFER;
+        this.#absorb();
+      }
+      buffer.set(data.subarray(at));
+      this.#held = size - at;
+    }
+
+    digest(to: Uint8Array): void {
+      if (sizeOf(to) > OUT) return this.root().read(0, 0, to);
+      if (here !== this) this.#enter();
+      if (this.#begun) {
+        this.#absorb();
+        wasm.finalize(sizeOf(to));
+      } else {
+        this.#withKey(() => wasm.hash_of(this.#mode, this.#held, sizeOf(to)));
+      }
+      to.set(out.subarray(0, sizeOf(to)));
+      if (this.#mode !== HASH) out.fill(0, 0, sizeOf(to));
+    }
+
+    root(): Root {
+      if (here !== this) this.#enter();
+      if (this.#begun) {
+        this.#absorb();
+        wasm.root();
+      } else {
+        this.#withKey(() => wasm.root_of(this.#mode, this.#held));
+      }
+      return new WasmRoot();
+    }
+
+    reset(): void {
+      this.#held = 0;
+      this.#begun = false;
+      this.#heldAway = this.#stateAway = undefined;
+    }
+
+    clone(): State {
+      const copy = new WasmState(this.#mode, this.#key);
+      if (here === this) this.#leave();
+      copy.#begun = this.#begun;
+      copy.#held = this.#held;
+      copy.#heldAway = this.#heldAway?.slice();
+      copy.#stateAway = this.#stateAway?.slice();
+      return copy;
+    }
+
+    save(): Uint8Array {
+      if (here !== this) this.#enter();
+      this.#absorb();
+      const saved = out.slice(0, wasm.save());
+      out.fill(0, 0, saved.length);
+      return saved;
+    }
+
+    /** Leaves the module for good, and nothing secret in it. */
+    close(): void {
+      if (here !== this) return;
+      here = undefined;
+      if (this.#mode === HASH) return;
+      stateArea.fill(0);
+      buffer.fill(0);
+    }
+
+    /** Absorbs what the buffer holds. */
+    #absorb(): void {
+      if (!this.#begun) {
+        this.#withKey(() => wasm.begin(this.#mode));
+        this.#begun = true;
+      }
+      wasm.update(this.#held);
+      this.#held = 0;
+    }
+
+    #withKey(call: () => void): void {
+      if (this.#key === undefined) return call();
+      key.set(this.#key);
+      call();
+      key.fill(0);
+    }
+
+    /** Makes this the hasher in the module. */
+    #enter(): void {
+      if (here !== undefined) here.#leave();
+      here = this;
+      if (this.#stateAway !== undefined) stateArea.set(this.#stateAway);
+      if (this.#heldAway !== undefined) buffer.set(this.#heldAway);
+      this.#stateAway = this.#heldAway = undefined;
+    }
+
+    /** Takes out of the module what stands there of this one. */
+    #leave(): void {
+      if (this.#begun || this.#held > WORTH_COPYING) this.#absorb();
+      if (this.#begun) this.#stateAway = stateArea.slice();
+      if (this.#held > 0) this.#heldAway = buffer.slice(0, this.#held);
+      here = undefined;
+    }
+  }
+
+  /** The reader that was made last, and its bytes. */
+  class WasmRoot implements Root {
+    readonly #bytes = readerArea.slice();
+
+    constructor() {
+      reading = this;
+    }
+
+    read(lo: number, hi: number, to: Uint8Array): void {
+      if (reading !== this) {
+        readerArea.set(this.#bytes);
+        reading = this;
+      }
+      const size = sizeOf(to);
+      for (let done = 0; done < size; ) {
+        const now = Math.min(OUT, size - done);
+        wasm.read(lo, hi, now);
+        to.set(out.subarray(0, now), done);
+        done += now;
+        const next = (lo >>> 0) + now;
+        lo = next | 0;
+        hi = (hi + Math.floor(next / 2 ** 32)) | 0;
+      }
+    }
+  }
+
+  /** Puts an input of at most `INPUT` bytes at `at` of the area for it. */
+  function put(data: Uint8Array, size: number, at: number): void {
+    if (size > FEW) return input.set(data, at);
+    for (let i = 0; i < size; i++) input[at + i] = data[i]!;
+  }
+
+  /** What the module has written: `length` <= `OUT` bytes. */
+  function take(length: number): Uint8Array {
+    return length === 32 ? digestOf(outWords, 0) : out.slice(0, length);
+  }
+
+  /** Any input and any length of output, by a hasher of its own. */
+  function hashWhole(state: WasmState, data: Uint8Array, length: number): Uint8Array {
+    const whole = new Uint8Array(length);
+    state.update(data);
+    state.digest(whole);
+    state.close();
+    return whole;
+  }
+
+  function hash(data: Uint8Array, length: number): Uint8Array {
+    const size = sizeOf(data);
+    if (size > INPUT || length > OUT) return hashWhole(new WasmState(HASH, undefined), data, length);
+    put(data, size, 0);
+    wasm.hash(size, length);
+    return take(length);
+  }
+
+  function hashKeyed(mode: 1 | 2, secret: Uint8Array, data: Uint8Array, length: number): Uint8Array {
+    const size = sizeOf(data);
+    if (size > INPUT || length > OUT) return hashWhole(new WasmState(mode, secret), data, length);
+    key.set(secret);
+    put(data, size, 0);
+    wasm.hash_keyed(mode, size, length);
+    const digest = take(length);
+    key.fill(0);
+    input.fill(0, 0, size);
+    out.fill(0, 0, length);
+    return digest;
+  }
+
+  function contextKey(context: Uint8Array): Uint8Array {
+    const size = sizeOf(context);
+    // So long a context is no use of key derivation; the pure core takes its time.
+    if (size > INPUT) return createPureCore().contextKey(context);
+    put(context, size, 0);
+    wasm.context_key(size);
+    const derived = key.slice();
+    key.fill(0);
+    return derived;
+  }
+
+  /** Hashes as many inputs from the `from`-th on as fit into the module at once; returns where it stopped. */
+  function hashSome(inputs: readonly Uint8Array[], from: number, digests: Uint8Array[]): number {
+    const { lengths, isMixed } = fitting(inputs, from);
+    const count = lengths.length;
+    if (count === 0) {
+      digests.push(hash(inputs[from]!, 32));
+      return from + 1;
+    }
+    let at = isMixed ? 4 * count : 0;
+    for (let i = 0; i < count; i++) {
+      put(inputs[from + i]!, lengths[i]!, at);
+      at += lengths[i]!;
+    }
+    if (isMixed) {
+      inputWords.set(lengths);
+      wasm.many_mixed(count);
+    } else {
+      wasm.many(count, lengths[0]!);
+    }
+    for (let i = 0; i < count; i++) digests.push(digestOf(outWords, i * 8));
+    return from + count;
+  }
+
+  /** The lengths of the inputs from the `from`-th on that fit into the module at once. */
+  function fitting(inputs: readonly Uint8Array[], from: number): { lengths: number[]; isMixed: boolean } {
+    const lengths: number[] = [];
+    const most = Math.min(inputs.length - from, OUT >> 5);
+    let room = INPUT;
+    let isMixed = false;
+    for (let i = 0; i < most; i++) {
+      const size = sizeOf(inputs[from + i]!);
+      // A word for the length of each, should they differ.
+      room -= size + (isMixed ? 4 : 0);
+      if (!isMixed && i > 0 && size !== lengths[0]) {
+        isMixed = true;
+        room -= 4 * (i + 1);
+      }
+      if (room < 0) return { lengths, isMixed };
+      lengths.push(size);
+    }
+    return { lengths, isMixed };
+  }
+
+  return {
+    kernel: "wasm32/simd128",
+    hash,
+    hashKeyed,
+    contextKey,
+    hashMany(inputs) {
+      const digests: Uint8Array[] = [];
+      for (let next = 0; next < inputs.length; ) next = hashSome(inputs, next, digests);
+      return digests;
+    },
+    open: (mode, secret) => new WasmState(mode, secret),
+    restore: (saved) => WasmState.restored(saved),
+  };
+}
