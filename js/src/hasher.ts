@@ -1,7 +1,7 @@
 import { DERIVE, HASH, KEYED } from "./core.js";
 import type { Core, Root, State } from "./core.js";
 import { plainError, rangeError, typeError } from "./errors.js";
-import { bytesOf, contextOf, describe, keyOf, sizeOf } from "./input.js";
+import { bytesOf, contextOf, describe, keyOf, part, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
 import { OUT_LEN, allocate, checkLength, optionsOf, outputLength } from "./options.js";
 import type { OutputOptions } from "./options.js";
@@ -172,9 +172,9 @@ export class OutputReader {
     if (!ArrayBuffer.isView(target)) {
       throw typeError("ERR_DATA_TYPE", `output needs a view to go into, not ${describe(target)}`);
     }
-    const out = bytesOf(target);
-    this.#require(sizeOf(out));
-    this.#fill(out);
+    const bytes = bytesOf(target);
+    this.#require(sizeOf(bytes));
+    this.#fill(part(bytes, 0, sizeOf(bytes)));
     return target;
   }
 

@@ -33,6 +33,12 @@ export function placeOf(bytes: Uint8Array): { buffer: ArrayBufferLike; byteOffse
   return { buffer: insideTypedArray.buffer.call(bytes), byteOffset: insideTypedArray.byteOffset.call(bytes) };
 }
 
+/** `bytes` from `from` to before `to`, in the same memory: as `subarray`, which a subclass could lead astray. */
+export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  const { buffer, byteOffset } = placeOf(bytes);
+  return new Uint8Array(buffer, byteOffset + from, to - from);
+}
+
 /**
  * The bytes of `data`, without a copy unless it is text.
  *

@@ -2,7 +2,8 @@
 
 import { DERIVE, HASH, KEYED } from "../core.js";
 import type { Core, Mode, Root, State } from "../core.js";
-import { sizeOf } from "../input.js";
+import { part, sizeOf } from "../input.js";
+import { allocate } from "../options.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
 import { compress } from "./compress.js";
@@ -100,7 +101,7 @@ export function createPureCore(): Core {
     pad(scratch, size);
     if (length !== 32) {
       rootOfChunk(scratch, size, key, 0, flags);
-      const out = new Uint8Array(length);
+      const out = allocate(length);
       output(root, 0, 0, out);
       return out;
     }
@@ -187,13 +188,13 @@ export function createPureCore(): Core {
       }
       let at = 0;
       if (this.#held > 0) {
-        this.#bytes.set(data.subarray(0, room), this.#held);
+        this.#bytes.set(part(data, 0, room), this.#held);
         at = room;
         order(this.#words, 0, KEY);
         this.#absorb(this.#words, 1);
       }
       at = this.#absorbChunks(data, at, (size - at - 1) >>> 10);
-      this.#bytes.set(at === 0 ? data : data.subarray(at));
+      this.#bytes.set(at === 0 ? data : part(data, at, size));
       this.#held = size - at;
     }
 
@@ -207,7 +208,7 @@ export function createPureCore(): Core {
       }
       for (let left = count; left > 0; ) {
         const now = Math.min(left, scratchBytes.length / CHUNK_LEN);
-        scratchBytes.set(data.subarray(at, at + now * CHUNK_LEN));
+        scratchBytes.set(part(data, at, at + now * CHUNK_LEN));
         order(scratch, 0, now * KEY);
         this.#absorb(scratch, now);
         at += now * CHUNK_LEN;
@@ -338,7 +339,7 @@ export function createPureCore(): Core {
   function hashWhole(mode: Mode, key: Int32Array, data: Uint8Array, length: number): Uint8Array {
     const size = sizeOf(data);
     if (size <= CHUNK_LEN) return hashChunk(data, size, key, MODE_FLAGS[mode], length);
-    const out = new Uint8Array(length);
+    const out = allocate(length);
     whole.begin(mode, key).update(data);
     whole.digest(out);
     if (mode !== HASH) whole.wipe();

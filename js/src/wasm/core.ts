@@ -3,7 +3,8 @@
 import { HASH } from "../core.js";
 import type { Core, Mode, Root, State } from "../core.js";
 import { plainError } from "../errors.js";
-import { sizeOf } from "../input.js";
+import { part, sizeOf } from "../input.js";
+import { allocate } from "../options.js";
 import { createPureCore } from "../pure/core.js";
 import { LITTLE_ENDIAN, digestOf } from "../pure/words.js";
 import { formatState } from "../state.js";
@@ -88,12 +89,12 @@ function coreOf(wasm: Exports): Core {
       }
       let at = 0;
       for (; size - at > room; room = BUFFER) {
-        buffer.set(data.subarray(at, at + room), this.#held);
+        buffer.set(part(data, at, at + room), this.#held);
         at += room;
         this.#held = BUFFER;
         this.#absorb();
       }
-      buffer.set(data.subarray(at));
+      buffer.set(part(data, at, size));
       this.#held = size - at;
     }
 
@@ -228,7 +229,7 @@ function coreOf(wasm: Exports): Core {
 
   /** Any input and any length of output, by a hasher of its own. */
   function hashWhole(state: WasmState, data: Uint8Array, length: number): Uint8Array {
-    const whole = new Uint8Array(length);
+    const whole = allocate(length);
     state.update(data);
     state.digest(whole);
     state.close();
@@ -294,18 +295,16 @@ function coreOf(wasm: Exports): Core {
   function fitting(inputs: readonly Uint8Array[], from: number): { lengths: number[]; isMixed: boolean } {
     const lengths: number[] = [];
     const most = Math.min(inputs.length - from, OUT >> 5);
-    let room = INPUT;
+    let size = 0;
     let isMixed = false;
     for (let i = 0; i < most; i++) {
-      const size = sizeOf(inputs[from + i]!);
-      // A word for the length of each, should they differ.
-      room -= size + (isMixed ? 4 : 0);
-      if (!isMixed && i > 0 && size !== lengths[0]) {
-        isMixed = true;
-        room -= 4 * (i + 1);
-      }
-      if (room < 0) return { lengths, isMixed };
-      lengths.push(size);
+      const one = sizeOf(inputs[from + i]!);
+      const differs: boolean = isMixed || (i > 0 && one !== lengths[0]);
+      // A word for the length of each, if they differ.
+      if (size + one + (differs ? 4 * (i + 1) : 0) > INPUT) break;
+      size += one;
+      isMixed = differs;
+      lengths.push(one);
     }
     return { lengths, isMixed };
   }

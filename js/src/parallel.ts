@@ -1,0 +1,148 @@
+/**
+ * BLAKE3 of large inputs over several workers.
+ *
+ * @module
+ */
+
+import { parallelism, startWorker } from "#workers";
+
+import { plainError, rangeError, typeError } from "./errors.js";
+import { openHasher } from "./hasher.js";
+import type { HasherOptions } from "./hasher.js";
+import { bytesOf, part, sizeOf } from "./input.js";
+import type { Data } from "./input.js";
+import { core, kernel } from "./kernel.js";
+import { optionsOf, outputLength } from "./options.js";
+import type { OutputOptions } from "./options.js";
+import { Join, LEAST, partsOf, startOf } from "./parallel/subtrees.js";
+import type { Part } from "./parallel/subtrees.js";
+import type { Answer, WorkerPort } from "./parallel/protocol.js";
+import { parseState } from "./state.js";
+import type { Saved } from "./state.js";
+
+/** How an input is hashed by workers. */
+export interface ParallelOptions extends HasherOptions, OutputOptions {
+  /** How many workers: as many as the machine has threads unless said otherwise, and no more than 64. */
+  workers?: number | undefined;
+  /** Stops the hashing: the promise is rejected with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * The hash of a large input, computed by workers. They read shared memory where it lies; other memory is copied for them, piece
+ * by piece. The input must not change meanwhile.
+ *
+ * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if workers cannot be had
+ */
+export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array> {
+  const { signal, workers = Math.min(64, parallelism()) } = optionsOf(options);
+  if (!Number.isInteger(workers) || workers < 1 || workers > 64) {
+    throw rangeError("ERR_OPTIONS", "workers must be a whole number from 1 to 64");
+  }
+  const length = outputLength(options);
+  const hasher = openHasher(core(), options);
+  const bytes = bytesOf(data);
+  const total = sizeOf(bytes);
+  signal?.throwIfAborted();
+  // Fewer parts than two are not worth a worker.
+  if (total < 4 * LEAST) return hasher.update(bytes).digest("bytes", { length });
+  const empty = parseState(hasher.save());
+  const join = new Join(empty);
+  let done = 0;
+  for (const saved of await hashParts(bytes, empty, workers, signal)) {
+    join.add(saved);
+    done += Number(saved.count);
+  }
+  if (sizeOf(bytes) !== total) throw changed();
+  return hasher.restore(join.state()).update(part(bytes, done, total)).digest("bytes", { length });
+}
+
+/** Ends the workers that wait for work. The next {@link hashParallel} starts new ones. */
+export function closeWorkers(): void {
+  for (const worker of idle.splice(0)) worker.port.terminate();
+}
+
+/** A worker, and who waits for its answer. */
+interface Member {
+  port: WorkerPort;
+  resolve: (answer: Answer) => void;
+  reject: (error: Error) => void;
+  isDead: boolean;
+}
+
+/** Workers that wait for work. */
+const idle: Member[] = [];
+
+/** Hashes the parts of `bytes`, each worker one after the other, and returns their states in order. */
+async function hashParts(
+  bytes: Uint8Array,
+  empty: Saved,
+  workers: number,
+  signal: AbortSignal | undefined,
+): Promise<Saved[]> {
+  const parts = partsOf(sizeOf(bytes), workers);
+  const states: Saved[] = [];
+  let next = 0;
+  const work = async () => {
+    const member = idle.pop() ?? start();
+    member.port.hold(true);
+    try {
+      for (let id = next++; id < parts.length; id = next++) {
+        signal?.throwIfAborted();
+        states[id] = await ask(member, id, bytes, parts[id]!, empty);
+      }
+    } catch (error) {
+      // The others take no more parts.
+      next = parts.length;
+      throw error;
+    } finally {
+      member.port.hold(false);
+      if (!member.isDead) idle.push(member);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(workers, parts.length) }, work));
+  return states;
+}
+
+/** Has a worker hash one part. */
+async function ask(member: Member, id: number, bytes: Uint8Array, subtree: Part, empty: Saved): Promise<Saved> {
+  const piece = viewOf(bytes, subtree);
+  // Shared memory is seen by both sides; other memory is copied and handed over.
+  const isShared = Object.prototype.toString.call(piece.buffer) === "[object SharedArrayBuffer]";
+  const own = isShared ? piece : piece.slice();
+  const answer = await new Promise<Answer>((resolve, reject) => {
+    Object.assign(member, { resolve, reject });
+    const job = { id, kernel: kernel(), start: startOf(empty, subtree), bytes: own };
+    member.port.post(job, isShared ? [] : [own.buffer as ArrayBuffer]);
+  });
+  if ("message" in answer) throw plainError("ERR_WORKER", `a worker failed: ${answer.message}`);
+  const saved = parseState(answer.saved);
+  if (saved.count !== BigInt(subtree.length)) throw changed();
+  return saved;
+}
+
+/** A part of `bytes`, if they still are what they were. */
+function viewOf(bytes: Uint8Array, { from, length }: Part): Uint8Array {
+  try {
+    return part(bytes, from, from + length);
+  } catch {
+    throw changed();
+  }
+}
+
+/** Starts a worker. One that fails leaves the pool. */
+function start(): Member {
+  const member: Member = { port: startWorker(), resolve: () => {}, reject: () => {}, isDead: false };
+  member.port.onAnswer((answer) => member.resolve(answer));
+  member.port.onFailure((error) => {
+    member.isDead = true;
+    const at = idle.indexOf(member);
+    if (at >= 0) idle.splice(at, 1);
+    member.reject(Object.assign(plainError("ERR_WORKER", `a worker failed: ${error.message}`), { cause: error }));
+  });
+  return member;
+}
+
+function changed() {
+  return typeError("ERR_DETACHED", "the memory under data went away or changed its size meanwhile");
+}
