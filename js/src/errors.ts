@@ -15,27 +15,33 @@ export type ErrorCode =
   | "ERR_WORKER"
   | StateErrorCode;
 
-/** Why bytes are no saved state (`spec/blake3-state.md`). */
-export type StateErrorCode =
-  | "ERR_STATE_MAGIC"
-  | "ERR_STATE_VERSION"
-  | "ERR_STATE_MODE"
-  | "ERR_STATE_RESERVED"
-  | "ERR_STATE_LENGTH"
-  | "ERR_STATE_COUNT"
-  | "ERR_STATE_KEY"
-  | "ERR_STATE_OFFSET"
-  | "ERR_STATE_RANGE"
-  | "ERR_STATE_SUBTREE";
+/**
+ * What is wrong with bytes that are no saved state (`spec/blake3-state.md`). "count" does not fit the length, "range" is beyond the
+ * longest input, and "subtree" has absorbed more than there is below its offset.
+ */
+export type StateField =
+  | "magic"
+  | "version"
+  | "mode"
+  | "reserved"
+  | "length"
+  | "count"
+  | "key"
+  | "offset"
+  | "range"
+  | "subtree";
 
-/** The bytes given to {@link restoreHasher} are no saved state. */
+/** The code of a {@link StateError}, such as `ERR_STATE_MAGIC`. */
+export type StateErrorCode = `ERR_STATE_${Uppercase<StateField>}`;
+
+/** The bytes given to `restore` are no saved state. */
 export class StateError extends Error {
   override readonly name = "StateError";
   readonly code: StateErrorCode;
 
-  constructor(code: StateErrorCode, message: string) {
-    super(message);
-    this.code = code;
+  constructor(field: StateField) {
+    super(`no saved state of a BLAKE3 hasher, version 1: wrong ${field}`);
+    this.code = `ERR_STATE_${field.toUpperCase() as Uppercase<StateField>}`;
   }
 }
 

@@ -1,7 +1,7 @@
 // Cutting an input into subtrees, and putting their chaining values together.
 
 import { compress } from "../pure/compress.js";
-import { order } from "../pure/words.js";
+import { bytesOfWords, wordsOfBytes } from "../pure/words.js";
 import type { Mode } from "../core.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
@@ -51,7 +51,7 @@ export class Join {
     const length = Number(count);
     while (this.#canMerge()) this.#merge();
     for (const half of [values.subarray(0, 32), values.subarray(32, 64)]) {
-      this.#stack.push({ words: wordsOf(half), length: length / 2 });
+      this.#stack.push({ words: wordsOfBytes(half), length: length / 2 });
     }
     this.#count += length;
   }
@@ -61,13 +61,12 @@ export class Join {
     while (this.#canMerge() && this.#stack.at(-3)?.length === 2 * this.#stack.at(-1)!.length) this.#merge();
     const words = new Int32Array(8 * this.#stack.length);
     this.#stack.forEach((subtree, i) => words.set(subtree.words, 8 * i));
-    order(words, 0, words.length);
     return formatState({
       mode: this.#mode,
       offset: 0n,
       count: BigInt(this.#count),
       key: this.#key,
-      values: new Uint8Array(words.buffer),
+      values: bytesOfWords(words),
       tail: new Uint8Array(0),
     });
   }
@@ -83,7 +82,7 @@ export class Join {
     node.set(left.words);
     node.set(right.words, 8);
     const words = new Int32Array(8);
-    compress(node, 0, 1, 64, wordsOf(this.#key), 0, FLAGS[this.#mode], 0, 0, 0, 0, words, 0, 8);
+    compress(node, 0, 1, 64, wordsOfBytes(this.#key), 0, FLAGS[this.#mode], 0, 0, 0, 0, words, 0, 8);
     this.#stack.push({ words, length: left.length + right.length });
   }
 }
@@ -92,11 +91,4 @@ export class Join {
 export function startOf({ mode, key }: Saved, part: Part): Uint8Array {
   const none = new Uint8Array(0);
   return formatState({ mode, offset: BigInt(part.from), count: 0n, key, values: none, tail: none });
-}
-
-function wordsOf(bytes: Uint8Array): Int32Array {
-  const words = new Int32Array(8);
-  new Uint8Array(words.buffer).set(bytes);
-  order(words, 0, 8);
-  return words;
 }

@@ -10,7 +10,8 @@ export function parallelism(): number {
 
 /** Starts a worker thread. */
 export function startWorker(): WorkerPort {
-  const worker = new Worker(new URL("./worker-node.js", import.meta.url));
+  // The process's own flags may be such as a file must not have, like --input-type.
+  const worker = new Worker(new URL("./worker-node.js", import.meta.url), { execArgv: [] });
   worker.unref();
   return {
     post: (job, transfer) => worker.postMessage(job, transfer),

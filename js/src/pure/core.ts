@@ -7,7 +7,7 @@ import { allocate } from "../options.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
 import { compress } from "./compress.js";
-import { digestOf, order, wordsInPlace } from "./words.js";
+import { bytesOfWords, digestOf, order, wordsInPlace, wordsOfBytes } from "./words.js";
 
 // Flags of the compression function.
 const CHUNK_START = 1;
@@ -22,11 +22,20 @@ const CHUNK_LEN = 1024;
 const BLOCK_WORDS = 16;
 const CV_WORDS = 8;
 
-// The words of one state: the chunk that is not finished, the key, and the chaining values of the finished subtrees. The
+// The words of one state: the chunk that is not finished, the key, the numbers, and the chaining values of the finished subtrees. The
 // longest input has 2^54 chunks; while one is finished, one more value is on the stack.
 const KEY = CHUNK_LEN / 4;
-const STACK = KEY + CV_WORDS;
+const NUMBERS = KEY + CV_WORDS;
+const STACK = NUMBERS + 8;
 const STATE_WORDS = STACK + 56 * CV_WORDS;
+
+// The numbers: bytes of the unfinished chunk, chaining values on the stack, finished chunks and the chunks before the first one as halves of
+// 64-bit numbers, and the mode.
+const HELD = NUMBERS;
+const DEPTH = NUMBERS + 1;
+const CHUNKS = NUMBERS + 2;
+const OFFSET = NUMBERS + 4;
+const MODE = NUMBERS + 6;
 
 const IV = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 const MODE_FLAGS = { [HASH]: 0, [KEYED]: KEYED_HASH, [DERIVE]: DERIVE_KEY_MATERIAL } as const;
@@ -51,7 +60,7 @@ export function createPureCore(): Core {
   const node = new Int32Array(BLOCK_WORDS + CV_WORDS);
   const ivWords = Int32Array.from(IV);
   /** The root of the call that is running. */
-  const root: Node = { words: node, at: 0, length: 64, cv: ivWords, cvAt: 0, flags: 0 };
+  let root: Node = { words: node, at: 0, length: 64, cv: ivWords, cvAt: 0, flags: 0 };
 
   /** Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising counter. */
   function output({ words, at, length, cv, cvAt, flags }: Node, lo: number, hi: number, out: Uint8Array): void {
@@ -78,12 +87,14 @@ export function createPureCore(): Core {
   function rootOfChunk(words: Int32Array, size: number, key: Int32Array, keyAt: number, flags: number): void {
     const before = size <= 64 ? 0 : (size - 1) >>> 6;
     if (before > 0) compress(words, 0, before, 64, key, keyAt, flags, CHUNK_START, 0, 0, 0, node, BLOCK_WORDS, 8);
-    root.words = words;
-    root.at = before * BLOCK_WORDS;
-    root.length = size - before * 64;
-    root.cv = before > 0 ? node : key;
-    root.cvAt = before > 0 ? BLOCK_WORDS : keyAt;
-    root.flags = flags | CHUNK_END | ROOT | (before > 0 ? 0 : CHUNK_START);
+    flags |= CHUNK_END | ROOT;
+    const at = before * BLOCK_WORDS;
+    if (before > 0) setRoot(words, at, size - before * 64, node, BLOCK_WORDS, flags);
+    else setRoot(words, at, size, key, keyAt, flags | CHUNK_START);
+  }
+
+  function setRoot(words: Int32Array, at: number, length: number, cv: Int32Array, cvAt: number, flags: number): void {
+    root = { words, at, length, cv, cvAt, flags };
   }
 
   /** Zeroes what stands in `words` behind `size` bytes, to the end of the block. Words are in little-endian order. */
@@ -115,87 +126,64 @@ export function createPureCore(): Core {
     readonly #words = new Int32Array(STATE_WORDS);
     /** The unfinished chunk: its bytes as they came, which on a big-endian machine are not yet words. */
     readonly #bytes = new Uint8Array(this.#words.buffer, 0, CHUNK_LEN);
-    #mode: Mode = HASH;
-    #flags = 0;
-    /** Bytes of the unfinished chunk. */
-    #held = 0;
-    /** Chaining values on the stack. */
-    #depth = 0;
-    // Finished chunks, and the chunks before the first one, as halves of 64-bit numbers.
-    #chunksLo = 0;
-    #chunksHi = 0;
-    #offsetLo = 0;
-    #offsetHi = 0;
 
     begin(mode: Mode, key: Int32Array): this {
-      this.#mode = mode;
-      this.#flags = MODE_FLAGS[mode];
       this.#words.set(key, KEY);
+      this.#words[MODE] = mode;
       this.reset();
       return this;
     }
 
     restore({ mode, offset, count, key, values, tail }: Saved): this {
-      this.begin(mode, keyWords(key));
-      const chunks = values.length === 0 ? 0n : count >> 10n;
-      this.#chunksLo = Number(BigInt.asIntN(32, chunks));
-      this.#chunksHi = Number(chunks >> 32n);
-      this.#offsetLo = Number(BigInt.asIntN(32, offset >> 10n));
-      this.#offsetHi = Number(offset >> 42n);
-      this.#depth = values.length / 32;
-      new Uint8Array(this.#words.buffer, STACK * 4).set(values);
-      order(this.#words, STACK, STACK + this.#depth * CV_WORDS);
+      const own = this.begin(mode, wordsOfBytes(key)).#words;
+      setWide(own, CHUNKS, values.length === 0 ? 0n : count);
+      setWide(own, OFFSET, offset);
+      own[DEPTH] = values.length / 32;
+      own[HELD] = tail.length;
+      own.set(wordsOfBytes(values), STACK);
       this.#bytes.set(tail);
-      this.#held = tail.length;
       return this;
     }
 
     reset(): void {
-      this.#held = this.#depth = this.#chunksLo = this.#chunksHi = this.#offsetLo = this.#offsetHi = 0;
+      this.#words.fill(0, NUMBERS, MODE);
     }
 
     clone(): PureState {
       const copy = new PureState();
       copy.#words.set(this.#words);
-      copy.#mode = this.#mode;
-      copy.#flags = this.#flags;
-      copy.#held = this.#held;
-      copy.#depth = this.#depth;
-      copy.#chunksLo = this.#chunksLo;
-      copy.#chunksHi = this.#chunksHi;
-      copy.#offsetLo = this.#offsetLo;
-      copy.#offsetHi = this.#offsetHi;
       return copy;
     }
 
     /** Forgets everything, the key too. */
     wipe(): void {
       this.#words.fill(0);
-      this.reset();
     }
 
     update(data: Uint8Array): void {
+      const own = this.#words;
       const size = sizeOf(data);
       if (size === 0) return;
+      const held = own[HELD]!;
       // A restored stack may end with the two halves of a subtree that, as more input follows, is not the root.
-      if (this.#held === 0 && this.#depth > 1 && (this.#chunksLo & 1) === 0) this.#merge();
+      if (held === 0 && own[DEPTH]! > 1 && (own[CHUNKS]! & 1) === 0) this.#merge();
       // A full chunk waits for more input: it may be the root.
-      const room = CHUNK_LEN - this.#held;
+      const room = CHUNK_LEN - held;
       if (size <= room) {
-        this.#bytes.set(data, this.#held);
-        this.#held += size;
+        this.#bytes.set(data, held);
+        own[HELD] = held + size;
         return;
       }
       let at = 0;
-      if (this.#held > 0) {
-        this.#bytes.set(part(data, 0, room), this.#held);
+      if (held > 0) {
+        this.#bytes.set(part(data, 0, room), held);
         at = room;
-        order(this.#words, 0, KEY);
-        this.#absorb(this.#words, 1);
+        order(own, 0, KEY);
+        this.#absorb(own, 1);
       }
       at = this.#absorbChunks(data, at, (size - at - 1) >>> 10);
       this.#bytes.set(at === 0 ? data : part(data, at, size));
-      this.#held = size - at;
+      own[HELD] = size - at;
     }
 
     /** Absorbs `count` whole chunks, which more input follows; returns where they end. */
@@ -220,37 +208,46 @@ export function createPureCore(): Core {
     #absorb(words: Int32Array, count: number): void {
       for (let i = 0; i < count; i++) {
         this.#push(words, i * KEY);
-        for (let c = this.#chunksLo, above = this.#chunksHi; (c & 1) === 0; ) {
-          this.#merge();
-          c = (c >>> 1) | (above << 31);
-          above >>>= 1;
-        }
+        this.#mergeEven(1);
       }
     }
 
     /** Puts the chaining value of a whole chunk on the stack. */
     #push(words: Int32Array, at: number): void {
-      this.#value(words, at, CHUNK_LEN, this.#words, STACK + this.#depth * CV_WORDS);
-      this.#depth++;
-      this.#chunksLo = (this.#chunksLo + 1) | 0;
-      if (this.#chunksLo === 0) this.#chunksHi++;
+      const own = this.#words;
+      this.#value(words, at, CHUNK_LEN, own, STACK + own[DEPTH]! * CV_WORDS);
+      own[DEPTH]!++;
+      if (++own[CHUNKS]! === 0) own[CHUNKS + 1]!++;
     }
 
     /** The chaining value of the next chunk, which has `size` bytes. */
     #value(words: Int32Array, at: number, size: number, out: Int32Array, outAt: number): void {
-      const lo = (this.#offsetLo + this.#chunksLo) | 0;
-      const hi = this.#offsetHi + this.#chunksHi + (lo >>> 0 < this.#offsetLo >>> 0 ? 1 : 0);
+      const own = this.#words;
+      const lo = (own[OFFSET]! + own[CHUNKS]!) | 0;
+      const hi = own[OFFSET + 1]! + own[CHUNKS + 1]! + (lo >>> 0 < own[OFFSET]! >>> 0 ? 1 : 0);
       const blocks = (size + 63) >>> 6;
       const last = size - (blocks - 1) * 64;
-      compress(words, at, blocks, last, this.#words, KEY, this.#flags, CHUNK_START, CHUNK_END, lo, hi, out, outAt, 8);
+      compress(words, at, blocks, last, own, KEY, this.#flags(), CHUNK_START, CHUNK_END, lo, hi, out, outAt, 8);
+    }
+
+    #flags(): number {
+      return MODE_FLAGS[this.#words[MODE] as Mode];
+    }
+
+    /** Merges the highest subtrees for as long as the number of chunks, without the lowest bits of `mask`, is even. */
+    #mergeEven(mask: 1 | 3): void {
+      const own = this.#words;
+      for (let c = own[CHUNKS]!, above = own[CHUNKS + 1]!; (c & mask) === 0; above >>>= 1) {
+        this.#merge();
+        c = (c >>> 1) | (above << 31);
+      }
     }
 
     /** Replaces the two highest chaining values of the stack by their parent's. */
     #merge(): void {
       const own = this.#words;
-      const to = STACK + (this.#depth - 2) * CV_WORDS;
-      compress(own, to, 1, 64, own, KEY, this.#flags | PARENT, 0, 0, 0, 0, own, to, 8);
-      this.#depth--;
+      const to = STACK + --own[DEPTH]! * CV_WORDS - CV_WORDS;
+      compress(own, to, 1, 64, own, KEY, this.#flags() | PARENT, 0, 0, 0, 0, own, to, 8);
     }
 
     digest(out: Uint8Array): void {
@@ -268,67 +265,53 @@ export function createPureCore(): Core {
     }
 
     #findRoot(): void {
-      if (this.#depth > 0) return this.#rootOfStack();
-      this.#unfinished();
-      rootOfChunk(scratch, this.#held, this.#words, KEY, this.#flags);
-    }
-
-    /** Puts the unfinished chunk into the scratch memory as words, followed by zeros. */
-    #unfinished(): void {
-      scratchBytes.set(this.#bytes);
-      order(scratch, 0, KEY);
-      pad(scratch, this.#held);
-    }
-
-    /** Sets the root to the parent of all that is on the stack, and of the unfinished chunk if there is one. */
-    #rootOfStack(): void {
       const own = this.#words;
-      const copy = (value: number, to: number) => {
-        const from = STACK + value * CV_WORDS;
-        node.set(own.subarray(from, from + CV_WORDS), to);
-      };
-      let next = this.#depth;
-      if (this.#held > 0) {
-        this.#unfinished();
-        this.#value(scratch, 0, this.#held, node, CV_WORDS);
+      const held = own[HELD]!;
+      let next = own[DEPTH]!;
+      if (held > 0 || next === 0) {
+        // The unfinished chunk as words, followed by zeros.
+        scratchBytes.set(this.#bytes);
+        order(scratch, 0, KEY);
+        pad(scratch, held);
+        if (next === 0) return rootOfChunk(scratch, held, own, KEY, this.#flags());
+        this.#value(scratch, 0, held, node, CV_WORDS);
       } else {
-        copy(--next, CV_WORDS);
+        this.#copyValue(--next, CV_WORDS);
       }
-      copy(--next, 0);
+      this.#copyValue(--next, 0);
       while (next > 0) {
-        compress(node, 0, 1, 64, own, KEY, this.#flags | PARENT, 0, 0, 0, 0, node, CV_WORDS, 8);
-        copy(--next, 0);
+        compress(node, 0, 1, 64, own, KEY, this.#flags() | PARENT, 0, 0, 0, 0, node, CV_WORDS, 8);
+        this.#copyValue(--next, 0);
       }
-      Object.assign(root, { words: node, at: 0, length: 64, cv: own, cvAt: KEY, flags: this.#flags | PARENT | ROOT });
+      setRoot(node, 0, 64, own, KEY, this.#flags() | PARENT | ROOT);
+    }
+
+    /** Copies a chaining value of the stack into the node. */
+    #copyValue(index: number, to: number): void {
+      const from = STACK + index * CV_WORDS;
+      node.set(this.#words.subarray(from, from + CV_WORDS), to);
     }
 
     save(): Uint8Array {
-      if (this.#held === CHUNK_LEN && this.#depth > 0) return this.clone().#settle().save();
-      const values = Int32Array.from(this.#words.subarray(STACK, STACK + this.#depth * CV_WORDS));
-      const key = Int32Array.from(this.#words.subarray(KEY, STACK));
-      order(values, 0, values.length);
-      order(key, 0, CV_WORDS);
-      const wide = (lo: number, hi: number) => (BigInt(hi) << 42n) | (BigInt(lo >>> 0) << 10n);
+      const own = this.#words;
+      if (own[HELD] === CHUNK_LEN && own[DEPTH]! > 0) return this.clone().#settle().save();
       return formatState({
-        mode: this.#mode,
-        offset: wide(this.#offsetLo, this.#offsetHi),
-        count: wide(this.#chunksLo, this.#chunksHi) + BigInt(this.#held),
-        key: new Uint8Array(key.buffer),
-        values: new Uint8Array(values.buffer),
-        tail: this.#bytes.subarray(0, this.#held),
+        mode: own[MODE] as Mode,
+        offset: wide(own, OFFSET),
+        count: wide(own, CHUNKS) + BigInt(own[HELD]!),
+        key: bytesOfWords(own.subarray(KEY, NUMBERS)),
+        values: bytesOfWords(own.subarray(STACK, STACK + own[DEPTH]! * CV_WORDS)),
+        tail: this.#bytes.subarray(0, own[HELD]),
       });
     }
 
     /** Finishes a full chunk that may be the last one: the highest subtree stays as its two halves. */
     #settle(): this {
-      order(this.#words, 0, KEY);
-      this.#push(this.#words, 0);
-      this.#held = 0;
-      for (let c = this.#chunksLo, above = this.#chunksHi; (c & 3) === 0; ) {
-        this.#merge();
-        c = (c >>> 1) | (above << 31);
-        above >>>= 1;
-      }
+      const own = this.#words;
+      order(own, 0, KEY);
+      this.#push(own, 0);
+      own[HELD] = 0;
+      this.#mergeEven(3);
       return this;
     }
   }
@@ -349,7 +332,7 @@ export function createPureCore(): Core {
   return {
     kernel: "portable",
     hash: (data, length) => hashWhole(HASH, ivWords, data, length),
-    hashKeyed: (mode, key, data, length) => hashWhole(mode, keyWords(key), data, length),
+    hashKeyed: (mode, key, data, length) => hashWhole(mode, wordsOfBytes(key), data, length),
     contextKey(context) {
       const size = sizeOf(context);
       if (size <= CHUNK_LEN) return hashChunk(context, size, ivWords, DERIVE_KEY_CONTEXT, 32);
@@ -360,15 +343,18 @@ export function createPureCore(): Core {
       return out;
     },
     hashMany: (inputs) => inputs.map((input) => hashWhole(HASH, ivWords, input, 32)),
-    open: (mode, key) => new PureState().begin(mode, key === undefined ? ivWords : keyWords(key)),
+    open: (mode, key) => new PureState().begin(mode, key === undefined ? ivWords : wordsOfBytes(key)),
     restore: (saved) => new PureState().restore(saved),
   };
 }
 
-/** A key of 32 bytes as words. */
-function keyWords(key: Uint8Array): Int32Array {
-  const words = new Int32Array(CV_WORDS);
-  new Uint8Array(words.buffer).set(key);
-  order(words, 0, CV_WORDS);
-  return words;
+/** Sets the two words from `at` on to the chunks in a number of bytes. */
+function setWide(words: Int32Array, at: number, bytes: bigint): void {
+  words[at] = Number(BigInt.asIntN(32, bytes >> 10n));
+  words[at + 1] = Number(bytes >> 42n);
+}
+
+/** The bytes of as many chunks as the two words from `at` on say. */
+function wide(words: Int32Array, at: number): bigint {
+  return (BigInt(words[at + 1]!) << 42n) | (BigInt(words[at]! >>> 0) << 10n);
 }

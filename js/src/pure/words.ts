@@ -37,3 +37,18 @@ export function digestOf(words: Int32Array, at: number): Uint8Array<ArrayBuffer>
   }
   return out;
 }
+
+/** Little-endian bytes as words. */
+export function wordsOfBytes(bytes: Uint8Array): Int32Array<ArrayBuffer> {
+  const words = new Int32Array(bytes.length / 4);
+  new Uint8Array(words.buffer).set(bytes);
+  order(words, 0, words.length);
+  return words;
+}
+
+/** Words as little-endian bytes. */
+export function bytesOfWords(words: Int32Array): Uint8Array<ArrayBuffer> {
+  const copy = Int32Array.from(words);
+  order(copy, 0, copy.length);
+  return new Uint8Array(copy.buffer);
+}
