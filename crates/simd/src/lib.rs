@@ -1,4 +1,4 @@
-//! Vectors of 32-bit words for hash kernels: small traits, one thin backend per instruction set, CPU
+//! Vectors of 32-bit and 64-bit words for hash kernels: small traits, one thin backend per instruction set, CPU
 //! detection, and the cell that holds the chosen kernel.
 //!
 //! A kernel is written once, generic over [`Columns`] or [`Rows`]; a backend is a type that says how the dozen
@@ -25,9 +25,11 @@ pub mod scalar;
 mod vector;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub mod wasm32;
+mod words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub mod x86_64;
 
 pub use cell::Cell;
 pub use pair::Pair;
 pub use vector::{Columns, Rows, Vector};
+pub use words::{WordColumns, WordRows, Words};

@@ -1,6 +1,7 @@
 //! One word as a vector of one lane: the column form of one input is the plain scalar algorithm.
 
 use crate::vector::{Columns, Vector};
+use crate::words::{WordColumns, Words};
 
 /// A vector of one lane. Its methods are safe in fact: they need no instruction set.
 #[derive(Clone, Copy)]
@@ -89,3 +90,72 @@ unsafe fn store_words<const N: usize>(words: &[U32x1; N], to: *mut u8) {
         i += 1;
     }
 }
+
+/// One word of 64 bits as a vector of one lane.
+#[derive(Clone, Copy)]
+pub struct U64x1(u64);
+
+/// The word traits of a vector of one lane.
+macro_rules! words {
+    ($type:ident, $word:ty, $rotates:expr) => {
+        impl Words for $type {
+            type Word = $word;
+            const LANES: usize = 1;
+
+            forward! {
+                fn splat(word: $word) -> Self = $type(word);
+                fn add(a: Self, b: Self) -> Self = $type(a.0.wrapping_add(b.0));
+                fn xor(a: Self, b: Self) -> Self = $type(a.0 ^ b.0);
+                fn pin(a: Self) -> Self = a;
+            }
+
+            #[inline(always)]
+            unsafe fn rotate<const I: usize>(a: Self) -> Self {
+                const ROTATES: [u32; 4] = $rotates;
+                $type(a.0.rotate_right(ROTATES[I]))
+            }
+
+            #[inline(always)]
+            unsafe fn load(from: *const $word) -> Self {
+                // SAFETY: the caller promised a readable word.
+                unsafe { $type(from.read_unaligned()) }
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $word) {
+                // SAFETY: the caller promised a writable word.
+                unsafe { to.write_unaligned(self.0) }
+            }
+        }
+
+        impl WordColumns for $type {
+            #[inline(always)]
+            unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+                let mut words = [$type(0); 16];
+                let mut i = 0;
+                while i < 16 {
+                    // SAFETY: the caller promised one pointer, with a block readable at the offset.
+                    unsafe {
+                        let word = (*blocks).wrapping_add(offset).cast::<$word>().add(i);
+                        words[i] = $type(<$word>::from_le(word.read_unaligned()));
+                    }
+                    i += 1;
+                }
+                words
+            }
+
+            #[inline(always)]
+            unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+                let mut i = 0;
+                while i < 8 {
+                    // SAFETY: the caller promised room for eight words.
+                    unsafe { to.cast::<$word>().add(i).write_unaligned(words[i].0.to_le()) };
+                    i += 1;
+                }
+            }
+        }
+    };
+}
+
+words!(U32x1, u32, [16, 12, 8, 7]);
+words!(U64x1, u64, [32, 24, 16, 63]);

@@ -48,7 +48,7 @@ mod zmm {
 /// Four words in an xmm register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct U32x4(__m128i);
+pub struct U32x4(pub(super) __m128i);
 
 /// Eight words in a ymm register.
 #[derive(Clone, Copy)]

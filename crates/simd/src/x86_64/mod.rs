@@ -3,6 +3,7 @@
 pub mod avx2;
 pub mod avx512;
 pub mod sse41;
+pub mod words;
 
 /// Trait methods that are nothing but one expression of intrinsics.
 macro_rules! forward {

@@ -1,0 +1,69 @@
+//! BLAKE2b: words of 64 bits, digests of up to 64 bytes, and its parallel mode BLAKE2bp. The names are those of the crate `blake2b_simd`.
+//!
+//! ```
+//! use bulla_blake2::blake2b::{Params, blake2b};
+//!
+//! assert_eq!(blake2b(b"abc"), Params::new().hash(b"abc"));
+//! ```
+
+use crate::kernel::{self, Last};
+use crate::params::{compress, plain_words};
+use crate::variant::{Blake2b, Variant};
+
+/// Bytes of a digest, at most.
+pub const OUTBYTES: usize = 64;
+/// Bytes of a key, at most.
+pub const KEYBYTES: usize = 64;
+/// Bytes of a salt, at most.
+pub const SALTBYTES: usize = 16;
+/// Bytes of a personalization, at most.
+pub const PERSONALBYTES: usize = 16;
+/// Bytes of a block: what one compression takes.
+pub const BLOCKBYTES: usize = 128;
+
+/// Parameters of a hash: a builder.
+pub type Params = crate::Params<Blake2b>;
+/// A hash that takes its input in pieces.
+pub type State = crate::State<Blake2b>;
+/// A digest.
+pub type Hash = crate::Hash<Blake2b>;
+
+/// The BLAKE2b digest of `input`, with the default parameters.
+pub fn blake2b(input: &[u8]) -> Hash {
+    let mut words = plain_words::<Blake2b>();
+    compress(Blake2b::functions(kernel::active()), &mut words, input, 0, Last::Block);
+    Hash::new(&words, OUTBYTES as u8)
+}
+
+/// Many inputs at once.
+pub mod many {
+    use super::Blake2b;
+
+    pub use crate::many::{hash_many, update_many};
+
+    /// The most that [`degree`] returns on any machine.
+    pub const MAX_DEGREE: usize = 8;
+
+    /// How many inputs the kernel in use takes side by side: a multiple of it keeps all lanes busy.
+    pub fn degree() -> usize {
+        crate::many::degree_of::<Blake2b>()
+    }
+
+    /// One of the inputs of [`hash_many`], and afterwards its digest.
+    pub type HashManyJob<'a> = crate::many::HashManyJob<'a, Blake2b>;
+}
+
+/// BLAKE2bp: four leaves side by side. Its digests are not those of BLAKE2b.
+pub mod blake2bp {
+    use super::{Blake2b, Hash};
+
+    /// Parameters of a hash: a builder.
+    pub type Params = crate::parallel::Params<Blake2b>;
+    /// A hash that takes its input in pieces.
+    pub type State = crate::parallel::State<Blake2b>;
+
+    /// The BLAKE2bp digest of `input`, with the default parameters.
+    pub fn blake2bp(input: &[u8]) -> Hash {
+        Params::new().hash(input)
+    }
+}

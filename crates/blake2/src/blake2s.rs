@@ -1,0 +1,69 @@
+//! BLAKE2s: words of 32 bits, digests of up to 32 bytes, and its parallel mode BLAKE2sp. The names are those of the crate `blake2s_simd`.
+//!
+//! ```
+//! use bulla_blake2::blake2s::{Params, blake2s};
+//!
+//! assert_eq!(blake2s(b"abc"), Params::new().hash(b"abc"));
+//! ```
+
+use crate::kernel::{self, Last};
+use crate::params::{compress, plain_words};
+use crate::variant::{Blake2s, Variant};
+
+/// Bytes of a digest, at most.
+pub const OUTBYTES: usize = 32;
+/// Bytes of a key, at most.
+pub const KEYBYTES: usize = 32;
+/// Bytes of a salt, at most.
+pub const SALTBYTES: usize = 8;
+/// Bytes of a personalization, at most.
+pub const PERSONALBYTES: usize = 8;
+/// Bytes of a block: what one compression takes.
+pub const BLOCKBYTES: usize = 64;
+
+/// Parameters of a hash: a builder.
+pub type Params = crate::Params<Blake2s>;
+/// A hash that takes its input in pieces.
+pub type State = crate::State<Blake2s>;
+/// A digest.
+pub type Hash = crate::Hash<Blake2s>;
+
+/// The BLAKE2s digest of `input`, with the default parameters.
+pub fn blake2s(input: &[u8]) -> Hash {
+    let mut words = plain_words::<Blake2s>();
+    compress(Blake2s::functions(kernel::active()), &mut words, input, 0, Last::Block);
+    Hash::new(&words, OUTBYTES as u8)
+}
+
+/// Many inputs at once.
+pub mod many {
+    use super::Blake2s;
+
+    pub use crate::many::{hash_many, update_many};
+
+    /// The most that [`degree`] returns on any machine.
+    pub const MAX_DEGREE: usize = 16;
+
+    /// How many inputs the kernel in use takes side by side: a multiple of it keeps all lanes busy.
+    pub fn degree() -> usize {
+        crate::many::degree_of::<Blake2s>()
+    }
+
+    /// One of the inputs of [`hash_many`], and afterwards its digest.
+    pub type HashManyJob<'a> = crate::many::HashManyJob<'a, Blake2s>;
+}
+
+/// BLAKE2sp: eight leaves side by side. Its digests are not those of BLAKE2s.
+pub mod blake2sp {
+    use super::{Blake2s, Hash};
+
+    /// Parameters of a hash: a builder.
+    pub type Params = crate::parallel::Params<Blake2s>;
+    /// A hash that takes its input in pieces.
+    pub type State = crate::parallel::State<Blake2s>;
+
+    /// The BLAKE2sp digest of `input`, with the default parameters.
+    pub fn blake2sp(input: &[u8]) -> Hash {
+        Params::new().hash(input)
+    }
+}

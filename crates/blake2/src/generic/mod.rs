@@ -1,0 +1,89 @@
+//! The kernels, each written once over the traits of `bulla-simd`.
+//!
+//! Everything here is `#[inline(always)]` and ends up inside the `#[target_feature]` functions that `crate::kernel` makes for each instruction
+//! set. All of it asks the same of its caller: the CPU must have the instruction set of the vector type, and pointers must be valid
+//! for what the function says it reads and writes.
+
+pub(crate) mod columns;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod rows;
+
+use crate::kernel::{Input, Last};
+use crate::variant::Word;
+use bulla_simd::Words;
+use core::mem::MaybeUninit;
+
+/// `SIGMA[r][i]`: the message word that round r uses at place i; places 2j and 2j + 1 belong to the j-th of the round's
+/// eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0 and 1.
+pub(crate) const SIGMA: [[usize; 16]; 10] = [
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
+    [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
+    [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
+    [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
+    [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
+    [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
+    [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
+    [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
+    [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
+];
+
+/// The rounds in order, for words of either size.
+macro_rules! all_rounds {
+    ($round:ident, $word:ty) => {
+        $round!(0);
+        $round!(1);
+        $round!(2);
+        $round!(3);
+        $round!(4);
+        $round!(5);
+        $round!(6);
+        $round!(7);
+        $round!(8);
+        $round!(9);
+        if <$word as Word>::ROUNDS == 12 {
+            $round!(0);
+            $round!(1);
+        }
+    };
+}
+use all_rounds;
+
+/// The state of one input, held in vectors.
+#[allow(
+    clippy::missing_safety_doc,
+    reason = "the CPU must have the instruction set of the vector, as everywhere here"
+)]
+pub(crate) trait State: Copy {
+    /// What it is held in.
+    type Vector: Words<Word: Word>;
+
+    /// The state after one more block, with this counter and these finalisation flags.
+    unsafe fn compress(self, block: *const u8, counter: Pair<Self>, flags: Pair<Self>) -> Self;
+}
+
+/// Two words of a state.
+type Pair<S> = [<<S as State>::Vector as Words>::Word; 2];
+
+/// The state after every block of one input, which is `counter` bytes away from the beginning.
+#[inline(always)]
+pub(crate) unsafe fn each_block<S: State>(mut state: S, input: Input, mut counter: Pair<S>, last: Last) -> S {
+    let Input { mut from, mut len, stride } = input;
+    let block_len = <S::Vector as Words>::Word::BLOCK;
+    // SAFETY: the caller promised readable blocks, and the instruction set of the vector.
+    unsafe {
+        while len > block_len {
+            counter = Word::advance(counter, block_len);
+            state = state.compress(from, counter, Last::No.flags());
+            from = from.wrapping_add(stride);
+            len -= block_len;
+        }
+        let mut padded = MaybeUninit::<[u8; 128]>::uninit();
+        if len < block_len {
+            S::Vector::copy_block(from, len, padded.as_mut_ptr().cast());
+            from = padded.as_ptr().cast();
+        }
+        counter = Word::advance(counter, len);
+        state.compress(from, counter, last.flags())
+    }
+}

@@ -1,0 +1,107 @@
+//! A digest.
+
+use crate::variant::{Blake2b, Blake2s, Variant, Word};
+use constant_time_eq::constant_time_eq;
+use core::fmt::{self, Write as _};
+
+/// A digest, of the length that the parameters asked for. Comparisons take the same time wherever the difference is.
+#[derive(Clone, Copy)]
+pub struct Hash<V: Variant> {
+    pub(crate) bytes: V::Digest,
+    pub(crate) len: u8,
+}
+
+impl<V: Variant> Hash<V> {
+    /// The digest that the state `words` is.
+    #[inline(always)]
+    pub(crate) fn new(words: &[V::Word; 8], len: u8) -> Self {
+        let mut bytes = V::NO_DIGEST;
+        for (word, out) in words.iter().zip(bytes.as_mut().chunks_exact_mut(V::Word::BYTES)) {
+            word.write_le(out);
+        }
+        Self { bytes, len }
+    }
+
+    /// The bytes. To compare them with others takes as long as they are equal: where BLAKE2 is used as a MAC, compare `Hash`es.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes.as_ref()[..usize::from(self.len)]
+    }
+
+    /// The bytes of a digest of full length.
+    ///
+    /// # Panics
+    ///
+    /// In builds with debug assertions, when the digest is shorter. Without them the bytes that follow are no part of the digest.
+    #[inline]
+    pub fn as_array(&self) -> &V::Digest {
+        debug_assert_eq!(
+            usize::from(self.len),
+            self.bytes.as_ref().len(),
+            "the digest is not of full length"
+        );
+        &self.bytes
+    }
+
+    /// Lower-case hexadecimal digits, two a byte.
+    pub fn to_hex(&self) -> V::Hex {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = V::Hex::default();
+        for byte in self.as_bytes() {
+            for digit in [byte >> 4, byte & 15] {
+                let digit = char::from(DIGITS[usize::from(digit)]);
+                hex.write_char(digit).expect("there is room for two digits a byte");
+            }
+        }
+        hex
+    }
+}
+
+macro_rules! from_array {
+    ($($variant:ty: $len:literal),*) => { $(
+        impl From<[u8; $len]> for Hash<$variant> {
+            fn from(bytes: [u8; $len]) -> Self {
+                Self { bytes, len: $len }
+            }
+        }
+
+        impl From<&[u8; $len]> for Hash<$variant> {
+            fn from(bytes: &[u8; $len]) -> Self {
+                Self::from(*bytes)
+            }
+        }
+    )* };
+}
+
+from_array!(Blake2b: 64, Blake2s: 32);
+
+/// In constant time, if the lengths are the same.
+impl<V: Variant> PartialEq for Hash<V> {
+    fn eq(&self, other: &Self) -> bool {
+        constant_time_eq(self.as_bytes(), other.as_bytes())
+    }
+}
+
+/// In constant time, if the lengths are the same.
+impl<V: Variant> PartialEq<[u8]> for Hash<V> {
+    fn eq(&self, other: &[u8]) -> bool {
+        constant_time_eq(self.as_bytes(), other)
+    }
+}
+
+impl<V: Variant> Eq for Hash<V> {}
+
+impl<V: Variant> AsRef<[u8]> for Hash<V> {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl<V: Variant> fmt::Debug for Hash<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hash(0x")?;
+        for byte in self.as_bytes() {
+            write!(f, "{byte:02x}")?;
+        }
+        f.write_str(")")
+    }
+}

@@ -1,0 +1,25 @@
+//! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
+
+use super::table::{Functions, Input, Lane, Last, Step, Tables};
+use crate::generic::columns::{self, Rounds};
+use bulla_simd::cpu::Isa;
+use bulla_simd::scalar::{U32x1, U64x1};
+
+pub(super) static PORTABLE: Tables = Tables {
+    isa: Isa::Portable,
+    blake2b: &Functions { lanes: 1, compress: compress::<U64x1>, lanes_of: lanes_of::<U64x1> },
+    blake2s: &Functions { lanes: 1, compress: compress::<U32x1>, lanes_of: lanes_of::<U32x1> },
+};
+
+unsafe fn compress<V: Rounds>(words: &mut [V::Word; 8], input: Input, counter: [V::Word; 2], last: Last) {
+    // SAFETY: the table's caller promised readable input; one lane needs no instruction set.
+    unsafe { columns::input::<V>(words, input, counter, last) }
+}
+
+/// Never called, since there is one lane, but right all the same.
+unsafe fn lanes_of<V: Rounds>(lanes: &mut [Lane<V::Word>], step: Step) {
+    for lane in lanes {
+        // SAFETY: the table's caller promised readable blocks.
+        unsafe { columns::lanes::<V, 1>(core::slice::from_mut(lane), step) }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a kernel is to the rest of the crate: tables of functions.
+
+use crate::variant::Word;
+use bulla_simd::cpu::Isa;
+
+/// Both hash functions of one kernel.
+pub(crate) struct Tables {
+    pub(crate) isa: Isa,
+    pub(crate) blake2b: &'static Functions<u64>,
+    pub(crate) blake2s: &'static Functions<u32>,
+}
+
+/// The functions of one kernel for words of one size. All are unsafe for the same reasons: the CPU must support the instruction
+/// set (every reference to a table comes from [`super::available`]), and pointers must be valid as each function says.
+pub struct Functions<W: 'static> {
+    /// How many inputs `lanes_of` takes, at most [`MAX_LANES`].
+    pub(crate) lanes: usize,
+    /// Compresses one input into the state.
+    pub(crate) compress: unsafe fn(&mut [W; 8], Input, [W; 2], Last),
+    /// One step of 2 to `lanes` inputs, of this many blocks and one more.
+    pub(crate) lanes_of: unsafe fn(&mut [Lane<W>], Step),
+}
+
+/// One input: `len` bytes, whose blocks begin `stride` bytes apart. All of each must be readable.
+#[derive(Clone, Copy)]
+pub(crate) struct Input {
+    pub(crate) from: *const u8,
+    /// Bytes. A multiple of the block length, and not 0, unless the input is the last.
+    pub(crate) len: usize,
+    /// Bytes from the start of a block to that of the next.
+    pub(crate) stride: usize,
+}
+
+/// Whether an input is the end of what a state hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// More follows.
+    No,
+    /// The last block of a node.
+    Block,
+    /// The last block of the last node of its level.
+    Node,
+}
+
+impl Last {
+    /// The finalisation flags of the last block.
+    #[inline(always)]
+    pub(crate) fn flags<W: Word>(self) -> [W; 2] {
+        match self {
+            Last::No => [W::default(); 2],
+            Last::Block => [W::ONES, W::default()],
+            Last::Node => [W::ONES; 2],
+        }
+    }
+}
+
+/// How far all lanes go together: `blocks` blocks that are like any other, and then one that may differ from lane to lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) blocks: usize,
+    /// Bytes from the start of a block to that of the next.
+    pub(crate) stride: usize,
+}
+
+/// An input beside others. Its blocks must be readable.
+pub(crate) struct Lane<W> {
+    pub(crate) record: Record<W>,
+    /// The first of the ordinary blocks.
+    pub(crate) from: *const u8,
+    /// The block after these.
+    pub(crate) tail: *const u8,
+}
+
+/// The numbers of a lane, a word each, of the size of a block: kernels read the records of all lanes as they read blocks.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Record<W> {
+    /// The state.
+    pub(crate) words: [W; 8],
+    /// Bytes before the ordinary blocks. Its low word does not wrap in these.
+    pub(crate) counter: [W; 2],
+    /// Bytes up to the end of the tail.
+    pub(crate) tail_counter: [W; 2],
+    /// Finalisation flags of the tail.
+    pub(crate) flags: [W; 2],
+    pub(crate) unused: [W; 2],
+}
+
+/// The most lanes of any kernel.
+pub(crate) const MAX_LANES: usize = 16;

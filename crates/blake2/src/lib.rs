@@ -1,0 +1,48 @@
+//! BLAKE2 at the limit of the hardware: BLAKE2b, BLAKE2s, BLAKE2bp, BLAKE2sp (RFC 7693 and "BLAKE2: simpler, smaller, fast as MD5"), of
+//! one input or of many at once.
+//!
+//! ```
+//! use bulla_blake2::blake2b::{Params, blake2b};
+//!
+//! assert!(blake2b(b"abc").to_hex().starts_with("ba80a53f981c4d0d"));
+//!
+//! let tag = Params::new().hash_length(16).key(b"a secret").personal(b"example").hash(b"message");
+//! assert_eq!(tag.as_bytes().len(), 16);
+//! ```
+//!
+//! The names are those of the crates `blake2b_simd` and `blake2s_simd`: what is `blake2b_simd::X` there is
+//! [`bulla_blake2::blake2b::X`](blake2b) here, and `blake2s_simd::X` is [`bulla_blake2::blake2s::X`](blake2s). Beyond them there is
+//! [`kernel`], which says what code is in use and lets a process force it.
+//!
+//! # Kernels
+//!
+//! A kernel is chosen at run time by what the CPU supports; no build flag changes that. So a build for `target-cpu=native` with
+//! link-time optimisation has the same kernels as one without. See [`kernel`] and `docs/decisions`.
+//!
+//! # Features
+//!
+//! `std` (default), `digest`, `zeroize`. Without `std` the crate needs neither the standard library nor an allocator.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+pub mod blake2b;
+pub mod blake2s;
+#[cfg(feature = "digest")]
+pub mod digest_traits;
+mod generic;
+mod hash;
+pub mod kernel;
+pub mod many;
+pub mod parallel;
+mod params;
+mod state;
+mod variant;
+#[cfg(feature = "zeroize")]
+mod zeroize_traits;
+
+pub use blake2b::{blake2b, blake2bp};
+pub use blake2s::{blake2s, blake2sp};
+pub use hash::Hash;
+pub use params::Params;
+pub use state::State;
+pub use variant::{Blake2b, Blake2s, Variant, Word};

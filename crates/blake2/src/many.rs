@@ -1,0 +1,245 @@
+//! Many inputs at once: as many side by side as the kernel has lanes. For one hash function see [`blake2b::many`](crate::blake2b::many) and
+//! [`blake2s::many`](crate::blake2s::many); the functions here take either.
+//!
+//! Inputs may have any lengths: a lane whose input has ended takes the next one. When one input is much longer than
+//! all others, put it first.
+//!
+//! ```
+//! use bulla_blake2::blake2b::{Params, many::{HashManyJob, hash_many}};
+//!
+//! let params = Params::new();
+//! let mut jobs = [&b"foo"[..], b"bar", b"baz"].map(|input| HashManyJob::new(&params, input));
+//! hash_many(&mut jobs);
+//! assert_eq!(jobs[1].to_hash(), params.hash(b"bar"));
+//! ```
+
+use crate::kernel::{self, Functions, Input, Kernel, Lane, Last, MAX_LANES, Record, Step};
+use crate::variant::{Blake2b, Blake2s, Variant, Word};
+use crate::{Hash, Params, State};
+use arrayvec::ArrayVec;
+use core::fmt;
+use core::mem::MaybeUninit;
+
+/// The most that [`degree`] returns on any machine.
+pub const MAX_DEGREE: usize = MAX_LANES;
+
+/// A multiple of this many inputs keeps all lanes busy, with either hash function.
+pub fn degree() -> usize {
+    degree_of::<Blake2b>().max(degree_of::<Blake2s>())
+}
+
+/// How many inputs the kernel in use takes side by side.
+pub(crate) fn degree_of<V: Variant>() -> usize {
+    V::functions(kernel::active()).lanes
+}
+
+/// A state and what is to be compressed into it.
+pub(crate) struct Job<'a, W> {
+    pub(crate) words: &'a mut [W; 8],
+    pub(crate) input: Input,
+    /// Bytes before the input.
+    pub(crate) counter: [W; 2],
+    pub(crate) last: Last,
+}
+
+impl<W: Word> Job<'_, W> {
+    /// Blocks that are left; at least 1.
+    fn blocks(&self) -> usize {
+        self.input.len.div_ceil(W::BLOCK).max(1)
+    }
+
+    /// How far the job can go with others: its tail is the only block that may wrap the counter's low word.
+    fn reach(&self) -> usize {
+        self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
+    }
+
+    /// The lane of a step of this many blocks; the tail is copied to `padded` when it is no whole block.
+    ///
+    /// # Safety
+    ///
+    /// The input must be readable.
+    unsafe fn lane(&mut self, step: usize, padded: &mut MaybeUninit<[u8; 128]>) -> Lane<W> {
+        let before = (step - 1) * W::BLOCK;
+        let ends = step == self.blocks();
+        let tail_len = if ends { self.input.len - before } else { W::BLOCK };
+        let mut tail = self.input.from.wrapping_add((step - 1) * self.input.stride);
+        if tail_len < W::BLOCK {
+            let to = padded.as_mut_ptr().cast::<u8>();
+            // SAFETY: the caller promised the bytes of the tail; the copy has room for a block.
+            unsafe {
+                to.write_bytes(0, W::BLOCK);
+                to.copy_from_nonoverlapping(tail, tail_len);
+            }
+            tail = to;
+        }
+        let counter = self.counter;
+        let tail_counter = W::advance(W::advance(counter, before), tail_len);
+        let flags = if ends { self.last.flags() } else { Last::No.flags() };
+        let unused = [W::default(); 2];
+        let record = Record { words: *self.words, counter, tail_counter, flags, unused };
+        Lane { record, from: self.input.from, tail }
+    }
+
+    /// Takes over what a step of this many blocks came to; whether the job has ended.
+    fn advance(&mut self, step: usize, lane: &Lane<W>) -> bool {
+        let ended = step == self.blocks();
+        *self.words = lane.record.words;
+        self.counter = lane.record.tail_counter;
+        self.input.from = self.input.from.wrapping_add(step * self.input.stride);
+        self.input.len = self.input.len.saturating_sub(step * W::BLOCK);
+        ended
+    }
+}
+
+/// Does all jobs, which have the same stride.
+///
+/// # Safety
+///
+/// Their inputs must be readable, and the functions those of a kernel that this machine supports.
+pub(crate) unsafe fn compress_many<'a, W: Word>(
+    functions: &'static Functions<W>,
+    jobs: impl Iterator<Item = Job<'a, W>>,
+) {
+    let mut jobs = jobs.fuse();
+    let mut active = ArrayVec::<Job<'a, W>, MAX_LANES>::new();
+    loop {
+        active.extend(jobs.by_ref().take(functions.lanes - active.len()));
+        match &mut active[..] {
+            [] => return,
+            [job] => {
+                // SAFETY: as the caller promised.
+                unsafe { (functions.compress)(job.words, job.input, job.counter, job.last) };
+                active.clear();
+            }
+            // SAFETY: as the caller promised; no more jobs than lanes.
+            _ => unsafe { step(functions, &mut active) },
+        }
+    }
+}
+
+/// One step of 2 to `lanes` jobs: as far as all of them go. Those that have ended are taken out.
+///
+/// # Safety
+///
+/// As for [`compress_many`].
+unsafe fn step<W: Word>(functions: &'static Functions<W>, active: &mut ArrayVec<Job<'_, W>, MAX_LANES>) {
+    let blocks = active.iter().map(Job::reach).min().unwrap_or(1);
+    let stride = active[0].input.stride;
+    let mut padded = [const { MaybeUninit::uninit() }; MAX_LANES];
+    let mut lanes = ArrayVec::<Lane<W>, MAX_LANES>::new();
+    for (job, padded) in active.iter_mut().zip(&mut padded) {
+        // SAFETY: the caller promised readable inputs.
+        lanes.push(unsafe { job.lane(blocks, padded) });
+    }
+    // SAFETY: the lanes' blocks are those of readable inputs, or copies that live until here.
+    unsafe { (functions.lanes_of)(&mut lanes, Step { blocks: blocks - 1, stride }) };
+    let mut lanes = lanes.iter();
+    active.retain(|job| lanes.next().is_some_and(|lane| !job.advance(blocks, lane)));
+}
+
+/// Updates any number of [`State`]s, each with its own input.
+///
+/// ```
+/// use bulla_blake2::blake2b::{State, blake2b, many::update_many};
+///
+/// let mut states = [State::new(), State::new()];
+/// update_many(states.iter_mut().zip([b"foo", b"bar"]));
+/// assert_eq!(states[1].finalize(), blake2b(b"bar"));
+/// ```
+pub fn update_many<'a, 'b, V, I, T>(pairs: I)
+where
+    V: Variant,
+    I: IntoIterator<Item = (&'a mut State<V>, &'b T)>,
+    T: 'b + AsRef<[u8]> + ?Sized,
+{
+    let mut pairs = pairs.into_iter().peekable();
+    let Some((state, _)) = pairs.peek() else { return };
+    let functions = V::functions(state.kernel);
+    let jobs = pairs.filter_map(|(state, input)| {
+        let input = state.finish_block(input.as_ref());
+        let (blocks, rest) = State::<V>::split_blocks(input);
+        if !input.is_empty() {
+            state.block.as_mut()[..rest.len()].copy_from_slice(rest);
+            state.block_len = rest.len() as u8;
+        }
+        if blocks.is_empty() {
+            return None;
+        }
+        let counter = V::Word::split(state.count);
+        state.count = state.count.wrapping_add(blocks.len() as u128);
+        Some(Job { words: &mut state.words, input: serial::<V>(blocks), counter, last: Last::No })
+    });
+    // SAFETY: the inputs are slices that outlive the call.
+    unsafe { compress_many(functions, jobs) }
+}
+
+/// An input whose blocks follow one another.
+fn serial<V: Variant>(input: &[u8]) -> Input {
+    Input { from: input.as_ptr(), len: input.len(), stride: V::Word::BLOCK }
+}
+
+/// One of the inputs of [`hash_many`], and afterwards its digest.
+#[derive(Clone)]
+pub struct HashManyJob<'a, V: Variant> {
+    words: [V::Word; 8],
+    count: u128,
+    input: &'a [u8],
+    last: Last,
+    hash_length: u8,
+    is_done: bool,
+    kernel: Kernel,
+}
+
+impl<'a, V: Variant> HashManyJob<'a, V> {
+    /// The job to hash `input` with these parameters.
+    #[inline]
+    pub fn new(params: &Params<V>, input: &'a [u8]) -> Self {
+        let last = params.last_node.end();
+        let is_done = params.key_length > 0 && input.is_empty();
+        let (words, key) = params.keyed_words(if is_done { last } else { Last::No });
+        let (hash_length, kernel) = (params.hash_length, params.kernel);
+        Self { words, count: key as u128, input, last, hash_length, is_done, kernel }
+    }
+
+    /// The digest.
+    ///
+    /// # Panics
+    ///
+    /// In builds with debug assertions, when [`hash_many`] has not done the job. Without them the result means nothing then.
+    #[inline]
+    pub fn to_hash(&self) -> Hash<V> {
+        debug_assert!(self.is_done, "hash_many has not done this job yet");
+        Hash::new(&self.words, self.hash_length)
+    }
+}
+
+/// Without the state's words, which would let others append to the input.
+impl<V: Variant> fmt::Debug for HashManyJob<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashManyJob")
+            .field("count", &self.count)
+            .field("hash_length", &self.hash_length)
+            .field("last_node", &(self.last == Last::Node))
+            .field("input_len", &self.input.len())
+            .finish()
+    }
+}
+
+/// Does any number of jobs. Those that were done before are left alone.
+pub fn hash_many<'a, 'b, V, I>(hash_many_jobs: I)
+where
+    'b: 'a,
+    V: Variant,
+    I: IntoIterator<Item = &'a mut HashManyJob<'b, V>>,
+{
+    let mut jobs = hash_many_jobs.into_iter().peekable();
+    let Some(job) = jobs.peek() else { return };
+    let functions = V::functions(job.kernel);
+    let jobs = jobs.filter(|job| !job.is_done).map(|job| {
+        job.is_done = true;
+        let counter = V::Word::split(job.count);
+        Job { words: &mut job.words, input: serial::<V>(job.input), counter, last: job.last }
+    });
+    // SAFETY: the inputs are slices that outlive the call.
+    unsafe { compress_many(functions, jobs) }
+}

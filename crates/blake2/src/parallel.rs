@@ -1,0 +1,298 @@
+//! BLAKE2bp and BLAKE2sp: a tree of two levels, whose 4 or 8 leaves take the blocks of the input in turn and are hashed side by
+//! side (the BLAKE2 paper, section 2.10). [`blake2bp`](crate::blake2b::blake2bp) and [`blake2sp`](crate::blake2s::blake2sp) name the
+//! types for each.
+
+use crate::Hash;
+use crate::kernel::{Functions, Input, Kernel, Last};
+use crate::many::{Job, compress_many};
+use crate::params::{Params as NodeParams, compress};
+use crate::variant::{Variant, Word};
+use core::fmt;
+
+/// The most leaves of either function.
+const MAX_LEAVES: usize = 8;
+
+/// Bytes that may wait: two stripes, a stripe being one block of every leaf. Of both functions the same.
+const BUFFER: usize = 1024;
+
+/// Bytes of a stripe: one block for each leaf.
+const fn stripe<V: Variant>() -> usize {
+    V::LEAVES * V::Word::BLOCK
+}
+
+/// The states of the leaves; BLAKE2bp uses the first four.
+type Leaves<V> = [[<V as Variant>::Word; 8]; MAX_LEAVES];
+
+/// Parameters of BLAKE2bp or BLAKE2sp: a builder.
+#[derive(Clone)]
+pub struct Params<V: Variant> {
+    /// What all nodes have in common.
+    node: NodeParams<V>,
+}
+
+impl<V: Variant> Params<V> {
+    /// The defaults: a digest of full length, no key.
+    pub fn new() -> Self {
+        let mut node = NodeParams::new();
+        // Inner digests are of full length whatever that of the root: so it is in the reference code and the published vectors.
+        node.fanout(V::LEAVES as u8).max_depth(2).inner_hash_length(size_of::<V::Digest>());
+        Self { node }
+    }
+
+    /// Bytes of the digest: from 1 to `OUTBYTES`, which is the default.
+    ///
+    /// # Panics
+    ///
+    /// When the length is out of these bounds.
+    pub fn hash_length(&mut self, length: usize) -> &mut Self {
+        self.node.hash_length(length);
+        self
+    }
+
+    /// A secret key, which makes the hash a MAC. Without bytes it is no key.
+    ///
+    /// # Panics
+    ///
+    /// When it is longer than `KEYBYTES`.
+    pub fn key(&mut self, key: &[u8]) -> &mut Self {
+        self.node.key(key);
+        self
+    }
+
+    /// Hashes by this kernel, whatever the process uses otherwise.
+    pub fn kernel(&mut self, kernel: Kernel) -> &mut Self {
+        self.node.kernel(kernel);
+        self
+    }
+
+    /// The digest of `input`.
+    pub fn hash(&self, input: &[u8]) -> Hash<V> {
+        if self.node.key_length > 0 {
+            return self.to_state().update(input).finalize();
+        }
+        let mut leaves = self.leaves();
+        compress_leaves::<V>(self.node.functions(), &mut leaves, input, 0, End::Yes);
+        root(self.node.functions(), self.root(), &leaves, self.node.hash_length)
+    }
+
+    /// A [`State`] that takes its input in pieces.
+    pub fn to_state(&self) -> State<V> {
+        State::with_params(self)
+    }
+
+    fn leaves(&self) -> Leaves<V> {
+        let mut node = self.node.clone();
+        let mut offset = 0;
+        [(); MAX_LEAVES].map(|()| {
+            let words = node.node_offset(offset).words();
+            offset += 1;
+            words
+        })
+    }
+
+    /// The root takes no block of the key.
+    fn root(&self) -> [V::Word; 8] {
+        self.node.clone().node_depth(1).words()
+    }
+}
+
+impl<V: Variant> Default for Params<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Without the key.
+impl<V: Variant> fmt::Debug for Params<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Params")
+            .field("hash_length", &self.node.hash_length)
+            .field("key_length", &self.node.key_length)
+            .finish()
+    }
+}
+
+/// A hash that takes its input in pieces.
+#[derive(Clone)]
+pub struct State<V: Variant> {
+    leaves: Leaves<V>,
+    root: [V::Word; 8],
+    /// What waits: a stripe is compressed when each leaf is known to have more.
+    buffer: [u8; BUFFER],
+    buffered: u16,
+    /// Bytes that were compressed, the keys' blocks included.
+    count: u128,
+    hash_length: u8,
+    is_keyed: bool,
+    kernel: Kernel,
+}
+
+impl<V: Variant> State<V> {
+    /// A state with the default parameters.
+    pub fn new() -> Self {
+        Self::with_params(&Params::new())
+    }
+
+    fn with_params(params: &Params<V>) -> Self {
+        let is_keyed = params.node.key_length > 0;
+        let mut buffer = [0; BUFFER];
+        if is_keyed {
+            // Each leaf begins with the block of the key.
+            for block in buffer[..stripe::<V>()].chunks_exact_mut(V::Word::BLOCK) {
+                block.copy_from_slice(params.node.key_block.as_ref());
+            }
+        }
+        Self {
+            leaves: params.leaves(),
+            root: params.root(),
+            buffer,
+            buffered: if is_keyed { stripe::<V>() as u16 } else { 0 },
+            count: 0,
+            hash_length: params.node.hash_length,
+            is_keyed,
+            kernel: params.node.kernel,
+        }
+    }
+
+    /// Compresses whole stripes, which are not the end.
+    fn compress_stripes(&mut self, stripes: &[u8]) {
+        let functions = V::functions(self.kernel);
+        compress_leaves::<V>(functions, &mut self.leaves, stripes, self.count, End::No);
+        self.count = self.count.wrapping_add(stripes.len() as u128);
+    }
+
+    /// Takes as much as the buffer has room for, and returns the rest.
+    fn fill<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
+        let len = usize::from(self.buffered);
+        let (taken, rest) = input.split_at(input.len().min(BUFFER - len));
+        self.buffer[len..len + taken.len()].copy_from_slice(taken);
+        self.buffered += taken.len() as u16;
+        rest
+    }
+
+    /// How many bytes after a stripe make sure that its last leaf has more.
+    const ENOUGH: usize = stripe::<V>() - V::Word::BLOCK + 1;
+
+    /// Takes more input.
+    pub fn update(&mut self, mut input: &[u8]) -> &mut Self {
+        if self.buffered > 0 {
+            input = self.fill(input);
+            if usize::from(self.buffered) == BUFFER {
+                self.shift();
+            }
+            if input.len() >= Self::ENOUGH {
+                // The stripe that is left.
+                let buffer = self.buffer;
+                self.compress_stripes(&buffer[..stripe::<V>()]);
+                self.buffered = 0;
+            }
+        }
+        if self.buffered == 0 {
+            let stripes = (input.len() + stripe::<V>()).saturating_sub(Self::ENOUGH) / stripe::<V>();
+            let (whole, rest) = input.split_at(stripes.saturating_sub(1) * stripe::<V>());
+            if !whole.is_empty() {
+                self.compress_stripes(whole);
+            }
+            input = rest;
+        }
+        self.fill(input);
+        self
+    }
+
+    /// Of two stripes that wait, compresses the first.
+    fn shift(&mut self) {
+        let buffer = self.buffer;
+        let (first, second) = buffer.split_at(stripe::<V>());
+        self.compress_stripes(first);
+        self.buffer[..second.len()].copy_from_slice(second);
+        self.buffered = second.len() as u16;
+    }
+
+    /// The digest of the input so far. More input may follow.
+    pub fn finalize(&self) -> Hash<V> {
+        let functions = V::functions(self.kernel);
+        let mut leaves = self.leaves;
+        let rest = &self.buffer[..usize::from(self.buffered)];
+        compress_leaves::<V>(functions, &mut leaves, rest, self.count, End::Yes);
+        root(functions, self.root, &leaves, self.hash_length)
+    }
+
+    /// Bytes of input so far, without the key.
+    pub fn count(&self) -> V::Count {
+        let keys = if self.is_keyed { stripe::<V>() as u128 } else { 0 };
+        V::count(self.count.wrapping_add(u128::from(self.buffered)).wrapping_sub(keys))
+    }
+}
+
+/// Whether an input is the end of all leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Yes,
+    No,
+}
+
+/// Gives each leaf its blocks of `input`, which comes after `count` bytes and is whole stripes unless it is the end.
+fn compress_leaves<V: Variant>(
+    functions: &'static Functions<V::Word>,
+    leaves: &mut Leaves<V>,
+    input: &[u8],
+    count: u128,
+    end: End,
+) {
+    let (block, stripe) = (V::Word::BLOCK, stripe::<V>());
+    let counter = V::Word::split(count / V::LEAVES as u128);
+    let jobs = leaves[..V::LEAVES].iter_mut().enumerate().map(|(i, words)| {
+        let in_last_stripe = (input.len() % stripe).saturating_sub(block * i).min(block);
+        let len = input.len() / stripe * block + in_last_stripe;
+        let last = match end {
+            End::No => Last::No,
+            End::Yes if i == V::LEAVES - 1 => Last::Node,
+            End::Yes => Last::Block,
+        };
+        let from = input.as_ptr().wrapping_add(block * i);
+        Job { words, input: Input { from, len, stride: stripe }, counter, last }
+    });
+    // SAFETY: the blocks of all leaves lie within the input; a leaf without any reads nothing.
+    unsafe { compress_many(functions, jobs) }
+}
+
+/// The digest of the root over those of the leaves.
+fn root<V: Variant>(
+    functions: &'static Functions<V::Word>,
+    mut words: [V::Word; 8],
+    leaves: &Leaves<V>,
+    hash_length: u8,
+) -> Hash<V> {
+    let mut digests = [0; 256];
+    for (word, out) in leaves.as_flattened().iter().zip(digests.chunks_exact_mut(V::Word::BYTES)) {
+        word.write_le(out);
+    }
+    compress(functions, &mut words, &digests, 0, Last::Node);
+    Hash::new(&words, hash_length)
+}
+
+impl<V: Variant> Default for State<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Without the states' words, which would let others append to the input.
+impl<V: Variant> fmt::Debug for State<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("count", &self.count()).field("hash_length", &self.hash_length).finish()
+    }
+}
+
+/// Writes cannot fail.
+#[cfg(feature = "std")]
+impl<V: Variant> std::io::Write for State<V> {
+    fn write(&mut self, input: &[u8]) -> std::io::Result<usize> {
+        self.update(input);
+        Ok(input.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

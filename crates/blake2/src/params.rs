@@ -1,0 +1,314 @@
+//! Parameters of a hash.
+
+use crate::kernel::{self, Functions, Input, Kernel, Last};
+use crate::variant::{Variant, Word};
+use crate::{Hash, State};
+use core::fmt;
+
+/// Parameters of a hash: a builder (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8).
+///
+/// Each method that takes a length or a slice panics when it is too long. Everything but the key, `last_node` and the kernel is part
+/// of the parameter block, so that other parameters give another digest.
+///
+/// ```
+/// use bulla_blake2::blake2b::Params;
+///
+/// let mut params = Params::new();
+/// params.hash_length(32).key(b"a secret");
+/// let all_at_once = params.hash(b"input");
+/// let in_pieces = params.to_state().update(b"in").update(b"put").finalize();
+/// assert_eq!(all_at_once, in_pieces);
+/// ```
+#[derive(Clone)]
+pub struct Params<V: Variant> {
+    pub(crate) hash_length: u8,
+    pub(crate) key_length: u8,
+    pub(crate) key_block: V::Block,
+    salt: V::Salt,
+    personal: V::Salt,
+    fanout: u8,
+    max_depth: u8,
+    max_leaf_length: u32,
+    node_offset: u64,
+    node_depth: u8,
+    inner_hash_length: u8,
+    pub(crate) last_node: LastNode,
+    pub(crate) kernel: Kernel,
+}
+
+/// Whether a node is the last of its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastNode {
+    Yes,
+    No,
+}
+
+impl LastNode {
+    pub(crate) fn new(is_last: bool) -> Self {
+        if is_last { Self::Yes } else { Self::No }
+    }
+
+    /// What the end of its input is.
+    #[inline(always)]
+    pub(crate) fn end(self) -> Last {
+        match self {
+            Self::Yes => Last::Node,
+            Self::No => Last::Block,
+        }
+    }
+}
+
+/// The state before any input, without parameters.
+#[inline(always)]
+pub(crate) fn plain_words<V: Variant>() -> [V::Word; 8] {
+    let mut words = V::Word::IV;
+    // A digest of full length, no key, one node in one level.
+    words[0] = words[0] ^ V::Word::small(size_of::<V::Digest>() | 1 << 16 | 1 << 24);
+    words
+}
+
+impl<V: Variant> Params<V> {
+    /// The defaults: a digest of full length, no key, no tree.
+    #[inline]
+    pub fn new() -> Self {
+        Self {
+            hash_length: size_of::<V::Digest>() as u8,
+            key_length: 0,
+            key_block: V::NO_BLOCK,
+            salt: V::NO_SALT,
+            personal: V::NO_SALT,
+            fanout: 1,
+            max_depth: 1,
+            max_leaf_length: 0,
+            node_offset: 0,
+            node_depth: 0,
+            inner_hash_length: 0,
+            last_node: LastNode::No,
+            kernel: kernel::active(),
+        }
+    }
+
+    /// The state before any input: the initialisation vector and the parameter block.
+    pub(crate) fn words(&self) -> [V::Word; 8] {
+        const FIXED: usize = 8;
+        let bytes = &mut [0; 64][..size_of::<V::Digest>()];
+        bytes[..4].copy_from_slice(&[self.hash_length, self.key_length, self.fanout, self.max_depth]);
+        bytes[4..FIXED].copy_from_slice(&self.max_leaf_length.to_le_bytes());
+        let after_offset = FIXED + V::NODE_OFFSET_BYTES;
+        let offset = self.node_offset.to_le_bytes();
+        bytes[FIXED..after_offset].copy_from_slice(&offset[..V::NODE_OFFSET_BYTES]);
+        bytes[after_offset] = self.node_depth;
+        bytes[after_offset + 1] = self.inner_hash_length;
+        bytes[4 * V::Word::BYTES..6 * V::Word::BYTES].copy_from_slice(self.salt.as_ref());
+        bytes[6 * V::Word::BYTES..].copy_from_slice(self.personal.as_ref());
+        let mut words = V::Word::IV;
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(V::Word::BYTES)) {
+            *word = *word ^ V::Word::from_le_slice(bytes);
+        }
+        words
+    }
+
+    #[inline(always)]
+    pub(crate) fn functions(&self) -> &'static Functions<V::Word> {
+        V::functions(self.kernel)
+    }
+
+    /// The state after the block of the key, and how many bytes that was. `last` says what the key is when no input follows.
+    pub(crate) fn keyed_words(&self, last: Last) -> ([V::Word; 8], usize) {
+        let mut words = self.words();
+        if self.key_length == 0 {
+            return (words, 0);
+        }
+        let block = self.key_block.as_ref();
+        let input = Input { from: block.as_ptr(), len: block.len(), stride: block.len() };
+        // SAFETY: the functions are those of a kernel that this machine supports, and the block is readable.
+        unsafe { (self.functions().compress)(&mut words, input, V::Word::split(0), last) };
+        (words, block.len())
+    }
+
+    /// The digest of `input`.
+    #[inline]
+    pub fn hash(&self, input: &[u8]) -> Hash<V> {
+        let last = self.last_node.end();
+        if self.key_length > 0 && input.is_empty() {
+            return Hash::new(&self.keyed_words(last).0, self.hash_length);
+        }
+        let (mut words, count) = self.keyed_words(Last::No);
+        compress(self.functions(), &mut words, input, count as u128, last);
+        Hash::new(&words, self.hash_length)
+    }
+
+    /// A [`State`] that takes its input in pieces.
+    pub fn to_state(&self) -> State<V> {
+        State::with_params(self)
+    }
+
+    /// Bytes of the digest: from 1 to `OUTBYTES`, which is the default.
+    ///
+    /// # Panics
+    ///
+    /// When the length is out of these bounds.
+    #[inline]
+    pub fn hash_length(&mut self, length: usize) -> &mut Self {
+        let most = size_of::<V::Digest>();
+        assert!((1..=most).contains(&length), "bad hash length: {length} is not from 1 to {most}");
+        self.hash_length = length as u8;
+        self
+    }
+
+    /// A secret key, which makes the hash a MAC. Without bytes it is no key.
+    ///
+    /// # Panics
+    ///
+    /// When it is longer than `KEYBYTES`.
+    #[inline]
+    pub fn key(&mut self, key: &[u8]) -> &mut Self {
+        let most = size_of::<V::Digest>();
+        assert!(key.len() <= most, "bad key length: {} is more than {most}", key.len());
+        self.key_length = key.len() as u8;
+        self.key_block = V::NO_BLOCK;
+        self.key_block.as_mut()[..key.len()].copy_from_slice(key);
+        self
+    }
+
+    /// A salt, zeros after it.
+    ///
+    /// # Panics
+    ///
+    /// When it is longer than `SALTBYTES`.
+    #[inline]
+    pub fn salt(&mut self, salt: &[u8]) -> &mut Self {
+        self.salt = padded::<V>(salt, "salt");
+        self
+    }
+
+    /// A personalization, zeros after it: what the hash is for.
+    ///
+    /// # Panics
+    ///
+    /// When it is longer than `PERSONALBYTES`.
+    #[inline]
+    pub fn personal(&mut self, personalization: &[u8]) -> &mut Self {
+        self.personal = padded::<V>(personalization, "personalization");
+        self
+    }
+
+    /// Children of a node: 0 is no limit, 1 (the default) is no tree.
+    #[inline]
+    pub fn fanout(&mut self, fanout: u8) -> &mut Self {
+        self.fanout = fanout;
+        self
+    }
+
+    /// Levels of the tree: 255 is no limit, 1 (the default) is no tree, 0 is for BLAKE2X.
+    #[inline]
+    pub fn max_depth(&mut self, depth: u8) -> &mut Self {
+        self.max_depth = depth;
+        self
+    }
+
+    /// Bytes of a leaf: 0 (the default) is no limit, or no tree.
+    #[inline]
+    pub fn max_leaf_length(&mut self, length: u32) -> &mut Self {
+        self.max_leaf_length = length;
+        self
+    }
+
+    /// The place of the node in its level, the first being 0, the default.
+    ///
+    /// # Panics
+    ///
+    /// With BLAKE2s, which has 48 bits for it, when it is 2^48 or more.
+    #[inline]
+    pub fn node_offset(&mut self, offset: u64) -> &mut Self {
+        let bits = 8 * V::NODE_OFFSET_BYTES as u32;
+        assert!(
+            offset.checked_shr(bits).unwrap_or(0) == 0,
+            "bad node offset: {offset} has more than {bits} bits"
+        );
+        self.node_offset = offset;
+        self
+    }
+
+    /// The level of the node: 0, the default, is that of the leaves.
+    #[inline]
+    pub fn node_depth(&mut self, depth: u8) -> &mut Self {
+        self.node_depth = depth;
+        self
+    }
+
+    /// Bytes of the digests of inner nodes: from 0 (the default, for no tree) to `OUTBYTES`.
+    ///
+    /// # Panics
+    ///
+    /// When there are more.
+    #[inline]
+    pub fn inner_hash_length(&mut self, length: usize) -> &mut Self {
+        let most = size_of::<V::Digest>();
+        assert!(length <= most, "bad inner hash length: {length} is more than {most}");
+        self.inner_hash_length = length as u8;
+        self
+    }
+
+    /// Whether the node is the last of its level. [`State::set_last_node`] says so later.
+    #[inline]
+    pub fn last_node(&mut self, last_node: bool) -> &mut Self {
+        self.last_node = LastNode::new(last_node);
+        self
+    }
+
+    /// Hashes by this kernel, whatever the process uses otherwise.
+    #[inline]
+    pub fn kernel(&mut self, kernel: Kernel) -> &mut Self {
+        self.kernel = kernel;
+        self
+    }
+}
+
+fn padded<V: Variant>(bytes: &[u8], what: &str) -> V::Salt {
+    let mut padded = V::NO_SALT;
+    let most = padded.as_ref().len();
+    assert!(bytes.len() <= most, "bad {what} length: {} is more than {most}", bytes.len());
+    padded.as_mut()[..bytes.len()].copy_from_slice(bytes);
+    padded
+}
+
+/// Compresses `input`, which comes after `count` bytes. It is a whole number of blocks, and not empty, unless it is the last.
+#[inline(always)]
+pub(crate) fn compress<W: Word>(
+    functions: &'static Functions<W>,
+    words: &mut [W; 8],
+    input: &[u8],
+    count: u128,
+    last: Last,
+) {
+    debug_assert!(last != Last::No || (input.len().is_multiple_of(W::BLOCK) && !input.is_empty()));
+    let input = Input { from: input.as_ptr(), len: input.len(), stride: W::BLOCK };
+    // SAFETY: the functions are those of a kernel that this machine supports, and the input is a slice.
+    unsafe { (functions.compress)(words, input, W::split(count), last) }
+}
+
+impl<V: Variant> Default for Params<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Without the key.
+impl<V: Variant> fmt::Debug for Params<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Params")
+            .field("hash_length", &self.hash_length)
+            .field("key_length", &self.key_length)
+            .field("salt", &self.salt)
+            .field("personal", &self.personal)
+            .field("fanout", &self.fanout)
+            .field("max_depth", &self.max_depth)
+            .field("max_leaf_length", &self.max_leaf_length)
+            .field("node_offset", &self.node_offset)
+            .field("node_depth", &self.node_depth)
+            .field("inner_hash_length", &self.inner_hash_length)
+            .field("last_node", &(self.last_node == LastNode::Yes))
+            .finish()
+    }
+}

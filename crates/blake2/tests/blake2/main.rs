@@ -1,0 +1,11 @@
+//! The tests of `bulla-blake2` from outside.
+
+mod digest_traits;
+mod every_length;
+mod interface;
+mod kernels;
+mod many;
+mod parameters;
+mod streaming;
+mod support;
+mod vectors;
