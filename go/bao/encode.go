@@ -154,7 +154,7 @@ type groupLevels struct {
 
 // fill computes all levels below the top one, and returns the number of that.
 func (g *groupLevels) fill(in []byte, counter uint64) (top int) {
-	g.n[0] = guts.Chunks(g.cvs[0][:], nil, in, &guts.IV, counter, 0)
+	g.n[0] = guts.Chunks(g.cvs[0][:], in, &guts.IV, counter, 0)
 	level := 0
 	for ; g.n[level] > 2; level++ {
 		n := g.n[level]

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// stageLen is the buffer of a hasher that gets its input in small writes: one group of the widest kernel.
+	// stageLen is the buffer of a hasher that gets its input in small or odd writes: one group of the widest kernel.
 	stageLen = guts.MaxLanes * guts.ChunkLen
-	// stageAfter is the number of chunks after which a hasher that gets small writes allocates that buffer: a short
+	// stageAfter is the number of chunks after which a hasher that gets such writes allocates that buffer: a short
 	// message allocates nothing.
 	stageAfter = 2
 	// queueLen is the number of chaining values of chunks that are kept before their parents are computed, so that
@@ -17,7 +17,7 @@ const (
 	queueLen = 64
 )
 
-// stage is what a hasher needs only for long inputs in small writes.
+// stage is what a hasher needs only for long inputs in small or odd writes.
 type stage struct {
 	buf    [stageLen]byte
 	queue  [1 + queueLen + guts.MaxLanes]guts.CV // from element 1 on
@@ -28,13 +28,13 @@ type stage struct {
 // [encoding.BinaryMarshaler], [encoding.BinaryAppender] and [encoding.BinaryUnmarshaler]. Make one with [New], [NewKeyed]
 // or [NewDeriveKey]. It must not be used by two goroutines at once.
 //
-// A short message, or a long one in one write, allocates no memory. A long message in small writes allocates a
-// buffer of 19 KiB once, which Reset keeps.
+// A short message allocates no memory, nor does a long one in one write, or in writes of whole kibibytes from 16 up. A long
+// message in other writes allocates a buffer of 19 KiB once, which Reset keeps.
 type Hasher struct {
 	key     guts.CV
 	mode    uint32
 	workers int
-	pending int    // bytes in the buffer: once there is input at least one, unless the stack has an unmerged last subtree
+	pending int    // bytes in the buffer: once there is input at least one, unless the stack has an unmerged last subtree or the stage a queue
 	offset  uint64 // of the input, in chunks; not zero in a subtree only
 	stack   guts.Stack
 	stage   *stage
@@ -141,76 +141,109 @@ func (h *Hasher) count() uint64 {
 	return h.stack.Chunks()
 }
 
-// absorb takes more input than the buffer has room for. What it keeps is one byte to one buffer, so that the last
-// chunk is always there for the root.
+// absorb takes more input than the buffer has room for.
 func (h *Hasher) absorb(p []byte) {
-	if h.stage == nil && h.stack.Count >= stageAfter && len(p) < stageLen {
+	if h.stage == nil && h.stack.Count >= stageAfter && (h.pending > 0 || len(p) < stageLen) {
 		h.stage = new(stage)
 		copy(h.stage.buf[:], h.buf[:h.pending])
+		if h.pending+len(p) <= stageLen {
+			h.pending += copy(h.stage.buf[h.pending:], p)
+			return
+		}
 	}
-	buf := h.buffer()
-	if r := h.pending % guts.ChunkLen; r != 0 {
-		n := copy(buf[h.pending:][:guts.ChunkLen-r], p)
-		h.pending += n
-		p = p[n:]
+	if h.stage != nil {
+		h.absorbGroups(p)
+	} else {
+		h.absorbChunks(p)
 	}
-	if h.pending+len(p) > len(buf) {
-		whole := (h.pending + len(p) - 1) / len(buf) * len(buf)
-		n := whole - h.pending
-		h.hash(buf[:h.pending], p[:n])
-		h.pending = 0
-		p = p[n:]
-	}
-	h.pending += copy(buf[h.pending:], p)
 }
 
-// hash hashes the whole chunks of head and then in.
-func (h *Hasher) hash(head, in []byte) {
-	switch n := len(head) + len(in); {
-	case h.workers > 1 && n >= parallelMin:
-		h.hashParallel(head, in)
-	case n > queueLen*guts.ChunkLen:
-		h.hashBatches(head, in)
-	case h.stage != nil:
-		h.hashQueued(head, in)
-	case n <= guts.MaxLanes*guts.ChunkLen:
+// absorbChunks is absorb without a stage. A last chunk that is full is hashed if there is another before it in the same write.
+func (h *Hasher) absorbChunks(p []byte) {
+	if h.pending > 0 {
+		p = p[copy(h.buf[h.pending:], p):]
+		var buf [1 + guts.MaxLanes]guts.CV
+		guts.One(&buf[1], h.buf[:], &h.key, h.offset+h.stack.Count, guts.ChunkFlags(h.mode, 0))
+		h.stack.Push(buf[:], 1, 0, &h.key, h.mode)
+		h.pending = 0
+	}
+	whole := len(p) / guts.ChunkLen * guts.ChunkLen
+	if whole < len(p) || whole < 2*guts.ChunkLen || h.concurrent(whole) {
+		whole = (len(p) - 1) / guts.ChunkLen * guts.ChunkLen
+		h.hash(p[:whole])
+		h.pending = copy(h.buf[:], p[whole:])
+		return
+	}
+	var buf guts.Scratch
+	var groups guts.Groups
+	h.stack.AbsorbLast(&buf, &groups, p, &h.key, h.offset+h.stack.Count, h.mode)
+}
+
+// concurrent says whether so many bytes are worth several goroutines.
+func (h *Hasher) concurrent(n int) bool { return h.workers > 1 && n >= parallelMin }
+
+// absorbGroups fills the stage up to a group, hashes that and all groups that follow, and keeps the rest. If there is none, the
+// last group stays in the queue, unmerged, for the root.
+func (h *Hasher) absorbGroups(p []byte) {
+	s := h.stage
+	if h.pending > 0 {
+		size := stageLen - int(h.count()%guts.MaxLanes)*guts.ChunkLen
+		if size < h.pending {
+			size = stageLen
+		}
+		p = p[copy(s.buf[h.pending:size], p):]
+		h.hashQueued(s.buf[:size])
+		h.pending = 0
+	}
+	if whole := len(p) / stageLen * stageLen; whole > 0 {
+		if most := queueLen * guts.ChunkLen; whole > most {
+			h.hash(p[:whole-stageLen])
+			p, whole = p[whole-stageLen:], stageLen
+		}
+		h.hashQueued(p[:whole])
+		p = p[whole:]
+	}
+	h.pending = copy(s.buf[:], p)
+}
+
+// hash hashes whole chunks that more input follows.
+func (h *Hasher) hash(in []byte) {
+	switch n := len(in); {
+	case h.concurrent(n):
+		h.hashParallel(in)
+	case n > guts.MaxLanes*guts.ChunkLen:
+		h.hashBatches(in)
+	case n > 0:
+		h.flush()
 		var buf [1 + 2*guts.MaxLanes]guts.CV
-		n := guts.Chunks(buf[1:], head, in, &h.key, h.offset+h.stack.Count, h.mode)
-		h.stack.Push(buf[:], n, &h.key, h.mode)
-	default:
-		var buf [1 + queueLen + guts.MaxLanes]guts.CV
-		n := guts.Chunks(buf[1:], head, in, &h.key, h.offset+h.stack.Count, h.mode)
-		h.stack.Push(buf[:], n, &h.key, h.mode)
+		n := guts.Chunks(buf[1:], in, &h.key, h.offset+h.stack.Count, h.mode)
+		h.stack.Push(buf[:], n, 0, &h.key, h.mode)
 	}
 }
 
 // hashQueued hashes at most queueLen chunks, and leaves their chaining values in the queue.
-func (h *Hasher) hashQueued(head, in []byte) {
+func (h *Hasher) hashQueued(in []byte) {
 	s := h.stage
-	if s.queued+(len(head)+len(in))/guts.ChunkLen > queueLen {
+	if s.queued+len(in)/guts.ChunkLen > queueLen {
 		h.flush()
 	}
-	s.queued += guts.Chunks(s.queue[1+s.queued:], head, in, &h.key, h.offset+h.count(), h.mode)
+	s.queued += guts.Chunks(s.queue[1+s.queued:], in, &h.key, h.offset+h.count(), h.mode)
 }
 
-// flush moves the queue to the stack.
+// flush moves the queue to the stack. More input follows it.
 func (h *Hasher) flush() {
 	if s := h.stage; s != nil && s.queued > 0 {
-		h.stack.Push(s.queue[:], s.queued, &h.key, h.mode)
+		h.stack.Push(s.queue[:], s.queued, 0, &h.key, h.mode)
 		s.queued = 0
 	}
 }
 
-// hashBatches hashes any number of chunks.
-func (h *Hasher) hashBatches(head, in []byte) {
+// hashBatches hashes any number of chunks that more input follows.
+func (h *Hasher) hashBatches(in []byte) {
 	h.flush()
 	var buf guts.Scratch
-	for len(head)+len(in) > 0 {
-		n := min(len(in), guts.BatchChunks*guts.ChunkLen-len(head))
-		chunks := guts.Chunks(buf[1:], head, in[:n], &h.key, h.offset+h.stack.Count, h.mode)
-		h.stack.Push(buf[:], chunks, &h.key, h.mode)
-		head, in = nil, in[n:]
-	}
+	var groups guts.Groups
+	h.stack.Absorb(&buf, &groups, in, &h.key, h.offset+h.stack.Count, h.mode)
 }
 
 // root is the root of the tree over all input so far. The hasher stays as it is.
@@ -233,12 +266,14 @@ func (h *Hasher) node() guts.Node {
 	if h.stage == nil {
 		var buf [1 + guts.MaxLanes]guts.CV
 		guts.One(&buf[1], pending, &h.key, h.offset+h.stack.Count, guts.ChunkFlags(h.mode, 0))
-		return h.stack.Root(buf[:], 1, &h.key, h.mode)
+		return h.stack.Root(buf[:], 1, 0, &h.key, h.mode)
 	}
 	var buf [1 + queueLen + 2*guts.MaxLanes]guts.CV
 	n := copy(buf[1:], h.stage.queue[1:1+h.stage.queued])
-	n += guts.Chunks(buf[1+n:], nil, pending, &h.key, h.offset+h.count(), h.mode)
-	return h.stack.Root(buf[:], n, &h.key, h.mode)
+	if len(pending) > 0 {
+		n += guts.Chunks(buf[1+n:], pending, &h.key, h.offset+h.count(), h.mode)
+	}
+	return h.stack.Root(buf[:], n, 0, &h.key, h.mode)
 }
 
 // Sum256 is the 32-byte hash of the input so far. The hasher stays as it is.

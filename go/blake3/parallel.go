@@ -30,7 +30,7 @@ func rootNode(data []byte, key *guts.CV, mode uint32) guts.Node {
 func rootParallel(data []byte, key *guts.CV, mode uint32, workers int) guts.Node {
 	h := &Hasher{key: *key, mode: mode, workers: workers}
 	whole := (len(data) - 1) / guts.ChunkLen * guts.ChunkLen
-	h.hashParallel(nil, data[:whole])
+	h.hashParallel(data[:whole])
 	h.pending = copy(h.buf[:], data[whole:])
 	return h.node()
 }
@@ -42,14 +42,14 @@ func segmentChunks(n, workers int) int {
 	return 1 << (bits.Len(uint(s)) - 1)
 }
 
-// hashParallel hashes the whole chunks of head and then in, by up to h.workers goroutines.
-func (h *Hasher) hashParallel(head, in []byte) {
+// hashParallel hashes whole chunks that more input follows, by up to h.workers goroutines.
+func (h *Hasher) hashParallel(in []byte) {
 	h.flush()
 	size := segmentChunks(len(in)/guts.ChunkLen, h.workers)
 	// A segment begins at a multiple of its length, in the whole tree.
-	lead := int(-(h.stack.Count + uint64(len(head)/guts.ChunkLen)) & uint64(size-1))
+	lead := int(-h.stack.Count & uint64(size-1))
 	lead = min(lead*guts.ChunkLen, len(in))
-	h.hashBatches(head, in[:lead])
+	h.hashBatches(in[:lead])
 	in = in[lead:]
 
 	segment := size * guts.ChunkLen
@@ -62,7 +62,7 @@ func (h *Hasher) hashParallel(head, in []byte) {
 	for i := range cvs {
 		h.stack.PushSubtree(cvs[i], uint64(size), &key, mode)
 	}
-	h.hashBatches(nil, in[len(cvs)*segment:])
+	h.hashBatches(in[len(cvs)*segment:])
 }
 
 // inParallel calls task with 0 to n-1, by the caller and up to workers-1 goroutines beside it. It waits for tasks, not for

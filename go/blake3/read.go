@@ -170,7 +170,7 @@ func (h *Hasher) writeRegular(ctx context.Context, f io.ReaderAt, size int64, wo
 // settle hashes what is pending, which ends where a segment can begin and is followed by more.
 func (h *Hasher) settle() {
 	h.stack.MergeLast(&h.key, h.mode)
-	h.hashBatches(h.buffer()[:h.pending], nil)
+	h.hashBatches(h.buffer()[:h.pending])
 	h.pending = 0
 }
 

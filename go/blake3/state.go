@@ -74,24 +74,32 @@ func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 
 // finished is the stack of all chunks that are finished, whether they are hashed already or not, and the rest of the input.
 func (h *Hasher) finished() (stack guts.Stack, tail []byte) {
-	c := *h
-	if h.stage != nil {
-		c.stage = new(stage)
-		c.stage.queue, c.stage.queued = h.stage.queue, h.stage.queued
-		c.flush()
+	stack, tail = h.stack, h.buffer()[:h.pending]
+	if s := h.stage; s != nil && s.queued > 0 {
+		queue, n := s.queue, s.queued
+		if h.pending == 0 {
+			n--
+		}
+		last := queue[1+n]
+		stack.Push(queue[:], n, 0, &h.key, h.mode)
+		if h.pending == 0 {
+			stack.PushLast(last, 1, &h.key, h.mode)
+			return stack, nil
+		}
 	}
-	tail = h.buffer()[:h.pending]
 	if whole := (max(1, len(tail)) - 1) / guts.ChunkLen * guts.ChunkLen; whole > 0 {
-		c.hashBatches(nil, tail[:whole])
+		var buf guts.Scratch
+		var groups guts.Groups
+		stack.Absorb(&buf, &groups, tail[:whole], &h.key, h.offset+stack.Count, h.mode)
 		tail = tail[whole:]
 	}
-	if len(tail) == guts.ChunkLen && c.stack.Count > 0 {
+	if len(tail) == guts.ChunkLen && stack.Count > 0 {
 		var cv guts.CV
-		guts.One(&cv, tail, &h.key, h.offset+c.stack.Count, guts.ChunkFlags(h.mode, 0))
-		c.stack.PushLast(cv, &h.key, h.mode)
+		guts.One(&cv, tail, &h.key, h.offset+stack.Count, guts.ChunkFlags(h.mode, 0))
+		stack.PushLast(cv, 1, &h.key, h.mode)
 		tail = nil
 	}
-	return c.stack, tail
+	return stack, tail
 }
 
 func (h *Hasher) stateMode() byte {

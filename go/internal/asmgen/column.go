@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math/bits"
-
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -12,15 +10,9 @@ import (
 
 const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, all, first, last uint32)"
 
-const columnSignature = "func(cvs, ptr, d *byte, blocks, groups, ahead int, key *byte, all, first, last uint32)"
-
-// stepDoc and columnDoc are the documentation of the steps.
+// stepDoc is the documentation of the steps.
 const stepDoc = `absorbs the next blocks of its inputs into their chaining values. With a key the
 inputs begin there, otherwise with what is in cvs.`
-
-const columnDoc = ` With more than one group, the inputs are whole chunks, and each group is
-the chunks that follow those of the group before. Unless ahead is 0, the memory so many bytes ahead is fetched into the
-cache.`
 
 // columnFrame is what the column kernels keep on the stack where there are not enough registers.
 type columnFrame struct {
@@ -28,6 +20,7 @@ type columnFrame struct {
 	c0      operand.Mem // word 8 of the state
 	cv      operand.Mem // eight vectors
 	aside   operand.Mem // four vectors
+	count   operand.Mem // words 12 and 13 of the state
 }
 
 // frame reserves the stack of an AVX2 kernel, aligned to its vectors.
@@ -36,88 +29,58 @@ func (m *machine) frame() (f columnFrame) {
 		return f
 	}
 	const width = 32
+	base := m.alignedLocal(32, width)
+	return columnFrame{message: at(base, 0), c0: at(base, 16*width), cv: at(base, 17*width), aside: at(base, 25*width),
+		count: at(base, 29*width)}
+}
+
+// alignedLocal reserves n vectors on the stack.
+func (m *machine) alignedLocal(n, width int) reg.Register {
 	base := m.GP64()
-	m.LEAQ(m.AllocLocal(30*width).Offset(width-1), base)
+	m.LEAQ(m.AllocLocal(n*width+width).Offset(width-1), base)
 	m.ANDQ(operand.I8(-width), base)
-	return columnFrame{message: at(base, 0), c0: at(base, 16*width), cv: at(base, 17*width), aside: at(base, 25*width)}
+	return base
 }
 
 // columnStep is the step of 16 inputs in zmm or 8 in ymm registers. With AVX2 the message is on the stack, and so is
 // word 8 of the state, to leave a register free for the rotations.
 func (m *machine) columnStep(lanes int) {
-	m.begin("step"+itoa(lanes), columnSignature, stepDoc+columnDoc)
-	width := 4 * lanes
-	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
-	key, ahead, groups := m.param("key"), m.param("ahead"), m.param("groups")
+	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
+	cvs, ptr, d, key := m.param("cvs"), m.param("ptr"), m.param("d"), m.param("key")
 	f := m.frame()
-	state := vecs(0, 16, width)
-	off := m.GP64()
+	state := vecs(0, 16, 4*lanes)
+	off, loop := m.GP64(), m.label("block")
 	m.XORQ(off, off)
-	group, loop, near, done := m.label("group"), m.label("block"), m.label("near"), m.label("done")
-	m.Label(string(group))
 	blocks := m.param("blocks")
 	m.startState(state[:8], state[8:], cvs, key, lanes)
 	flags := m.beginFlags(blocks)
 	m.Label(string(loop))
-	m.TESTQ(ahead, ahead)
-	m.JZ(near)
-	m.ADDQ(off, ahead)
-	for lane := range lanes {
-		m.PREFETCHT0(m.blockOf(ptr, lane, ahead))
-	}
-	m.SUBQ(off, ahead)
-	m.Label(string(near))
 	word := m.loadMessage(f, state[8:], lanes, func(lane int) operand.Mem { return m.blockOf(ptr, lane, off) })
-	for i := range 4 {
-		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
-	}
-	if m.isa == avx2 {
-		m.store(state[8], f.c0)
-	}
 	m.load(at(d, 0), state[12])
 	m.load(at(d, 64), state[13])
 	m.VPBROADCASTD(m.blockLen, state[14].op())
 	m.xor(state[14], at(d, 128))
 	m.broadcastWord(flags.current, state[15])
 	m.xor(state[15], at(d, 192))
-	m.columnRounds(state, f, word)
-	for i := range 8 {
-		m.xor(state[i], m.stateWord(state, f, 8+i))
-	}
+	m.columnCompress(state, f, word)
 	m.nextBlock(flags, blocks, off, loop)
 	m.storeTransposed(state[:8], state[8:], lanes, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
-	m.DECQ(groups)
-	m.JZ(done)
-	m.ADDQ(operand.U32(cvLen*lanes), cvs)
-	m.ADDQ(operand.U32(1024*(lanes-1)), off)
-	m.nextCounters(d, state, lanes)
-	m.JMP(group)
-	m.Label(string(done))
 	m.VZEROUPPER()
 	m.RET()
 }
 
-// nextCounters adds the number of lanes to the counters in d. A low word below that number has passed 2^32.
-func (m *machine) nextCounters(d reg.Register, free []vec, lanes int) {
-	low, high, step, carry := free[0], free[1], free[2], free[3]
-	m.load(at(d, 0), low)
-	m.load(at(d, 64), high)
-	count := m.GP32()
-	m.MOVL(operand.U32(lanes), count)
-	m.broadcastWord(count, step)
-	m.VPADDD(step.op(), low.op(), low.op())
-	m.store(low, at(d, 0))
-	if m.isa == avx2 {
-		m.VPSRLD(operand.U8(bits.TrailingZeros(uint(lanes))), low.op(), low.op())
-		m.VPXOR(carry.op(), carry.op(), carry.op())
-		m.VPCMPEQD(carry.op(), low.op(), carry.op())
-	} else {
-		m.VPTERNLOGD(operand.U8(0xFF), carry.op(), carry.op(), carry.op())
-		m.VPCMPUD(operand.U8(1), step.op(), low.op(), reg.K1)
-		m.VMOVDQU32_Z(carry.op(), reg.K1, carry.op())
+// columnCompress takes words 0 to 7 and 12 to 15 of a state to its next chaining value.
+func (m *machine) columnCompress(state []vec, f columnFrame, word func(int) operand.Op) {
+	for i := range 4 {
+		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
 	}
-	m.VPSUBD(carry.op(), high.op(), high.op())
-	m.store(high, at(d, 64))
+	if m.isa == avx2 {
+		m.store(state[8], f.c0)
+	}
+	m.columnRounds(state, f, word)
+	for i := range 8 {
+		m.xor(state[i], m.stateWord(state, f, 8+i))
+	}
 }
 
 // blockOf is the address of the next block of a lane.
@@ -139,7 +102,12 @@ func (m *machine) stateWord(state []vec, f columnFrame, i int) operand.Op {
 func (m *machine) loadMessage(f columnFrame, free []vec, lanes int, from func(int) operand.Mem) func(int) operand.Op {
 	if m.isa != avx2 {
 		message := vecs(16, 16, 4*lanes)
-		m.loadTransposed(message, free, lanes, from)
+		if lanes == 16 {
+			m.loadHalves(message[:8], free, from)
+			m.loadHalves(message[8:], free, func(lane int) operand.Mem { return from(lane).Offset(32) })
+		} else {
+			m.loadTransposed(message, free, lanes, from)
+		}
 		return func(w int) operand.Op { return message[w].op() }
 	}
 	for q := range 4 {
@@ -166,9 +134,7 @@ func (m *machine) startState(state, free []vec, cvs, key reg.Register, lanes int
 	restored, started := m.label("restored"), m.label("started")
 	m.TESTQ(key, key)
 	m.JZ(restored)
-	for i := range 8 {
-		m.VPBROADCASTD(at(key, 4*i), state[i].op())
-	}
+	m.broadcastKey(key, state)
 	m.JMP(started)
 	m.Label(string(restored))
 	m.loadTransposed(state, free, lanes, func(lane int) operand.Mem { return at(cvs, cvLen*lane) })
@@ -203,47 +169,6 @@ func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op
 	}
 }
 
-// loadTransposed reads 4*len(out) bytes of each lane, so that out[i] holds word i of all lanes. from gives the address of a
-// lane. Lane 4i+j goes to part i of register j of a quad, and a transpose within each part then brings lanes in order.
-func (m *machine) loadTransposed(out, free []vec, lanes int, from func(lane int) operand.Mem) {
-	for j := range 4 {
-		parts := make([]operand.Mem, lanes/4)
-		for i := range parts {
-			parts[i] = from(4*i + j)
-		}
-		for q := range len(out) / 4 {
-			m.loadParts(out[4*q+j], func(i int) operand.Mem { return parts[i].Offset(16 * q) })
-		}
-	}
-	for q := range len(out) / 4 {
-		m.transposeQuad(out[4*q:4*q+4], free[4*q%len(free):])
-	}
-}
-
-// transposeQuad transposes 4 by 4 words in each 128-bit part of four registers.
-func (m *machine) transposeQuad(r, t []vec) {
-	a, b, c, d := r[0].op(), r[1].op(), r[2].op(), r[3].op()
-	m.VPUNPCKLDQ(b, a, t[0].op())
-	m.VPUNPCKHDQ(b, a, t[1].op())
-	m.VPUNPCKLDQ(d, c, t[2].op())
-	m.VPUNPCKHDQ(d, c, t[3].op())
-	m.VPUNPCKLQDQ(t[2].op(), t[0].op(), a)
-	m.VPUNPCKHQDQ(t[2].op(), t[0].op(), b)
-	m.VPUNPCKLQDQ(t[3].op(), t[1].op(), c)
-	m.VPUNPCKHQDQ(t[3].op(), t[1].op(), d)
-}
-
-// storeTransposed is the inverse of loadTransposed. It destroys the registers.
-func (m *machine) storeTransposed(in, free []vec, lanes int, to func(lane int) operand.Mem) {
-	for q := range len(in) / 4 {
-		quad := in[4*q : 4*q+4]
-		m.transposeQuad(quad, free[4*q%len(free):])
-		for j, r := range quad {
-			m.storeParts(r, func(i int) operand.Mem { return to(4*i + j).Offset(16 * q) })
-		}
-	}
-}
-
 // columnRoot writes groups of as many output blocks as there are lanes.
 func (m *machine) columnRoot(lanes int) {
 	m.begin("root"+itoa(lanes), "func(out, node *byte, counter uint64, flags uint32, groups int)",
@@ -261,9 +186,7 @@ func (m *machine) columnRoot(lanes int) {
 		m.Label(string(loop))
 		word = m.broadcastNode(f, node, state)
 	}
-	for i := range 8 {
-		m.VPBROADCASTD(at(node, nodeCV+4*i), state[i].op())
-	}
+	m.broadcastKey(node, state) // its chaining value
 	for i := range 4 {
 		m.VPBROADCASTD(m.iv.Offset(4*i), state[8+i].op())
 	}
@@ -287,7 +210,7 @@ func (m *machine) columnRoot(lanes int) {
 		for i := range 8 {
 			m.VPXORD_BCST(at(node, nodeCV+4*i), state[i+8].op(), state[i+8].op())
 		}
-		m.storeTransposed(state, vecs(16, 4, 4*lanes), lanes, to)
+		m.storeBlocks(state, vecs(16, 4, 4*lanes), to)
 	}
 	m.ADDQ(operand.U32(64*lanes), out)
 	m.ADDQ(operand.U8(lanes), counter)

@@ -26,6 +26,7 @@ type machine struct {
 	*build.Context
 	isa
 	iv, blockLen, counting, rot16, rot8 operand.Mem
+	constants                           map[string]operand.Mem
 	labels                              int
 }
 
@@ -54,7 +55,7 @@ var registers = [32]reg.VecPhysical{
 }
 
 func newMachine(c *build.Context, i isa) *machine {
-	m := &machine{Context: c, isa: i}
+	m := &machine{Context: c, isa: i, constants: map[string]operand.Mem{}}
 	m.iv = m.data("iv", iv[:])
 	m.blockLen = m.data("blockLen", []uint32{64})
 	switch i {
@@ -82,12 +83,17 @@ func byteRotation(n uint32) []uint32 {
 	return words
 }
 
+// data is a constant in memory.
 func (m *machine) data(name string, words []uint32) operand.Mem {
+	if mem, ok := m.constants[name]; ok {
+		return mem
+	}
 	mem := m.StaticGlobal(name + m.suffix())
 	m.DataAttributes(attr.RODATA | attr.NOPTR)
 	for i, w := range words {
 		m.AddDatum(4*i, operand.U32(w))
 	}
+	m.constants[name] = mem
 	return mem
 }
 

@@ -12,7 +12,25 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // Row form: registers a, b, c, d hold the rows of the 4 by 4 states of one input, or of two or four inputs side by side.
 // It is bound by latency, six steps a half round. For the diagonals, rows a, c and d turn and b stays: b is always
 // the last row to be ready, so no shuffle is on the critical path. The message row is added to a before b is.
-type rows struct{ a, b, c, d, free vec }
+type rows struct {
+	a, b, c, d vec
+	free       [2]vec
+	turning
+}
+
+// turning is how a row is turned that comes out of an exclusive or, turn(x ^ y), where the chain waits for y.
+type turning int
+
+const (
+	// byRotation is one exclusive or and one rotation, or what stands for it.
+	byRotation turning = iota
+	// byShifts is for AVX-512 where a rotation takes two cycles (AMD Zen 4): x is turned before, y is shifted both ways at
+	// once, and one instruction joins the three. That is two cycles of the chain instead of three.
+	byShifts
+)
+
+// suffix is what the names of functions have that turn in this way.
+func (t turning) suffix() string { return [...]string{"", "Shifts"}[t] }
 
 // rowWords are the words of the schedule that message row k of a round takes, lane by lane. In the second half lane j
 // computes diagonal j-1, because b stays.
@@ -25,19 +43,20 @@ const (
 	turn3 = 0x93
 )
 
-// halfRound adds message row k of a round.
+// halfRound adds message row k of a round. The order matters: the instructions are given to the ports as they come, so those
+// that are not on the chain stand where it leaves ports idle.
 func (m *machine) halfRound(r rows, k int, row operand.Op) {
 	turn := [2]int{16, 12}
 	if k%2 == 1 {
 		turn = [2]int{8, 7}
 	}
 	m.add(r.a, r.a, row)
+	m.turnBefore(r, r.d, turn[0])
 	m.add(r.a, r.a, r.b.op())
-	m.xor(r.d, r.a.op())
-	m.ror(r.d, turn[0], r.free)
+	m.turnBefore(r, r.b, turn[1])
+	m.xorTurned(r, r.d, r.a, turn[0])
 	m.add(r.c, r.c, r.d.op())
-	m.xor(r.b, r.c.op())
-	m.ror(r.b, turn[1], r.free)
+	m.xorTurned(r, r.b, r.c, turn[1])
 	switch k {
 	case 1:
 		m.shuffle(r.a, turn3)
@@ -48,6 +67,26 @@ func (m *machine) halfRound(r rows, k int, row operand.Op) {
 		m.shuffle(r.c, turn3)
 		m.shuffle(r.d, turn2)
 	}
+}
+
+// turnBefore turns x, where that is done before y is known.
+func (m *machine) turnBefore(r rows, x vec, n int) {
+	if r.turning == byShifts {
+		m.VPRORD(operand.U8(n), x.op(), x.op())
+	}
+}
+
+// xorTurned sets x to x ^ y turned right by n bits; turnBefore has been called.
+func (m *machine) xorTurned(r rows, x, y vec, n int) {
+	if r.turning == byRotation {
+		m.xor(x, y.op())
+		m.ror(x, n, r.free[0])
+		return
+	}
+	const xorOfThree = 0x96
+	m.VPSRLD(operand.U8(n), y.op(), r.free[0].op())
+	m.VPSLLD(operand.U8(32-n), y.op(), r.free[1].op())
+	m.VPTERNLOGD(operand.U8(xorOfThree), r.free[0].op(), r.free[1].op(), x.op())
 }
 
 func (m *machine) shuffle(r vec, order int) {
@@ -63,9 +102,9 @@ not nil, the other half of the output of its last block goes there.`
 
 // rowOne hashes one message of at most a chunk. Without masked loads, the caller hands over a zero-padded copy of a last
 // block that is not full, in tail.
-func (m *machine) rowOne() {
+func (m *machine) rowOne(how turning) {
 	if m.isa == avx512VL {
-		m.begin("hash1", "func(out, rest, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
+		m.begin("hash1"+how.suffix(), "func(out, rest, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
 		m.setMasks()
 	} else {
 		m.begin("hash1", "func(out, rest, in *byte, length int, tail, key *byte, counter uint64, all, first, last uint32)", oneDoc)
@@ -74,8 +113,9 @@ func (m *machine) rowOne() {
 	rest, counter := m.param("rest"), m.param("counter")
 	all, flags, last := m.param32("all"), m.param32("first"), m.param32("last")
 	m.ORL(all, flags)
-	r := rows{vec{0, 16}, vec{1, 16}, vec{2, 16}, vec{3, 16}, vec{4, 16}}
-	h := vecs(5, 2, 16)
+	v := vecs(0, 8, 16)
+	r := rows{v[0], v[1], v[2], v[3], [2]vec{v[4], v[7]}, how}
+	h := v[5:7]
 	m.load(at(key, 0), r.a)
 	m.load(at(key, 16), r.b)
 	block, compress, done := m.label("block"), m.label("compress"), m.label("done")
@@ -101,7 +141,7 @@ func (m *machine) rowOne() {
 	m.pair(counter, sizeFlags, r.d)
 	m.copyVector(r.a.op(), h[0].op(), r.a)
 	m.copyVector(r.b.op(), h[1].op(), r.b)
-	m.oneRounds(r, in, 7)
+	m.oneRounds(r, in, 7+int(how))
 	m.xor(r.a, r.c.op())
 	m.xor(r.b, r.d.op())
 	m.ADDQ(operand.U8(64), in)
@@ -216,11 +256,11 @@ func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
 
 // rowStep is the step of two inputs in ymm or four in zmm registers. With AVX2 four inputs are two sets of registers,
 // which fill each other's waits.
-func (m *machine) rowStep(lanes int) {
-	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
+func (m *machine) rowStep(lanes int, how turning) {
+	m.begin("step"+itoa(lanes)+how.suffix(), stepSignature, stepDoc)
 	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
 	blocks, key := m.param("blocks"), m.param("key")
-	sets, free := m.rowSets(lanes)
+	sets, free := m.rowSets(lanes, how)
 	each := lanes / len(sets)
 	off := m.GP64()
 	m.XORQ(off, off)
@@ -277,7 +317,7 @@ func (m *machine) rowStep(lanes int) {
 }
 
 // rowSets are the registers for the rows of so many inputs, and the number of the first register that is left.
-func (m *machine) rowSets(lanes int) (sets []rows, free int) {
+func (m *machine) rowSets(lanes int, how turning) (sets []rows, free int) {
 	width := 16 * lanes
 	if m.isa == avx2 {
 		width = 32
@@ -285,9 +325,9 @@ func (m *machine) rowSets(lanes int) (sets []rows, free int) {
 	n := 16 * lanes / width
 	for i := range n {
 		r := vecs(4*i, 4, width)
-		sets = append(sets, rows{r[0], r[1], r[2], r[3], vec{4 * n, width}})
+		sets = append(sets, rows{r[0], r[1], r[2], r[3], [2]vec{{4 * n, width}, {4*n + 1, width}}, how})
 	}
-	return sets, 4*n + 1
+	return sets, 4*n + 1 + int(how)
 }
 
 // lengthAndFlags sets d to the length of a full block and the flags of the block, in the last words of each input.

@@ -1883,23 +1883,19 @@ block3:
 	VZEROUPPER
 	RET
 
-// func step8AVX2(cvs *byte, ptr *byte, d *byte, blocks int, groups int, ahead int, key *byte, all uint32, first uint32, last uint32)
-// Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·step8AVX2(SB), $960-68
-	MOVQ cvs+0(FP), AX
-	MOVQ ptr+8(FP), CX
-	MOVQ d+16(FP), DX
-	MOVQ key+48(FP), BX
-	MOVQ ahead+40(FP), SI
-	MOVQ groups+32(FP), DI
-	LEAQ 31(SP), R8
-	ANDQ $-32, R8
-	XORQ R9, R9
-
-group1:
-	MOVQ         blocks+24(FP), R10
+// func step8AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·step8AVX2(SB), $1056-52
+	MOVQ         cvs+0(FP), AX
+	MOVQ         ptr+8(FP), CX
+	MOVQ         d+16(FP), DX
+	MOVQ         key+32(FP), BX
+	LEAQ         31(SP), SI
+	ANDQ         $-32, SI
+	XORQ         DI, DI
+	MOVQ         blocks+24(FP), R8
 	TESTQ        BX, BX
-	JZ           restored5
+	JZ           restored2
 	VPBROADCASTD (BX), Y0
 	VPBROADCASTD 4(BX), Y1
 	VPBROADCASTD 8(BX), Y2
@@ -1908,9 +1904,9 @@ group1:
 	VPBROADCASTD 20(BX), Y5
 	VPBROADCASTD 24(BX), Y6
 	VPBROADCASTD 28(BX), Y7
-	JMP          started6
+	JMP          started3
 
-restored5:
+restored2:
 	VMOVDQU     (AX), X0
 	VINSERTI128 $0x01, 128(AX), Y0, Y0
 	VMOVDQU     16(AX), X4
@@ -1944,56 +1940,1290 @@ restored5:
 	VPUNPCKLQDQ Y15, Y13, Y6
 	VPUNPCKHQDQ Y15, Y13, Y7
 
-started6:
-	MOVL    first+60(FP), R11
-	MOVL    all+56(FP), R12
-	MOVL    last+64(FP), R13
-	ORL     R12, R11
-	ORL     R12, R13
-	MOVL    R11, R14
-	ORL     R13, R14
-	CMPQ    R10, $0x01
-	CMOVLEQ R14, R11
+started3:
+	MOVL    first+44(FP), BX
+	MOVL    all+40(FP), R9
+	MOVL    last+48(FP), R10
+	ORL     R9, BX
+	ORL     R9, R10
+	MOVL    BX, R11
+	ORL     R10, R11
+	CMPQ    R8, $0x01
+	CMOVLEQ R11, BX
+
+block1:
+	MOVQ         (CX), R11
+	MOVQ         32(CX), R12
+	VMOVDQU      (R11)(DI*1), X8
+	VINSERTI128  $0x01, (R12)(DI*1), Y8, Y8
+	MOVQ         8(CX), R11
+	MOVQ         40(CX), R12
+	VMOVDQU      (R11)(DI*1), X9
+	VINSERTI128  $0x01, (R12)(DI*1), Y9, Y9
+	MOVQ         16(CX), R11
+	MOVQ         48(CX), R12
+	VMOVDQU      (R11)(DI*1), X10
+	VINSERTI128  $0x01, (R12)(DI*1), Y10, Y10
+	MOVQ         24(CX), R11
+	MOVQ         56(CX), R12
+	VMOVDQU      (R11)(DI*1), X11
+	VINSERTI128  $0x01, (R12)(DI*1), Y11, Y11
+	VPUNPCKLDQ   Y9, Y8, Y12
+	VPUNPCKHDQ   Y9, Y8, Y13
+	VPUNPCKLDQ   Y11, Y10, Y14
+	VPUNPCKHDQ   Y11, Y10, Y15
+	VPUNPCKLQDQ  Y14, Y12, Y8
+	VPUNPCKHQDQ  Y14, Y12, Y9
+	VPUNPCKLQDQ  Y15, Y13, Y10
+	VPUNPCKHQDQ  Y15, Y13, Y11
+	VMOVDQU      Y8, (SI)
+	VMOVDQU      Y9, 32(SI)
+	VMOVDQU      Y10, 64(SI)
+	VMOVDQU      Y11, 96(SI)
+	MOVQ         (CX), R11
+	MOVQ         32(CX), R12
+	VMOVDQU      16(R11)(DI*1), X8
+	VINSERTI128  $0x01, 16(R12)(DI*1), Y8, Y8
+	MOVQ         8(CX), R11
+	MOVQ         40(CX), R12
+	VMOVDQU      16(R11)(DI*1), X9
+	VINSERTI128  $0x01, 16(R12)(DI*1), Y9, Y9
+	MOVQ         16(CX), R11
+	MOVQ         48(CX), R12
+	VMOVDQU      16(R11)(DI*1), X10
+	VINSERTI128  $0x01, 16(R12)(DI*1), Y10, Y10
+	MOVQ         24(CX), R11
+	MOVQ         56(CX), R12
+	VMOVDQU      16(R11)(DI*1), X11
+	VINSERTI128  $0x01, 16(R12)(DI*1), Y11, Y11
+	VPUNPCKLDQ   Y9, Y8, Y12
+	VPUNPCKHDQ   Y9, Y8, Y13
+	VPUNPCKLDQ   Y11, Y10, Y14
+	VPUNPCKHDQ   Y11, Y10, Y15
+	VPUNPCKLQDQ  Y14, Y12, Y8
+	VPUNPCKHQDQ  Y14, Y12, Y9
+	VPUNPCKLQDQ  Y15, Y13, Y10
+	VPUNPCKHQDQ  Y15, Y13, Y11
+	VMOVDQU      Y8, 128(SI)
+	VMOVDQU      Y9, 160(SI)
+	VMOVDQU      Y10, 192(SI)
+	VMOVDQU      Y11, 224(SI)
+	MOVQ         (CX), R11
+	MOVQ         32(CX), R12
+	VMOVDQU      32(R11)(DI*1), X8
+	VINSERTI128  $0x01, 32(R12)(DI*1), Y8, Y8
+	MOVQ         8(CX), R11
+	MOVQ         40(CX), R12
+	VMOVDQU      32(R11)(DI*1), X9
+	VINSERTI128  $0x01, 32(R12)(DI*1), Y9, Y9
+	MOVQ         16(CX), R11
+	MOVQ         48(CX), R12
+	VMOVDQU      32(R11)(DI*1), X10
+	VINSERTI128  $0x01, 32(R12)(DI*1), Y10, Y10
+	MOVQ         24(CX), R11
+	MOVQ         56(CX), R12
+	VMOVDQU      32(R11)(DI*1), X11
+	VINSERTI128  $0x01, 32(R12)(DI*1), Y11, Y11
+	VPUNPCKLDQ   Y9, Y8, Y12
+	VPUNPCKHDQ   Y9, Y8, Y13
+	VPUNPCKLDQ   Y11, Y10, Y14
+	VPUNPCKHDQ   Y11, Y10, Y15
+	VPUNPCKLQDQ  Y14, Y12, Y8
+	VPUNPCKHQDQ  Y14, Y12, Y9
+	VPUNPCKLQDQ  Y15, Y13, Y10
+	VPUNPCKHQDQ  Y15, Y13, Y11
+	VMOVDQU      Y8, 256(SI)
+	VMOVDQU      Y9, 288(SI)
+	VMOVDQU      Y10, 320(SI)
+	VMOVDQU      Y11, 352(SI)
+	MOVQ         (CX), R11
+	MOVQ         32(CX), R12
+	VMOVDQU      48(R11)(DI*1), X8
+	VINSERTI128  $0x01, 48(R12)(DI*1), Y8, Y8
+	MOVQ         8(CX), R11
+	MOVQ         40(CX), R12
+	VMOVDQU      48(R11)(DI*1), X9
+	VINSERTI128  $0x01, 48(R12)(DI*1), Y9, Y9
+	MOVQ         16(CX), R11
+	MOVQ         48(CX), R12
+	VMOVDQU      48(R11)(DI*1), X10
+	VINSERTI128  $0x01, 48(R12)(DI*1), Y10, Y10
+	MOVQ         24(CX), R11
+	MOVQ         56(CX), R12
+	VMOVDQU      48(R11)(DI*1), X11
+	VINSERTI128  $0x01, 48(R12)(DI*1), Y11, Y11
+	VPUNPCKLDQ   Y9, Y8, Y12
+	VPUNPCKHDQ   Y9, Y8, Y13
+	VPUNPCKLDQ   Y11, Y10, Y14
+	VPUNPCKHDQ   Y11, Y10, Y15
+	VPUNPCKLQDQ  Y14, Y12, Y8
+	VPUNPCKHQDQ  Y14, Y12, Y9
+	VPUNPCKLQDQ  Y15, Y13, Y10
+	VPUNPCKHQDQ  Y15, Y13, Y11
+	VMOVDQU      Y8, 384(SI)
+	VMOVDQU      Y9, 416(SI)
+	VMOVDQU      Y10, 448(SI)
+	VMOVDQU      Y11, 480(SI)
+	VMOVDQU      (DX), Y12
+	VMOVDQU      64(DX), Y13
+	VPBROADCASTD blockLenAVX2<>+0(SB), Y14
+	VPXOR        128(DX), Y14, Y14
+	VMOVD        BX, X15
+	VPBROADCASTD X15, Y15
+	VPXOR        192(DX), Y15, Y15
+	VPBROADCASTD ivAVX2<>+0(SB), Y8
+	VPBROADCASTD ivAVX2<>+4(SB), Y9
+	VPBROADCASTD ivAVX2<>+8(SB), Y10
+	VPBROADCASTD ivAVX2<>+12(SB), Y11
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       (SI), Y0, Y0
+	VPADDD       64(SI), Y1, Y1
+	VPADDD       128(SI), Y2, Y2
+	VPADDD       192(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       32(SI), Y0, Y0
+	VPADDD       96(SI), Y1, Y1
+	VPADDD       160(SI), Y2, Y2
+	VPADDD       224(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       256(SI), Y0, Y0
+	VPADDD       320(SI), Y1, Y1
+	VPADDD       384(SI), Y2, Y2
+	VPADDD       448(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       288(SI), Y0, Y0
+	VPADDD       352(SI), Y1, Y1
+	VPADDD       416(SI), Y2, Y2
+	VPADDD       480(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       64(SI), Y0, Y0
+	VPADDD       96(SI), Y1, Y1
+	VPADDD       224(SI), Y2, Y2
+	VPADDD       128(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       192(SI), Y0, Y0
+	VPADDD       320(SI), Y1, Y1
+	VPADDD       (SI), Y2, Y2
+	VPADDD       416(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       32(SI), Y0, Y0
+	VPADDD       384(SI), Y1, Y1
+	VPADDD       288(SI), Y2, Y2
+	VPADDD       480(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       352(SI), Y0, Y0
+	VPADDD       160(SI), Y1, Y1
+	VPADDD       448(SI), Y2, Y2
+	VPADDD       256(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       96(SI), Y0, Y0
+	VPADDD       320(SI), Y1, Y1
+	VPADDD       416(SI), Y2, Y2
+	VPADDD       224(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       128(SI), Y0, Y0
+	VPADDD       384(SI), Y1, Y1
+	VPADDD       64(SI), Y2, Y2
+	VPADDD       448(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       192(SI), Y0, Y0
+	VPADDD       288(SI), Y1, Y1
+	VPADDD       352(SI), Y2, Y2
+	VPADDD       256(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       160(SI), Y0, Y0
+	VPADDD       (SI), Y1, Y1
+	VPADDD       480(SI), Y2, Y2
+	VPADDD       32(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       320(SI), Y0, Y0
+	VPADDD       384(SI), Y1, Y1
+	VPADDD       448(SI), Y2, Y2
+	VPADDD       416(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       224(SI), Y0, Y0
+	VPADDD       288(SI), Y1, Y1
+	VPADDD       96(SI), Y2, Y2
+	VPADDD       480(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       128(SI), Y0, Y0
+	VPADDD       352(SI), Y1, Y1
+	VPADDD       160(SI), Y2, Y2
+	VPADDD       32(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       (SI), Y0, Y0
+	VPADDD       64(SI), Y1, Y1
+	VPADDD       256(SI), Y2, Y2
+	VPADDD       192(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       384(SI), Y0, Y0
+	VPADDD       288(SI), Y1, Y1
+	VPADDD       480(SI), Y2, Y2
+	VPADDD       448(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       416(SI), Y0, Y0
+	VPADDD       352(SI), Y1, Y1
+	VPADDD       320(SI), Y2, Y2
+	VPADDD       256(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       224(SI), Y0, Y0
+	VPADDD       160(SI), Y1, Y1
+	VPADDD       (SI), Y2, Y2
+	VPADDD       192(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       64(SI), Y0, Y0
+	VPADDD       96(SI), Y1, Y1
+	VPADDD       32(SI), Y2, Y2
+	VPADDD       128(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       288(SI), Y0, Y0
+	VPADDD       352(SI), Y1, Y1
+	VPADDD       256(SI), Y2, Y2
+	VPADDD       480(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       448(SI), Y0, Y0
+	VPADDD       160(SI), Y1, Y1
+	VPADDD       384(SI), Y2, Y2
+	VPADDD       32(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       416(SI), Y0, Y0
+	VPADDD       (SI), Y1, Y1
+	VPADDD       64(SI), Y2, Y2
+	VPADDD       128(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       96(SI), Y0, Y0
+	VPADDD       320(SI), Y1, Y1
+	VPADDD       192(SI), Y2, Y2
+	VPADDD       224(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       352(SI), Y0, Y0
+	VPADDD       160(SI), Y1, Y1
+	VPADDD       32(SI), Y2, Y2
+	VPADDD       256(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       480(SI), Y0, Y0
+	VPADDD       (SI), Y1, Y1
+	VPADDD       288(SI), Y2, Y2
+	VPADDD       192(SI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(SI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       448(SI), Y0, Y0
+	VPADDD       64(SI), Y1, Y1
+	VPADDD       96(SI), Y2, Y2
+	VPADDD       224(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       320(SI), Y0, Y0
+	VPADDD       384(SI), Y1, Y1
+	VPADDD       128(SI), Y2, Y2
+	VPADDD       416(SI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(SI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(SI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPXOR        512(SI), Y0, Y0
+	VPXOR        Y9, Y1, Y1
+	VPXOR        Y10, Y2, Y2
+	VPXOR        Y11, Y3, Y3
+	VPXOR        Y12, Y4, Y4
+	VPXOR        Y13, Y5, Y5
+	VPXOR        Y14, Y6, Y6
+	VPXOR        Y15, Y7, Y7
+	ADDQ         $0x40, DI
+	MOVL         R9, BX
+	CMPQ         R8, $0x02
+	CMOVLEQ      R10, BX
+	DECQ         R8
+	JNZ          block1
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VMOVDQU      X0, (AX)
+	VEXTRACTI128 $0x01, Y0, 128(AX)
+	VMOVDQU      X1, 32(AX)
+	VEXTRACTI128 $0x01, Y1, 160(AX)
+	VMOVDQU      X2, 64(AX)
+	VEXTRACTI128 $0x01, Y2, 192(AX)
+	VMOVDQU      X3, 96(AX)
+	VEXTRACTI128 $0x01, Y3, 224(AX)
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VMOVDQU      X4, 16(AX)
+	VEXTRACTI128 $0x01, Y4, 144(AX)
+	VMOVDQU      X5, 48(AX)
+	VEXTRACTI128 $0x01, Y5, 176(AX)
+	VMOVDQU      X6, 80(AX)
+	VEXTRACTI128 $0x01, Y6, 208(AX)
+	VMOVDQU      X7, 112(AX)
+	VEXTRACTI128 $0x01, Y7, 240(AX)
+	VZEROUPPER
+	RET
+
+// func span8AVX2(out *byte, in *byte, counter uint64, key *byte, all uint32, first uint32, last uint32, groups int, ahead int)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·span8AVX2(SB), $1056-64
+	MOVQ out+0(FP), AX
+	MOVQ in+8(FP), CX
+	MOVQ counter+16(FP), DX
+	MOVQ key+24(FP), BX
+	MOVQ groups+48(FP), SI
+	MOVQ ahead+56(FP), DI
+	LEAQ 31(SP), R8
+	ANDQ $-32, R8
+
+group1:
+	VMOVQ        DX, X14
+	VPBROADCASTQ X14, Y14
+	VPADDQ       countingAVX2<>+32(SB), Y14, Y15
+	VPADDQ       countingAVX2<>+0(SB), Y14, Y14
+	VSHUFPS      $0x88, Y15, Y14, Y12
+	VPERMQ       $0xd8, Y12, Y12
+	VSHUFPS      $0xdd, Y15, Y14, Y13
+	VPERMQ       $0xd8, Y13, Y13
+	VMOVDQU      Y12, 928(R8)
+	VMOVDQU      Y13, 960(R8)
+	VPBROADCASTD (BX), Y0
+	VPBROADCASTD 4(BX), Y1
+	VPBROADCASTD 8(BX), Y2
+	VPBROADCASTD 12(BX), Y3
+	VPBROADCASTD 16(BX), Y4
+	VPBROADCASTD 20(BX), Y5
+	VPBROADCASTD 24(BX), Y6
+	VPBROADCASTD 28(BX), Y7
+	MOVQ         $0x00000010, R9
+	MOVL         first+36(FP), R10
+	MOVL         all+32(FP), R11
+	MOVL         last+40(FP), R12
+	ORL          R11, R10
+	ORL          R11, R12
+	MOVL         R10, R13
+	ORL          R12, R13
+	CMPQ         R9, $0x01
+	CMOVLEQ      R13, R10
 
 block2:
-	TESTQ      SI, SI
+	TESTQ      DI, DI
 	JZ         near3
-	ADDQ       R9, SI
-	MOVQ       (CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       8(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       16(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       24(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       32(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       40(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       48(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	MOVQ       56(CX), R14
-	PREFETCHT0 (R14)(SI*1)
-	SUBQ       R9, SI
+	PREFETCHT0 (CX)(DI*1)
+	PREFETCHT0 1024(CX)(DI*1)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 3072(CX)(DI*1)
+	PREFETCHT0 4096(CX)(DI*1)
+	PREFETCHT0 5120(CX)(DI*1)
+	PREFETCHT0 6144(CX)(DI*1)
+	PREFETCHT0 7168(CX)(DI*1)
 
 near3:
-	MOVQ         (CX), R14
-	MOVQ         32(CX), R15
-	VMOVDQU      (R14)(R9*1), X8
-	VINSERTI128  $0x01, (R15)(R9*1), Y8, Y8
-	MOVQ         8(CX), R14
-	MOVQ         40(CX), R15
-	VMOVDQU      (R14)(R9*1), X9
-	VINSERTI128  $0x01, (R15)(R9*1), Y9, Y9
-	MOVQ         16(CX), R14
-	MOVQ         48(CX), R15
-	VMOVDQU      (R14)(R9*1), X10
-	VINSERTI128  $0x01, (R15)(R9*1), Y10, Y10
-	MOVQ         24(CX), R14
-	MOVQ         56(CX), R15
-	VMOVDQU      (R14)(R9*1), X11
-	VINSERTI128  $0x01, (R15)(R9*1), Y11, Y11
+	VMOVDQU      (CX), X8
+	VINSERTI128  $0x01, 4096(CX), Y8, Y8
+	VMOVDQU      1024(CX), X9
+	VINSERTI128  $0x01, 5120(CX), Y9, Y9
+	VMOVDQU      2048(CX), X10
+	VINSERTI128  $0x01, 6144(CX), Y10, Y10
+	VMOVDQU      3072(CX), X11
+	VINSERTI128  $0x01, 7168(CX), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -2006,22 +3236,14 @@ near3:
 	VMOVDQU      Y9, 32(R8)
 	VMOVDQU      Y10, 64(R8)
 	VMOVDQU      Y11, 96(R8)
-	MOVQ         (CX), R14
-	MOVQ         32(CX), R15
-	VMOVDQU      16(R14)(R9*1), X8
-	VINSERTI128  $0x01, 16(R15)(R9*1), Y8, Y8
-	MOVQ         8(CX), R14
-	MOVQ         40(CX), R15
-	VMOVDQU      16(R14)(R9*1), X9
-	VINSERTI128  $0x01, 16(R15)(R9*1), Y9, Y9
-	MOVQ         16(CX), R14
-	MOVQ         48(CX), R15
-	VMOVDQU      16(R14)(R9*1), X10
-	VINSERTI128  $0x01, 16(R15)(R9*1), Y10, Y10
-	MOVQ         24(CX), R14
-	MOVQ         56(CX), R15
-	VMOVDQU      16(R14)(R9*1), X11
-	VINSERTI128  $0x01, 16(R15)(R9*1), Y11, Y11
+	VMOVDQU      16(CX), X8
+	VINSERTI128  $0x01, 4112(CX), Y8, Y8
+	VMOVDQU      1040(CX), X9
+	VINSERTI128  $0x01, 5136(CX), Y9, Y9
+	VMOVDQU      2064(CX), X10
+	VINSERTI128  $0x01, 6160(CX), Y10, Y10
+	VMOVDQU      3088(CX), X11
+	VINSERTI128  $0x01, 7184(CX), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -2034,22 +3256,14 @@ near3:
 	VMOVDQU      Y9, 160(R8)
 	VMOVDQU      Y10, 192(R8)
 	VMOVDQU      Y11, 224(R8)
-	MOVQ         (CX), R14
-	MOVQ         32(CX), R15
-	VMOVDQU      32(R14)(R9*1), X8
-	VINSERTI128  $0x01, 32(R15)(R9*1), Y8, Y8
-	MOVQ         8(CX), R14
-	MOVQ         40(CX), R15
-	VMOVDQU      32(R14)(R9*1), X9
-	VINSERTI128  $0x01, 32(R15)(R9*1), Y9, Y9
-	MOVQ         16(CX), R14
-	MOVQ         48(CX), R15
-	VMOVDQU      32(R14)(R9*1), X10
-	VINSERTI128  $0x01, 32(R15)(R9*1), Y10, Y10
-	MOVQ         24(CX), R14
-	MOVQ         56(CX), R15
-	VMOVDQU      32(R14)(R9*1), X11
-	VINSERTI128  $0x01, 32(R15)(R9*1), Y11, Y11
+	VMOVDQU      32(CX), X8
+	VINSERTI128  $0x01, 4128(CX), Y8, Y8
+	VMOVDQU      1056(CX), X9
+	VINSERTI128  $0x01, 5152(CX), Y9, Y9
+	VMOVDQU      2080(CX), X10
+	VINSERTI128  $0x01, 6176(CX), Y10, Y10
+	VMOVDQU      3104(CX), X11
+	VINSERTI128  $0x01, 7200(CX), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -2062,22 +3276,14 @@ near3:
 	VMOVDQU      Y9, 288(R8)
 	VMOVDQU      Y10, 320(R8)
 	VMOVDQU      Y11, 352(R8)
-	MOVQ         (CX), R14
-	MOVQ         32(CX), R15
-	VMOVDQU      48(R14)(R9*1), X8
-	VINSERTI128  $0x01, 48(R15)(R9*1), Y8, Y8
-	MOVQ         8(CX), R14
-	MOVQ         40(CX), R15
-	VMOVDQU      48(R14)(R9*1), X9
-	VINSERTI128  $0x01, 48(R15)(R9*1), Y9, Y9
-	MOVQ         16(CX), R14
-	MOVQ         48(CX), R15
-	VMOVDQU      48(R14)(R9*1), X10
-	VINSERTI128  $0x01, 48(R15)(R9*1), Y10, Y10
-	MOVQ         24(CX), R14
-	MOVQ         56(CX), R15
-	VMOVDQU      48(R14)(R9*1), X11
-	VINSERTI128  $0x01, 48(R15)(R9*1), Y11, Y11
+	VMOVDQU      48(CX), X8
+	VINSERTI128  $0x01, 4144(CX), Y8, Y8
+	VMOVDQU      1072(CX), X9
+	VINSERTI128  $0x01, 5168(CX), Y9, Y9
+	VMOVDQU      2096(CX), X10
+	VINSERTI128  $0x01, 6192(CX), Y10, Y10
+	VMOVDQU      3120(CX), X11
+	VINSERTI128  $0x01, 7216(CX), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -2090,18 +3296,16 @@ near3:
 	VMOVDQU      Y9, 416(R8)
 	VMOVDQU      Y10, 448(R8)
 	VMOVDQU      Y11, 480(R8)
+	VMOVDQU      928(R8), Y12
+	VMOVDQU      960(R8), Y13
+	VPBROADCASTD blockLenAVX2<>+0(SB), Y14
+	VMOVD        R10, X15
+	VPBROADCASTD X15, Y15
 	VPBROADCASTD ivAVX2<>+0(SB), Y8
 	VPBROADCASTD ivAVX2<>+4(SB), Y9
 	VPBROADCASTD ivAVX2<>+8(SB), Y10
 	VPBROADCASTD ivAVX2<>+12(SB), Y11
 	VMOVDQU      Y8, 512(R8)
-	VMOVDQU      (DX), Y12
-	VMOVDQU      64(DX), Y13
-	VPBROADCASTD blockLenAVX2<>+0(SB), Y14
-	VPXOR        128(DX), Y14, Y14
-	VMOVD        R11, X15
-	VPBROADCASTD X15, Y15
-	VPXOR        192(DX), Y15, Y15
 	VPADDD       (R8), Y0, Y0
 	VPADDD       64(R8), Y1, Y1
 	VPADDD       128(R8), Y2, Y2
@@ -3146,12 +4350,1194 @@ near3:
 	VPXOR        Y13, Y5, Y5
 	VPXOR        Y14, Y6, Y6
 	VPXOR        Y15, Y7, Y7
-	ADDQ         $0x40, R9
-	MOVL         R12, R11
-	CMPQ         R10, $0x02
-	CMOVLEQ      R13, R11
-	DECQ         R10
+	ADDQ         $0x40, CX
+	MOVL         R11, R10
+	CMPQ         R9, $0x02
+	CMOVLEQ      R12, R10
+	DECQ         R9
 	JNZ          block2
+	VMOVDQU      Y0, (AX)
+	VMOVDQU      Y1, 32(AX)
+	VMOVDQU      Y2, 64(AX)
+	VMOVDQU      Y3, 96(AX)
+	VMOVDQU      Y4, 128(AX)
+	VMOVDQU      Y5, 160(AX)
+	VMOVDQU      Y6, 192(AX)
+	VMOVDQU      Y7, 224(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00001c00, CX
+	ADDQ         $0x08, DX
+	DECQ         SI
+	JNZ          group1
+	VZEROUPPER
+	RET
+
+// func merge8AVX2(out *byte, in *byte, key *byte, flags uint32, pairs int)
+// Requires: AVX, AVX2
+TEXT ·merge8AVX2(SB), $1056-40
+	MOVQ out+0(FP), AX
+	MOVQ in+8(FP), CX
+	MOVQ key+16(FP), DX
+	MOVL flags+24(FP), BX
+	MOVQ pairs+32(FP), SI
+	LEAQ 31(SP), DI
+	ANDQ $-32, DI
+
+pair1:
+	VMOVDQU      (CX), Y0
+	VMOVDQU      256(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, (DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 256(DI)
+	VMOVDQU      32(CX), Y0
+	VMOVDQU      288(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 32(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 288(DI)
+	VMOVDQU      64(CX), Y0
+	VMOVDQU      320(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 64(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 320(DI)
+	VMOVDQU      96(CX), Y0
+	VMOVDQU      352(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 96(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 352(DI)
+	VMOVDQU      128(CX), Y0
+	VMOVDQU      384(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 128(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 384(DI)
+	VMOVDQU      160(CX), Y0
+	VMOVDQU      416(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 160(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 416(DI)
+	VMOVDQU      192(CX), Y0
+	VMOVDQU      448(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 192(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 448(DI)
+	VMOVDQU      224(CX), Y0
+	VMOVDQU      480(CX), Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 224(DI)
+	VSHUFPS      $0xdd, Y1, Y0, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      Y2, 480(DI)
+	VPBROADCASTD (DX), Y0
+	VPBROADCASTD 4(DX), Y1
+	VPBROADCASTD 8(DX), Y2
+	VPBROADCASTD 12(DX), Y3
+	VPBROADCASTD 16(DX), Y4
+	VPBROADCASTD 20(DX), Y5
+	VPBROADCASTD 24(DX), Y6
+	VPBROADCASTD 28(DX), Y7
+	VPXOR        Y12, Y12, Y12
+	VPXOR        Y13, Y13, Y13
+	VPBROADCASTD blockLenAVX2<>+0(SB), Y14
+	VMOVD        BX, X15
+	VPBROADCASTD X15, Y15
+	VPBROADCASTD ivAVX2<>+0(SB), Y8
+	VPBROADCASTD ivAVX2<>+4(SB), Y9
+	VPBROADCASTD ivAVX2<>+8(SB), Y10
+	VPBROADCASTD ivAVX2<>+12(SB), Y11
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       (DI), Y0, Y0
+	VPADDD       64(DI), Y1, Y1
+	VPADDD       128(DI), Y2, Y2
+	VPADDD       192(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       32(DI), Y0, Y0
+	VPADDD       96(DI), Y1, Y1
+	VPADDD       160(DI), Y2, Y2
+	VPADDD       224(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       256(DI), Y0, Y0
+	VPADDD       320(DI), Y1, Y1
+	VPADDD       384(DI), Y2, Y2
+	VPADDD       448(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       288(DI), Y0, Y0
+	VPADDD       352(DI), Y1, Y1
+	VPADDD       416(DI), Y2, Y2
+	VPADDD       480(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       64(DI), Y0, Y0
+	VPADDD       96(DI), Y1, Y1
+	VPADDD       224(DI), Y2, Y2
+	VPADDD       128(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       192(DI), Y0, Y0
+	VPADDD       320(DI), Y1, Y1
+	VPADDD       (DI), Y2, Y2
+	VPADDD       416(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       32(DI), Y0, Y0
+	VPADDD       384(DI), Y1, Y1
+	VPADDD       288(DI), Y2, Y2
+	VPADDD       480(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       352(DI), Y0, Y0
+	VPADDD       160(DI), Y1, Y1
+	VPADDD       448(DI), Y2, Y2
+	VPADDD       256(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       96(DI), Y0, Y0
+	VPADDD       320(DI), Y1, Y1
+	VPADDD       416(DI), Y2, Y2
+	VPADDD       224(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       128(DI), Y0, Y0
+	VPADDD       384(DI), Y1, Y1
+	VPADDD       64(DI), Y2, Y2
+	VPADDD       448(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       192(DI), Y0, Y0
+	VPADDD       288(DI), Y1, Y1
+	VPADDD       352(DI), Y2, Y2
+	VPADDD       256(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       160(DI), Y0, Y0
+	VPADDD       (DI), Y1, Y1
+	VPADDD       480(DI), Y2, Y2
+	VPADDD       32(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       320(DI), Y0, Y0
+	VPADDD       384(DI), Y1, Y1
+	VPADDD       448(DI), Y2, Y2
+	VPADDD       416(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       224(DI), Y0, Y0
+	VPADDD       288(DI), Y1, Y1
+	VPADDD       96(DI), Y2, Y2
+	VPADDD       480(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       128(DI), Y0, Y0
+	VPADDD       352(DI), Y1, Y1
+	VPADDD       160(DI), Y2, Y2
+	VPADDD       32(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       (DI), Y0, Y0
+	VPADDD       64(DI), Y1, Y1
+	VPADDD       256(DI), Y2, Y2
+	VPADDD       192(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       384(DI), Y0, Y0
+	VPADDD       288(DI), Y1, Y1
+	VPADDD       480(DI), Y2, Y2
+	VPADDD       448(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       416(DI), Y0, Y0
+	VPADDD       352(DI), Y1, Y1
+	VPADDD       320(DI), Y2, Y2
+	VPADDD       256(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       224(DI), Y0, Y0
+	VPADDD       160(DI), Y1, Y1
+	VPADDD       (DI), Y2, Y2
+	VPADDD       192(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       64(DI), Y0, Y0
+	VPADDD       96(DI), Y1, Y1
+	VPADDD       32(DI), Y2, Y2
+	VPADDD       128(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       288(DI), Y0, Y0
+	VPADDD       352(DI), Y1, Y1
+	VPADDD       256(DI), Y2, Y2
+	VPADDD       480(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       448(DI), Y0, Y0
+	VPADDD       160(DI), Y1, Y1
+	VPADDD       384(DI), Y2, Y2
+	VPADDD       32(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       416(DI), Y0, Y0
+	VPADDD       (DI), Y1, Y1
+	VPADDD       64(DI), Y2, Y2
+	VPADDD       128(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       96(DI), Y0, Y0
+	VPADDD       320(DI), Y1, Y1
+	VPADDD       192(DI), Y2, Y2
+	VPADDD       224(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       352(DI), Y0, Y0
+	VPADDD       160(DI), Y1, Y1
+	VPADDD       32(DI), Y2, Y2
+	VPADDD       256(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       480(DI), Y0, Y0
+	VPADDD       (DI), Y1, Y1
+	VPADDD       288(DI), Y2, Y2
+	VPADDD       192(DI), Y3, Y3
+	VPADDD       Y4, Y0, Y0
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y7, Y3, Y3
+	VPXOR        Y0, Y12, Y12
+	VPXOR        Y1, Y13, Y13
+	VPXOR        Y2, Y14, Y14
+	VPXOR        Y3, Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPADDD       512(DI), Y12, Y8
+	VPXOR        Y8, Y4, Y4
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y13, Y9
+	VPXOR        Y9, Y5, Y5
+	VPADDD       Y10, Y14, Y10
+	VPXOR        Y10, Y6, Y6
+	VPADDD       Y11, Y15, Y11
+	VPXOR        Y11, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPADDD       448(DI), Y0, Y0
+	VPADDD       64(DI), Y1, Y1
+	VPADDD       96(DI), Y2, Y2
+	VPADDD       224(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x0c, Y5, Y8
+	VPSLLD       $0x14, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x0c, Y6, Y8
+	VPSLLD       $0x14, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x0c, Y7, Y8
+	VPSLLD       $0x14, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x0c, Y4, Y8
+	VPSLLD       $0x14, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPADDD       320(DI), Y0, Y0
+	VPADDD       384(DI), Y1, Y1
+	VPADDD       128(DI), Y2, Y2
+	VPADDD       416(DI), Y3, Y3
+	VPADDD       Y5, Y0, Y0
+	VPADDD       Y6, Y1, Y1
+	VPADDD       Y7, Y2, Y2
+	VPADDD       Y4, Y3, Y3
+	VPXOR        Y0, Y15, Y15
+	VPXOR        Y1, Y12, Y12
+	VPXOR        Y2, Y13, Y13
+	VPXOR        Y3, Y14, Y14
+	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
+	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
+	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
+	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
+	VPADDD       Y10, Y15, Y10
+	VPXOR        Y10, Y5, Y5
+	VPADDD       Y11, Y12, Y11
+	VPXOR        Y11, Y6, Y6
+	VPADDD       512(DI), Y13, Y8
+	VPXOR        Y8, Y7, Y7
+	VMOVDQU      Y8, 512(DI)
+	VPADDD       Y9, Y14, Y9
+	VPXOR        Y9, Y4, Y4
+	VPSRLD       $0x07, Y5, Y8
+	VPSLLD       $0x19, Y5, Y5
+	VPOR         Y8, Y5, Y5
+	VPSRLD       $0x07, Y6, Y8
+	VPSLLD       $0x19, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VPSRLD       $0x07, Y7, Y8
+	VPSLLD       $0x19, Y7, Y7
+	VPOR         Y8, Y7, Y7
+	VPSRLD       $0x07, Y4, Y8
+	VPSLLD       $0x19, Y4, Y4
+	VPOR         Y8, Y4, Y4
+	VPXOR        512(DI), Y0, Y0
+	VPXOR        Y9, Y1, Y1
+	VPXOR        Y10, Y2, Y2
+	VPXOR        Y11, Y3, Y3
+	VPXOR        Y12, Y4, Y4
+	VPXOR        Y13, Y5, Y5
+	VPXOR        Y14, Y6, Y6
+	VPXOR        Y15, Y7, Y7
+	VMOVDQU      Y0, (AX)
+	VMOVDQU      Y1, 32(AX)
+	VMOVDQU      Y2, 64(AX)
+	VMOVDQU      Y3, 96(AX)
+	VMOVDQU      Y4, 128(AX)
+	VMOVDQU      Y5, 160(AX)
+	VMOVDQU      Y6, 192(AX)
+	VMOVDQU      Y7, 224(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000200, CX
+	DECQ         SI
+	JNZ          pair1
+	VZEROUPPER
+	RET
+
+// func ungroup8AVX2(cvs *byte, group *byte)
+// Requires: AVX, AVX2
+TEXT ·ungroup8AVX2(SB), $0-16
+	MOVQ         cvs+0(FP), AX
+	MOVQ         group+8(FP), CX
+	VMOVDQU      (CX), Y0
+	VMOVDQU      32(CX), Y1
+	VMOVDQU      64(CX), Y2
+	VMOVDQU      96(CX), Y3
+	VMOVDQU      128(CX), Y4
+	VMOVDQU      160(CX), Y5
+	VMOVDQU      192(CX), Y6
+	VMOVDQU      224(CX), Y7
 	VPUNPCKLDQ   Y1, Y0, Y8
 	VPUNPCKHDQ   Y1, Y0, Y9
 	VPUNPCKLDQ   Y3, Y2, Y10
@@ -3184,31 +5570,12 @@ near3:
 	VEXTRACTI128 $0x01, Y6, 208(AX)
 	VMOVDQU      X7, 112(AX)
 	VEXTRACTI128 $0x01, Y7, 240(AX)
-	DECQ         DI
-	JZ           done4
-	ADDQ         $0x00000100, AX
-	ADDQ         $0x00001c00, R9
-	VMOVDQU      (DX), Y0
-	VMOVDQU      64(DX), Y1
-	MOVL         $0x00000008, R10
-	VMOVD        R10, X2
-	VPBROADCASTD X2, Y2
-	VPADDD       Y2, Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VPSRLD       $0x03, Y0, Y0
-	VPXOR        Y3, Y3, Y3
-	VPCMPEQD     Y3, Y0, Y3
-	VPSUBD       Y3, Y1, Y1
-	VMOVDQU      Y1, 64(DX)
-	JMP          group1
-
-done4:
 	VZEROUPPER
 	RET
 
 // func root8AVX2(out *byte, node *byte, counter uint64, flags uint32, groups int)
 // Requires: AVX, AVX2
-TEXT ·root8AVX2(SB), $960-40
+TEXT ·root8AVX2(SB), $1056-40
 	MOVQ         out+0(FP), AX
 	MOVQ         node+8(FP), CX
 	MOVQ         counter+16(FP), DX

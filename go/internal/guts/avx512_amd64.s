@@ -789,6 +789,988 @@ block3:
 	VZEROUPPER
 	RET
 
+// func hash1ShiftsAVX512(out *byte, rest *byte, in *byte, length int, key *byte, counter uint64, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV
+TEXT ·hash1ShiftsAVX512(SB), NOSPLIT, $128-60
+	MOVL    $0x00000002, AX
+	KMOVW   AX, K2
+	MOVL    $0x00000004, AX
+	KMOVW   AX, K3
+	MOVL    $0x00000008, AX
+	KMOVW   AX, K4
+	MOVQ    out+0(FP), AX
+	MOVQ    in+16(FP), CX
+	MOVQ    length+24(FP), DX
+	MOVQ    key+32(FP), BX
+	MOVQ    rest+8(FP), SI
+	MOVQ    counter+40(FP), DI
+	MOVL    all+48(FP), R8
+	MOVL    first+52(FP), R9
+	MOVL    last+56(FP), R10
+	ORL     R8, R9
+	VMOVDQU (BX), X0
+	VMOVDQU 16(BX), X1
+
+block1:
+	MOVQ       $0x00000040, R11
+	CMPQ       DX, $0x40
+	JA         compress2
+	ORL        R10, R9
+	CMPQ       DX, $0x40
+	JE         compress2
+	MOVQ       DX, R11
+	TESTQ      DX, DX
+	CMOVQEQ    BX, CX
+	MOVQ       $-1, R12
+	BZHIQ      DX, R12, R12
+	KMOVQ      R12, K1
+	VMOVDQU8.Z (CX), K1, Z5
+	LEAQ       63(SP), CX
+	ANDQ       $-64, CX
+	VMOVDQU64  Z5, (CX)
+	VZEROUPPER
+
+compress2:
+	VMOVDQU      ivAVX512<>+0(SB), X2
+	SHLQ         $0x20, R9
+	ORQ          R11, R9
+	VMOVQ        DI, X3
+	VPINSRQ      $0x01, R9, X3, X3
+	VMOVDQU      X0, X5
+	VMOVDQU      X1, X6
+	VPBROADCASTD (CX), X8
+	VPBROADCASTD 8(CX), K2, X8
+	VPBROADCASTD 16(CX), K3, X8
+	VPBROADCASTD 24(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 4(CX), X12
+	VPBROADCASTD 12(CX), K2, X12
+	VPBROADCASTD 20(CX), K3, X12
+	VPBROADCASTD 28(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 56(CX), X8
+	VPBROADCASTD 32(CX), K2, X8
+	VPBROADCASTD 40(CX), K3, X8
+	VPBROADCASTD 48(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 60(CX), X12
+	VPBROADCASTD 36(CX), K2, X12
+	VPBROADCASTD 44(CX), K3, X12
+	VPBROADCASTD 52(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 8(CX), X8
+	VPBROADCASTD 12(CX), K2, X8
+	VPBROADCASTD 28(CX), K3, X8
+	VPBROADCASTD 16(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 24(CX), X12
+	VPBROADCASTD 40(CX), K2, X12
+	VPBROADCASTD (CX), K3, X12
+	VPBROADCASTD 52(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 60(CX), X8
+	VPBROADCASTD 4(CX), K2, X8
+	VPBROADCASTD 48(CX), K3, X8
+	VPBROADCASTD 36(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 32(CX), X12
+	VPBROADCASTD 44(CX), K2, X12
+	VPBROADCASTD 20(CX), K3, X12
+	VPBROADCASTD 56(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 12(CX), X8
+	VPBROADCASTD 40(CX), K2, X8
+	VPBROADCASTD 52(CX), K3, X8
+	VPBROADCASTD 28(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 16(CX), X12
+	VPBROADCASTD 48(CX), K2, X12
+	VPBROADCASTD 8(CX), K3, X12
+	VPBROADCASTD 56(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 32(CX), X8
+	VPBROADCASTD 24(CX), K2, X8
+	VPBROADCASTD 36(CX), K3, X8
+	VPBROADCASTD 44(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 4(CX), X12
+	VPBROADCASTD 20(CX), K2, X12
+	VPBROADCASTD (CX), K3, X12
+	VPBROADCASTD 60(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 40(CX), X8
+	VPBROADCASTD 48(CX), K2, X8
+	VPBROADCASTD 56(CX), K3, X8
+	VPBROADCASTD 52(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 28(CX), X12
+	VPBROADCASTD 36(CX), K2, X12
+	VPBROADCASTD 12(CX), K3, X12
+	VPBROADCASTD 60(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 4(CX), X8
+	VPBROADCASTD 16(CX), K2, X8
+	VPBROADCASTD 44(CX), K3, X8
+	VPBROADCASTD 20(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 24(CX), X12
+	VPBROADCASTD (CX), K2, X12
+	VPBROADCASTD 8(CX), K3, X12
+	VPBROADCASTD 32(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 48(CX), X8
+	VPBROADCASTD 36(CX), K2, X8
+	VPBROADCASTD 60(CX), K3, X8
+	VPBROADCASTD 56(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 52(CX), X12
+	VPBROADCASTD 44(CX), K2, X12
+	VPBROADCASTD 40(CX), K3, X12
+	VPBROADCASTD 32(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 24(CX), X8
+	VPBROADCASTD 28(CX), K2, X8
+	VPBROADCASTD 20(CX), K3, X8
+	VPBROADCASTD (CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 16(CX), X12
+	VPBROADCASTD 8(CX), K2, X12
+	VPBROADCASTD 12(CX), K3, X12
+	VPBROADCASTD 4(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 36(CX), X8
+	VPBROADCASTD 44(CX), K2, X8
+	VPBROADCASTD 32(CX), K3, X8
+	VPBROADCASTD 60(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 56(CX), X12
+	VPBROADCASTD 20(CX), K2, X12
+	VPBROADCASTD 48(CX), K3, X12
+	VPBROADCASTD 4(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 16(CX), X8
+	VPBROADCASTD 52(CX), K2, X8
+	VPBROADCASTD (CX), K3, X8
+	VPBROADCASTD 8(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 28(CX), X12
+	VPBROADCASTD 12(CX), K2, X12
+	VPBROADCASTD 40(CX), K3, X12
+	VPBROADCASTD 24(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 44(CX), X8
+	VPBROADCASTD 20(CX), K2, X8
+	VPBROADCASTD 4(CX), K3, X8
+	VPBROADCASTD 32(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 60(CX), X12
+	VPBROADCASTD (CX), K2, X12
+	VPBROADCASTD 36(CX), K3, X12
+	VPBROADCASTD 24(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x93, X0, X0
+	VPSHUFD      $0x39, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPBROADCASTD 28(CX), X8
+	VPBROADCASTD 56(CX), K2, X8
+	VPBROADCASTD 8(CX), K3, X8
+	VPBROADCASTD 12(CX), K4, X8
+	VPADDD       X8, X0, X0
+	VPRORD       $0x10, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x0c, X1, X1
+	VPSRLD       $0x10, X0, X4
+	VPSLLD       $0x10, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x0c, X2, X4
+	VPSLLD       $0x14, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPBROADCASTD 52(CX), X12
+	VPBROADCASTD 40(CX), K2, X12
+	VPBROADCASTD 48(CX), K3, X12
+	VPBROADCASTD 16(CX), K4, X12
+	VPADDD       X12, X0, X0
+	VPRORD       $0x08, X3, X3
+	VPADDD       X1, X0, X0
+	VPRORD       $0x07, X1, X1
+	VPSRLD       $0x08, X0, X4
+	VPSLLD       $0x18, X0, X7
+	VPTERNLOGD   $0x96, X4, X7, X3
+	VPADDD       X3, X2, X2
+	VPSRLD       $0x07, X2, X4
+	VPSLLD       $0x19, X2, X7
+	VPTERNLOGD   $0x96, X4, X7, X1
+	VPSHUFD      $0x39, X0, X0
+	VPSHUFD      $0x93, X2, X2
+	VPSHUFD      $0x4e, X3, X3
+	VPXORD       X2, X0, X0
+	VPXORD       X3, X1, X1
+	ADDQ         $0x40, CX
+	MOVL         R8, R9
+	SUBQ         $0x40, DX
+	JA           block1
+	VMOVDQU      X0, (AX)
+	VMOVDQU      X1, 16(AX)
+	TESTQ        SI, SI
+	JZ           done3
+	VPXORD       X2, X5, X5
+	VPXORD       X3, X6, X6
+	VMOVDQU      X5, (SI)
+	VMOVDQU      X6, 16(SI)
+
+done3:
+	RET
+
+// func step2ShiftsAVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, CMOV
+TEXT ·step2ShiftsAVX512(SB), NOSPLIT, $0-52
+	MOVQ            cvs+0(FP), AX
+	MOVQ            ptr+8(FP), CX
+	MOVQ            d+16(FP), DX
+	MOVQ            blocks+24(FP), BX
+	MOVQ            key+32(FP), SI
+	XORQ            DI, DI
+	MOVQ            (CX), R8
+	MOVQ            8(CX), CX
+	TESTQ           SI, SI
+	JZ              restored1
+	VBROADCASTI32X4 (SI), Y0
+	VBROADCASTI32X4 16(SI), Y1
+	JMP             started2
+
+restored1:
+	VMOVDQU      (AX), X0
+	VINSERTI32X4 $0x01, 32(AX), Y0, Y0
+	VMOVDQU      16(AX), X1
+	VINSERTI32X4 $0x01, 48(AX), Y1, Y1
+
+started2:
+	MOVL    first+44(FP), SI
+	MOVL    all+40(FP), R9
+	MOVL    last+48(FP), R10
+	ORL     R9, SI
+	ORL     R9, R10
+	MOVL    SI, R11
+	ORL     R10, R11
+	CMPQ    BX, $0x01
+	CMOVLEQ R11, SI
+	MOVL    $0x000000aa, R11
+	KMOVW   R11, K1
+
+block3:
+	VBROADCASTI32X4 ivAVX512<>+0(SB), Y2
+	SHLQ            $0x20, SI
+	ORQ             $0x40, SI
+	VPBROADCASTQ.Z  SI, K1, Y3
+	VPXORD          (DX), Y3, Y3
+	VMOVDQU         (R8)(DI*1), X6
+	VINSERTI32X4    $0x01, (CX)(DI*1), Y6, Y6
+	VMOVDQU         16(R8)(DI*1), X7
+	VINSERTI32X4    $0x01, 16(CX)(DI*1), Y7, Y7
+	VMOVDQU         32(R8)(DI*1), X8
+	VINSERTI32X4    $0x01, 32(CX)(DI*1), Y8, Y8
+	VMOVDQU         48(R8)(DI*1), X9
+	VINSERTI32X4    $0x01, 48(CX)(DI*1), Y9, Y9
+	VSHUFPS         $0x88, Y7, Y6, Y10
+	VSHUFPS         $0xdd, Y7, Y6, Y11
+	VSHUFPS         $0xc6, Y9, Y8, Y12
+	VSHUFPS         $0xc6, Y8, Y9, Y13
+	VSHUFPS         $0x88, Y12, Y13, Y14
+	VSHUFPS         $0x77, Y13, Y12, Y15
+	VPADDD          Y10, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x3e, Y7, Y6, Y16
+	VSHUFPS         $0x62, Y7, Y14, Y17
+	VPADDD          Y11, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x7c, Y17, Y8, Y18
+	VPADDD          Y14, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x34, Y15, Y6, Y19
+	VSHUFPS         $0x82, Y19, Y17, Y20
+	VPADDD          Y15, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x67, Y12, Y19, Y21
+	VPADDD          Y16, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0xc8, Y19, Y11, Y22
+	VSHUFPS         $0x4d, Y14, Y10, Y23
+	VPADDD          Y20, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xd7, Y8, Y23, Y24
+	VSHUFPS         $0xe1, Y16, Y9, Y25
+	VPADDD          Y21, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x87, Y23, Y25, Y26
+	VSHUFPS         $0x94, Y16, Y12, Y27
+	VPADDD          Y18, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x82, Y25, Y27, Y28
+	VPADDD          Y28, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x68, Y9, Y12, Y29
+	VSHUFPS         $0xc3, Y23, Y10, Y30
+	VPADDD          Y26, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x7d, Y19, Y16, Y31
+	VPADDD          Y24, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x87, Y31, Y27, Y15
+	VPADDD          Y22, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x97, Y18, Y31, Y14
+	VPADDD          Y29, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0xb6, Y9, Y12, Y28
+	VPADDD          Y15, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x2d, Y8, Y13, Y23
+	VPADDD          Y14, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x9e, Y22, Y7, Y26
+	VPADDD          Y30, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x76, Y6, Y10, Y16
+	VPADDD          Y28, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x6d, Y21, Y17, Y27
+	VSHUFPS         $0x83, Y6, Y25, Y29
+	VPADDD          Y23, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x87, Y17, Y11, Y9
+	VPADDD          Y26, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0xce, Y24, Y31, Y12
+	VPADDD          Y16, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x2d, Y12, Y8, Y15
+	VPADDD          Y15, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x99, Y12, Y18, Y13
+	VSHUFPS         $0x63, Y24, Y19, Y14
+	VPADDD          Y27, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xd7, Y25, Y20, Y7
+	VPADDD          Y29, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x8e, Y27, Y25, Y22
+	VPADDD          Y9, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xe8, Y6, Y22, Y30
+	VPADDD          Y13, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPADDD          Y14, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VPADDD          Y30, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPADDD          Y7, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VPXORD          Y2, Y0, Y0
+	VPXORD          Y3, Y1, Y1
+	ADDQ            $0x40, DI
+	MOVL            R9, SI
+	CMPQ            BX, $0x02
+	CMOVLEQ         R10, SI
+	DECQ            BX
+	JNZ             block3
+	VMOVDQU         X0, (AX)
+	VEXTRACTI32X4   $0x01, Y0, 32(AX)
+	VMOVDQU         X1, 16(AX)
+	VEXTRACTI32X4   $0x01, Y1, 48(AX)
+	VZEROUPPER
+	RET
+
 // func step4AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·step4AVX512(SB), NOSPLIT, $0-52
@@ -1148,21 +2130,17 @@ block3:
 	VZEROUPPER
 	RET
 
-// func step8AVX512(cvs *byte, ptr *byte, d *byte, blocks int, groups int, ahead int, key *byte, all uint32, first uint32, last uint32)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·step8AVX512(SB), NOSPLIT, $0-68
-	MOVQ cvs+0(FP), AX
-	MOVQ ptr+8(FP), CX
-	MOVQ d+16(FP), DX
-	MOVQ key+48(FP), BX
-	MOVQ ahead+40(FP), SI
-	MOVQ groups+32(FP), DI
-	XORQ R8, R8
-
-group1:
-	MOVQ         blocks+24(FP), R9
+// func step8AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, CMOV
+TEXT ·step8AVX512(SB), NOSPLIT, $0-52
+	MOVQ         cvs+0(FP), AX
+	MOVQ         ptr+8(FP), CX
+	MOVQ         d+16(FP), DX
+	MOVQ         key+32(FP), BX
+	XORQ         SI, SI
+	MOVQ         blocks+24(FP), DI
 	TESTQ        BX, BX
-	JZ           restored5
+	JZ           restored2
 	VPBROADCASTD (BX), Y0
 	VPBROADCASTD 4(BX), Y1
 	VPBROADCASTD 8(BX), Y2
@@ -1171,9 +2149,9 @@ group1:
 	VPBROADCASTD 20(BX), Y5
 	VPBROADCASTD 24(BX), Y6
 	VPBROADCASTD 28(BX), Y7
-	JMP          started6
+	JMP          started3
 
-restored5:
+restored2:
 	VMOVDQU      (AX), X0
 	VINSERTI32X4 $0x01, 128(AX), Y0, Y0
 	VMOVDQU      16(AX), X4
@@ -1207,80 +2185,58 @@ restored5:
 	VPUNPCKLQDQ  Y15, Y13, Y6
 	VPUNPCKHQDQ  Y15, Y13, Y7
 
-started6:
-	MOVL    first+60(FP), R10
-	MOVL    all+56(FP), R11
-	MOVL    last+64(FP), R12
-	ORL     R11, R10
-	ORL     R11, R12
-	MOVL    R10, R13
-	ORL     R12, R13
-	CMPQ    R9, $0x01
-	CMOVLEQ R13, R10
+started3:
+	MOVL    first+44(FP), BX
+	MOVL    all+40(FP), R8
+	MOVL    last+48(FP), R9
+	ORL     R8, BX
+	ORL     R8, R9
+	MOVL    BX, R10
+	ORL     R9, R10
+	CMPQ    DI, $0x01
+	CMOVLEQ R10, BX
 
-block2:
-	TESTQ      SI, SI
-	JZ         near3
-	ADDQ       R8, SI
-	MOVQ       (CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       8(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       16(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       24(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       32(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       40(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       48(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       56(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	SUBQ       R8, SI
-
-near3:
-	MOVQ          (CX), R13
-	MOVQ          32(CX), R14
-	VMOVDQU32     (R13)(R8*1), X16
-	VINSERTI32X4  $0x01, (R14)(R8*1), Y16, Y16
-	VMOVDQU32     16(R13)(R8*1), X20
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Y20, Y20
-	VMOVDQU32     32(R13)(R8*1), X24
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Y24, Y24
-	VMOVDQU32     48(R13)(R8*1), X28
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Y28, Y28
-	MOVQ          8(CX), R13
-	MOVQ          40(CX), R14
-	VMOVDQU32     (R13)(R8*1), X17
-	VINSERTI32X4  $0x01, (R14)(R8*1), Y17, Y17
-	VMOVDQU32     16(R13)(R8*1), X21
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Y21, Y21
-	VMOVDQU32     32(R13)(R8*1), X25
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Y25, Y25
-	VMOVDQU32     48(R13)(R8*1), X29
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Y29, Y29
-	MOVQ          16(CX), R13
-	MOVQ          48(CX), R14
-	VMOVDQU32     (R13)(R8*1), X18
-	VINSERTI32X4  $0x01, (R14)(R8*1), Y18, Y18
-	VMOVDQU32     16(R13)(R8*1), X22
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Y22, Y22
-	VMOVDQU32     32(R13)(R8*1), X26
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Y26, Y26
-	VMOVDQU32     48(R13)(R8*1), X30
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Y30, Y30
-	MOVQ          24(CX), R13
-	MOVQ          56(CX), R14
-	VMOVDQU32     (R13)(R8*1), X19
-	VINSERTI32X4  $0x01, (R14)(R8*1), Y19, Y19
-	VMOVDQU32     16(R13)(R8*1), X23
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Y23, Y23
-	VMOVDQU32     32(R13)(R8*1), X27
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Y27, Y27
-	VMOVDQU32     48(R13)(R8*1), X31
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Y31, Y31
+block1:
+	MOVQ          (CX), R10
+	MOVQ          32(CX), R11
+	VMOVDQU32     (R10)(SI*1), X16
+	VINSERTI32X4  $0x01, (R11)(SI*1), Y16, Y16
+	VMOVDQU32     16(R10)(SI*1), X20
+	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y20, Y20
+	VMOVDQU32     32(R10)(SI*1), X24
+	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y24, Y24
+	VMOVDQU32     48(R10)(SI*1), X28
+	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y28, Y28
+	MOVQ          8(CX), R10
+	MOVQ          40(CX), R11
+	VMOVDQU32     (R10)(SI*1), X17
+	VINSERTI32X4  $0x01, (R11)(SI*1), Y17, Y17
+	VMOVDQU32     16(R10)(SI*1), X21
+	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y21, Y21
+	VMOVDQU32     32(R10)(SI*1), X25
+	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y25, Y25
+	VMOVDQU32     48(R10)(SI*1), X29
+	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y29, Y29
+	MOVQ          16(CX), R10
+	MOVQ          48(CX), R11
+	VMOVDQU32     (R10)(SI*1), X18
+	VINSERTI32X4  $0x01, (R11)(SI*1), Y18, Y18
+	VMOVDQU32     16(R10)(SI*1), X22
+	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y22, Y22
+	VMOVDQU32     32(R10)(SI*1), X26
+	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y26, Y26
+	VMOVDQU32     48(R10)(SI*1), X30
+	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y30, Y30
+	MOVQ          24(CX), R10
+	MOVQ          56(CX), R11
+	VMOVDQU32     (R10)(SI*1), X19
+	VINSERTI32X4  $0x01, (R11)(SI*1), Y19, Y19
+	VMOVDQU32     16(R10)(SI*1), X23
+	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y23, Y23
+	VMOVDQU32     32(R10)(SI*1), X27
+	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y27, Y27
+	VMOVDQU32     48(R10)(SI*1), X31
+	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y31, Y31
 	VPUNPCKLDQ    Y17, Y16, Y8
 	VPUNPCKHDQ    Y17, Y16, Y9
 	VPUNPCKLDQ    Y19, Y18, Y10
@@ -1313,16 +2269,16 @@ near3:
 	VPUNPCKHQDQ   Y14, Y12, Y29
 	VPUNPCKLQDQ   Y15, Y13, Y30
 	VPUNPCKHQDQ   Y15, Y13, Y31
-	VPBROADCASTD  ivAVX512<>+0(SB), Y8
-	VPBROADCASTD  ivAVX512<>+4(SB), Y9
-	VPBROADCASTD  ivAVX512<>+8(SB), Y10
-	VPBROADCASTD  ivAVX512<>+12(SB), Y11
 	VMOVDQU       (DX), Y12
 	VMOVDQU       64(DX), Y13
 	VPBROADCASTD  blockLenAVX512<>+0(SB), Y14
 	VPXORD        128(DX), Y14, Y14
-	VPBROADCASTD  R10, Y15
+	VPBROADCASTD  BX, Y15
 	VPXORD        192(DX), Y15, Y15
+	VPBROADCASTD  ivAVX512<>+0(SB), Y8
+	VPBROADCASTD  ivAVX512<>+4(SB), Y9
+	VPBROADCASTD  ivAVX512<>+8(SB), Y10
+	VPBROADCASTD  ivAVX512<>+12(SB), Y11
 	VPADDD        Y16, Y0, Y0
 	VPADDD        Y18, Y1, Y1
 	VPADDD        Y20, Y2, Y2
@@ -2115,12 +3071,12 @@ near3:
 	VPXORD        Y13, Y5, Y5
 	VPXORD        Y14, Y6, Y6
 	VPXORD        Y15, Y7, Y7
-	ADDQ          $0x40, R8
-	MOVL          R11, R10
-	CMPQ          R9, $0x02
-	CMOVLEQ       R12, R10
-	DECQ          R9
-	JNZ           block2
+	ADDQ          $0x40, SI
+	MOVL          R8, BX
+	CMPQ          DI, $0x02
+	CMOVLEQ       R9, BX
+	DECQ          DI
+	JNZ           block1
 	VPUNPCKLDQ    Y1, Y0, Y8
 	VPUNPCKHDQ    Y1, Y0, Y9
 	VPUNPCKLDQ    Y3, Y2, Y10
@@ -2153,42 +3109,20 @@ near3:
 	VEXTRACTI32X4 $0x01, Y6, 208(AX)
 	VMOVDQU       X7, 112(AX)
 	VEXTRACTI32X4 $0x01, Y7, 240(AX)
-	DECQ          DI
-	JZ            done4
-	ADDQ          $0x00000100, AX
-	ADDQ          $0x00001c00, R8
-	VMOVDQU       (DX), Y0
-	VMOVDQU       64(DX), Y1
-	MOVL          $0x00000008, R9
-	VPBROADCASTD  R9, Y2
-	VPADDD        Y2, Y0, Y0
-	VMOVDQU       Y0, (DX)
-	VPTERNLOGD    $0xff, Y3, Y3, Y3
-	VPCMPUD       $0x01, Y2, Y0, K1
-	VMOVDQU32.Z   Y3, K1, Y3
-	VPSUBD        Y3, Y1, Y1
-	VMOVDQU       Y1, 64(DX)
-	JMP           group1
-
-done4:
 	VZEROUPPER
 	RET
 
-// func step16AVX512(cvs *byte, ptr *byte, d *byte, blocks int, groups int, ahead int, key *byte, all uint32, first uint32, last uint32)
-// Requires: AVX, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·step16AVX512(SB), NOSPLIT, $8-68
-	MOVQ cvs+0(FP), AX
-	MOVQ ptr+8(FP), CX
-	MOVQ d+16(FP), DX
-	MOVQ key+48(FP), BX
-	MOVQ ahead+40(FP), SI
-	MOVQ groups+32(FP), DI
-	XORQ R8, R8
-
-group1:
-	MOVQ         blocks+24(FP), R9
+// func step16AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX512F, AVX512VL, CMOV
+TEXT ·step16AVX512(SB), NOSPLIT, $0-52
+	MOVQ         cvs+0(FP), AX
+	MOVQ         ptr+8(FP), CX
+	MOVQ         d+16(FP), DX
+	MOVQ         key+32(FP), BX
+	XORQ         SI, SI
+	MOVQ         blocks+24(FP), DI
 	TESTQ        BX, BX
-	JZ           restored5
+	JZ           restored2
 	VPBROADCASTD (BX), Z0
 	VPBROADCASTD 4(BX), Z1
 	VPBROADCASTD 8(BX), Z2
@@ -2197,9 +3131,9 @@ group1:
 	VPBROADCASTD 20(BX), Z5
 	VPBROADCASTD 24(BX), Z6
 	VPBROADCASTD 28(BX), Z7
-	JMP          started6
+	JMP          started3
 
-restored5:
+restored2:
 	VMOVDQU      (AX), X0
 	VINSERTI32X4 $0x01, 128(AX), Z0, Z0
 	VINSERTI32X4 $0x02, 256(AX), Z0, Z0
@@ -2249,144 +3183,58 @@ restored5:
 	VPUNPCKLQDQ  Z15, Z13, Z6
 	VPUNPCKHQDQ  Z15, Z13, Z7
 
-started6:
-	MOVL    first+60(FP), R10
-	MOVL    all+56(FP), R11
-	MOVL    last+64(FP), R12
-	ORL     R11, R10
-	ORL     R11, R12
-	MOVL    R10, R13
-	ORL     R12, R13
-	CMPQ    R9, $0x01
-	CMOVLEQ R13, R10
+started3:
+	MOVL    first+44(FP), BX
+	MOVL    all+40(FP), R8
+	MOVL    last+48(FP), R9
+	ORL     R8, BX
+	ORL     R8, R9
+	MOVL    BX, R10
+	ORL     R9, R10
+	CMPQ    DI, $0x01
+	CMOVLEQ R10, BX
 
-block2:
-	TESTQ      SI, SI
-	JZ         near3
-	ADDQ       R8, SI
-	MOVQ       (CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       8(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       16(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       24(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       32(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       40(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       48(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       56(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       64(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       72(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       80(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       88(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       96(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       104(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       112(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	MOVQ       120(CX), R13
-	PREFETCHT0 (R13)(SI*1)
-	SUBQ       R8, SI
-
-near3:
-	MOVQ          (CX), R13
-	MOVQ          32(CX), R14
-	MOVQ          64(CX), R15
-	MOVQ          96(CX), BP
-	VMOVDQU32     (R13)(R8*1), X16
-	VINSERTI32X4  $0x01, (R14)(R8*1), Z16, Z16
-	VINSERTI32X4  $0x02, (R15)(R8*1), Z16, Z16
-	VINSERTI32X4  $0x03, (BP)(R8*1), Z16, Z16
-	VMOVDQU32     16(R13)(R8*1), X20
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Z20, Z20
-	VINSERTI32X4  $0x02, 16(R15)(R8*1), Z20, Z20
-	VINSERTI32X4  $0x03, 16(BP)(R8*1), Z20, Z20
-	VMOVDQU32     32(R13)(R8*1), X24
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Z24, Z24
-	VINSERTI32X4  $0x02, 32(R15)(R8*1), Z24, Z24
-	VINSERTI32X4  $0x03, 32(BP)(R8*1), Z24, Z24
-	VMOVDQU32     48(R13)(R8*1), X28
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Z28, Z28
-	VINSERTI32X4  $0x02, 48(R15)(R8*1), Z28, Z28
-	VINSERTI32X4  $0x03, 48(BP)(R8*1), Z28, Z28
-	MOVQ          8(CX), R13
-	MOVQ          40(CX), R14
-	MOVQ          72(CX), R15
-	MOVQ          104(CX), BP
-	VMOVDQU32     (R13)(R8*1), X17
-	VINSERTI32X4  $0x01, (R14)(R8*1), Z17, Z17
-	VINSERTI32X4  $0x02, (R15)(R8*1), Z17, Z17
-	VINSERTI32X4  $0x03, (BP)(R8*1), Z17, Z17
-	VMOVDQU32     16(R13)(R8*1), X21
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Z21, Z21
-	VINSERTI32X4  $0x02, 16(R15)(R8*1), Z21, Z21
-	VINSERTI32X4  $0x03, 16(BP)(R8*1), Z21, Z21
-	VMOVDQU32     32(R13)(R8*1), X25
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Z25, Z25
-	VINSERTI32X4  $0x02, 32(R15)(R8*1), Z25, Z25
-	VINSERTI32X4  $0x03, 32(BP)(R8*1), Z25, Z25
-	VMOVDQU32     48(R13)(R8*1), X29
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Z29, Z29
-	VINSERTI32X4  $0x02, 48(R15)(R8*1), Z29, Z29
-	VINSERTI32X4  $0x03, 48(BP)(R8*1), Z29, Z29
-	MOVQ          16(CX), R13
-	MOVQ          48(CX), R14
-	MOVQ          80(CX), R15
-	MOVQ          112(CX), BP
-	VMOVDQU32     (R13)(R8*1), X18
-	VINSERTI32X4  $0x01, (R14)(R8*1), Z18, Z18
-	VINSERTI32X4  $0x02, (R15)(R8*1), Z18, Z18
-	VINSERTI32X4  $0x03, (BP)(R8*1), Z18, Z18
-	VMOVDQU32     16(R13)(R8*1), X22
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Z22, Z22
-	VINSERTI32X4  $0x02, 16(R15)(R8*1), Z22, Z22
-	VINSERTI32X4  $0x03, 16(BP)(R8*1), Z22, Z22
-	VMOVDQU32     32(R13)(R8*1), X26
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Z26, Z26
-	VINSERTI32X4  $0x02, 32(R15)(R8*1), Z26, Z26
-	VINSERTI32X4  $0x03, 32(BP)(R8*1), Z26, Z26
-	VMOVDQU32     48(R13)(R8*1), X30
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Z30, Z30
-	VINSERTI32X4  $0x02, 48(R15)(R8*1), Z30, Z30
-	VINSERTI32X4  $0x03, 48(BP)(R8*1), Z30, Z30
-	MOVQ          24(CX), R13
-	MOVQ          56(CX), R14
-	MOVQ          88(CX), R15
-	MOVQ          120(CX), BP
-	VMOVDQU32     (R13)(R8*1), X19
-	VINSERTI32X4  $0x01, (R14)(R8*1), Z19, Z19
-	VINSERTI32X4  $0x02, (R15)(R8*1), Z19, Z19
-	VINSERTI32X4  $0x03, (BP)(R8*1), Z19, Z19
-	VMOVDQU32     16(R13)(R8*1), X23
-	VINSERTI32X4  $0x01, 16(R14)(R8*1), Z23, Z23
-	VINSERTI32X4  $0x02, 16(R15)(R8*1), Z23, Z23
-	VINSERTI32X4  $0x03, 16(BP)(R8*1), Z23, Z23
-	VMOVDQU32     32(R13)(R8*1), X27
-	VINSERTI32X4  $0x01, 32(R14)(R8*1), Z27, Z27
-	VINSERTI32X4  $0x02, 32(R15)(R8*1), Z27, Z27
-	VINSERTI32X4  $0x03, 32(BP)(R8*1), Z27, Z27
-	VMOVDQU32     48(R13)(R8*1), X31
-	VINSERTI32X4  $0x01, 48(R14)(R8*1), Z31, Z31
-	VINSERTI32X4  $0x02, 48(R15)(R8*1), Z31, Z31
-	VINSERTI32X4  $0x03, 48(BP)(R8*1), Z31, Z31
-	VPUNPCKLDQ    Z17, Z16, Z8
-	VPUNPCKHDQ    Z17, Z16, Z9
-	VPUNPCKLDQ    Z19, Z18, Z10
-	VPUNPCKHDQ    Z19, Z18, Z11
-	VPUNPCKLQDQ   Z10, Z8, Z16
-	VPUNPCKHQDQ   Z10, Z8, Z17
-	VPUNPCKLQDQ   Z11, Z9, Z18
-	VPUNPCKHQDQ   Z11, Z9, Z19
+block1:
+	MOVQ          (CX), R10
+	VMOVDQU       (R10)(SI*1), Y8
+	MOVQ          32(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z8, Z8
+	MOVQ          64(CX), R10
+	VMOVDQU32     (R10)(SI*1), Y20
+	MOVQ          96(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z20, Z20
+	MOVQ          8(CX), R10
+	VMOVDQU       (R10)(SI*1), Y9
+	MOVQ          40(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z9, Z9
+	MOVQ          72(CX), R10
+	VMOVDQU32     (R10)(SI*1), Y21
+	MOVQ          104(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z21, Z21
+	MOVQ          16(CX), R10
+	VMOVDQU       (R10)(SI*1), Y10
+	MOVQ          48(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z10, Z10
+	MOVQ          80(CX), R10
+	VMOVDQU32     (R10)(SI*1), Y22
+	MOVQ          112(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z22, Z22
+	MOVQ          24(CX), R10
+	VMOVDQU       (R10)(SI*1), Y11
+	MOVQ          56(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z11, Z11
+	MOVQ          88(CX), R10
+	VMOVDQU32     (R10)(SI*1), Y23
+	MOVQ          120(CX), R10
+	VINSERTI64X4  $0x01, (R10)(SI*1), Z23, Z23
+	VPUNPCKLDQ    Z9, Z8, Z16
+	VPUNPCKHDQ    Z9, Z8, Z17
+	VPUNPCKLDQ    Z11, Z10, Z18
+	VPUNPCKHDQ    Z11, Z10, Z19
+	VPUNPCKLQDQ   Z18, Z16, Z8
+	VPUNPCKHQDQ   Z18, Z16, Z9
+	VPUNPCKLQDQ   Z19, Z17, Z10
+	VPUNPCKHQDQ   Z19, Z17, Z11
 	VPUNPCKLDQ    Z21, Z20, Z12
 	VPUNPCKHDQ    Z21, Z20, Z13
 	VPUNPCKLDQ    Z23, Z22, Z14
@@ -2395,14 +3243,54 @@ near3:
 	VPUNPCKHQDQ   Z14, Z12, Z21
 	VPUNPCKLQDQ   Z15, Z13, Z22
 	VPUNPCKHQDQ   Z15, Z13, Z23
-	VPUNPCKLDQ    Z25, Z24, Z8
-	VPUNPCKHDQ    Z25, Z24, Z9
-	VPUNPCKLDQ    Z27, Z26, Z10
-	VPUNPCKHDQ    Z27, Z26, Z11
-	VPUNPCKLQDQ   Z10, Z8, Z24
-	VPUNPCKHQDQ   Z10, Z8, Z25
-	VPUNPCKLQDQ   Z11, Z9, Z26
-	VPUNPCKHQDQ   Z11, Z9, Z27
+	VSHUFI32X4    $0x88, Z20, Z8, Z16
+	VSHUFI32X4    $0xdd, Z20, Z8, Z20
+	VSHUFI32X4    $0x88, Z21, Z9, Z17
+	VSHUFI32X4    $0xdd, Z21, Z9, Z21
+	VSHUFI32X4    $0x88, Z22, Z10, Z18
+	VSHUFI32X4    $0xdd, Z22, Z10, Z22
+	VSHUFI32X4    $0x88, Z23, Z11, Z19
+	VSHUFI32X4    $0xdd, Z23, Z11, Z23
+	MOVQ          (CX), R10
+	VMOVDQU       32(R10)(SI*1), Y8
+	MOVQ          32(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z8, Z8
+	MOVQ          64(CX), R10
+	VMOVDQU32     32(R10)(SI*1), Y28
+	MOVQ          96(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z28, Z28
+	MOVQ          8(CX), R10
+	VMOVDQU       32(R10)(SI*1), Y9
+	MOVQ          40(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z9, Z9
+	MOVQ          72(CX), R10
+	VMOVDQU32     32(R10)(SI*1), Y29
+	MOVQ          104(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z29, Z29
+	MOVQ          16(CX), R10
+	VMOVDQU       32(R10)(SI*1), Y10
+	MOVQ          48(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z10, Z10
+	MOVQ          80(CX), R10
+	VMOVDQU32     32(R10)(SI*1), Y30
+	MOVQ          112(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z30, Z30
+	MOVQ          24(CX), R10
+	VMOVDQU       32(R10)(SI*1), Y11
+	MOVQ          56(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z11, Z11
+	MOVQ          88(CX), R10
+	VMOVDQU32     32(R10)(SI*1), Y31
+	MOVQ          120(CX), R10
+	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z31, Z31
+	VPUNPCKLDQ    Z9, Z8, Z24
+	VPUNPCKHDQ    Z9, Z8, Z25
+	VPUNPCKLDQ    Z11, Z10, Z26
+	VPUNPCKHDQ    Z11, Z10, Z27
+	VPUNPCKLQDQ   Z26, Z24, Z8
+	VPUNPCKHQDQ   Z26, Z24, Z9
+	VPUNPCKLQDQ   Z27, Z25, Z10
+	VPUNPCKHQDQ   Z27, Z25, Z11
 	VPUNPCKLDQ    Z29, Z28, Z12
 	VPUNPCKHDQ    Z29, Z28, Z13
 	VPUNPCKLDQ    Z31, Z30, Z14
@@ -2411,16 +3299,24 @@ near3:
 	VPUNPCKHQDQ   Z14, Z12, Z29
 	VPUNPCKLQDQ   Z15, Z13, Z30
 	VPUNPCKHQDQ   Z15, Z13, Z31
-	VPBROADCASTD  ivAVX512<>+0(SB), Z8
-	VPBROADCASTD  ivAVX512<>+4(SB), Z9
-	VPBROADCASTD  ivAVX512<>+8(SB), Z10
-	VPBROADCASTD  ivAVX512<>+12(SB), Z11
+	VSHUFI32X4    $0x88, Z28, Z8, Z24
+	VSHUFI32X4    $0xdd, Z28, Z8, Z28
+	VSHUFI32X4    $0x88, Z29, Z9, Z25
+	VSHUFI32X4    $0xdd, Z29, Z9, Z29
+	VSHUFI32X4    $0x88, Z30, Z10, Z26
+	VSHUFI32X4    $0xdd, Z30, Z10, Z30
+	VSHUFI32X4    $0x88, Z31, Z11, Z27
+	VSHUFI32X4    $0xdd, Z31, Z11, Z31
 	VMOVDQU32     (DX), Z12
 	VMOVDQU32     64(DX), Z13
 	VPBROADCASTD  blockLenAVX512<>+0(SB), Z14
 	VPXORD        128(DX), Z14, Z14
-	VPBROADCASTD  R10, Z15
+	VPBROADCASTD  BX, Z15
 	VPXORD        192(DX), Z15, Z15
+	VPBROADCASTD  ivAVX512<>+0(SB), Z8
+	VPBROADCASTD  ivAVX512<>+4(SB), Z9
+	VPBROADCASTD  ivAVX512<>+8(SB), Z10
+	VPBROADCASTD  ivAVX512<>+12(SB), Z11
 	VPADDD        Z16, Z0, Z0
 	VPADDD        Z18, Z1, Z1
 	VPADDD        Z20, Z2, Z2
@@ -3213,12 +4109,12 @@ near3:
 	VPXORD        Z13, Z5, Z5
 	VPXORD        Z14, Z6, Z6
 	VPXORD        Z15, Z7, Z7
-	ADDQ          $0x40, R8
-	MOVL          R11, R10
-	CMPQ          R9, $0x02
-	CMOVLEQ       R12, R10
-	DECQ          R9
-	JNZ           block2
+	ADDQ          $0x40, SI
+	MOVL          R8, BX
+	CMPQ          DI, $0x02
+	CMOVLEQ       R9, BX
+	DECQ          DI
+	JNZ           block1
 	VPUNPCKLDQ    Z1, Z0, Z8
 	VPUNPCKHDQ    Z1, Z0, Z9
 	VPUNPCKLDQ    Z3, Z2, Z10
@@ -3227,64 +4123,2026 @@ near3:
 	VPUNPCKHQDQ   Z10, Z8, Z1
 	VPUNPCKLQDQ   Z11, Z9, Z2
 	VPUNPCKHQDQ   Z11, Z9, Z3
-	VMOVDQU       X0, (AX)
-	VEXTRACTI32X4 $0x01, Z0, 128(AX)
-	VEXTRACTI32X4 $0x02, Z0, 256(AX)
-	VEXTRACTI32X4 $0x03, Z0, 384(AX)
-	VMOVDQU       X1, 32(AX)
-	VEXTRACTI32X4 $0x01, Z1, 160(AX)
-	VEXTRACTI32X4 $0x02, Z1, 288(AX)
-	VEXTRACTI32X4 $0x03, Z1, 416(AX)
-	VMOVDQU       X2, 64(AX)
-	VEXTRACTI32X4 $0x01, Z2, 192(AX)
-	VEXTRACTI32X4 $0x02, Z2, 320(AX)
-	VEXTRACTI32X4 $0x03, Z2, 448(AX)
-	VMOVDQU       X3, 96(AX)
-	VEXTRACTI32X4 $0x01, Z3, 224(AX)
-	VEXTRACTI32X4 $0x02, Z3, 352(AX)
-	VEXTRACTI32X4 $0x03, Z3, 480(AX)
-	VPUNPCKLDQ    Z5, Z4, Z12
-	VPUNPCKHDQ    Z5, Z4, Z13
-	VPUNPCKLDQ    Z7, Z6, Z14
-	VPUNPCKHDQ    Z7, Z6, Z15
-	VPUNPCKLQDQ   Z14, Z12, Z4
-	VPUNPCKHQDQ   Z14, Z12, Z5
-	VPUNPCKLQDQ   Z15, Z13, Z6
-	VPUNPCKHQDQ   Z15, Z13, Z7
-	VMOVDQU       X4, 16(AX)
-	VEXTRACTI32X4 $0x01, Z4, 144(AX)
-	VEXTRACTI32X4 $0x02, Z4, 272(AX)
-	VEXTRACTI32X4 $0x03, Z4, 400(AX)
-	VMOVDQU       X5, 48(AX)
-	VEXTRACTI32X4 $0x01, Z5, 176(AX)
-	VEXTRACTI32X4 $0x02, Z5, 304(AX)
-	VEXTRACTI32X4 $0x03, Z5, 432(AX)
-	VMOVDQU       X6, 80(AX)
-	VEXTRACTI32X4 $0x01, Z6, 208(AX)
-	VEXTRACTI32X4 $0x02, Z6, 336(AX)
-	VEXTRACTI32X4 $0x03, Z6, 464(AX)
-	VMOVDQU       X7, 112(AX)
-	VEXTRACTI32X4 $0x01, Z7, 240(AX)
-	VEXTRACTI32X4 $0x02, Z7, 368(AX)
-	VEXTRACTI32X4 $0x03, Z7, 496(AX)
-	DECQ          DI
-	JZ            done4
-	ADDQ          $0x00000200, AX
-	ADDQ          $0x00003c00, R8
-	VMOVDQU32     (DX), Z0
-	VMOVDQU32     64(DX), Z1
-	MOVL          $0x00000010, R9
-	VPBROADCASTD  R9, Z2
-	VPADDD        Z2, Z0, Z0
-	VMOVDQU32     Z0, (DX)
-	VPTERNLOGD    $0xff, Z3, Z3, Z3
-	VPCMPUD       $0x01, Z2, Z0, K1
-	VMOVDQU32.Z   Z3, K1, Z3
-	VPSUBD        Z3, Z1, Z1
-	VMOVDQU32     Z1, 64(DX)
-	JMP           group1
+	VPUNPCKLDQ    Z5, Z4, Z8
+	VPUNPCKHDQ    Z5, Z4, Z9
+	VPUNPCKLDQ    Z7, Z6, Z10
+	VPUNPCKHDQ    Z7, Z6, Z11
+	VPUNPCKLQDQ   Z10, Z8, Z4
+	VPUNPCKHQDQ   Z10, Z8, Z5
+	VPUNPCKLQDQ   Z11, Z9, Z6
+	VPUNPCKHQDQ   Z11, Z9, Z7
+	VMOVDQU32     lowPartsAVX512<>+0(SB), Z12
+	VMOVDQU32     highPartsAVX512<>+0(SB), Z13
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z4, Z0, Z8
+	VMOVDQU       Y8, (AX)
+	VEXTRACTI64X4 $0x01, Z8, 128(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z4, Z0, Z9
+	VMOVDQU       Y9, 256(AX)
+	VEXTRACTI64X4 $0x01, Z9, 384(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z5, Z1, Z8
+	VMOVDQU       Y8, 32(AX)
+	VEXTRACTI64X4 $0x01, Z8, 160(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z5, Z1, Z9
+	VMOVDQU       Y9, 288(AX)
+	VEXTRACTI64X4 $0x01, Z9, 416(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z6, Z2, Z8
+	VMOVDQU       Y8, 64(AX)
+	VEXTRACTI64X4 $0x01, Z8, 192(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z6, Z2, Z9
+	VMOVDQU       Y9, 320(AX)
+	VEXTRACTI64X4 $0x01, Z9, 448(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z7, Z3, Z8
+	VMOVDQU       Y8, 96(AX)
+	VEXTRACTI64X4 $0x01, Z8, 224(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z7, Z3, Z9
+	VMOVDQU       Y9, 352(AX)
+	VEXTRACTI64X4 $0x01, Z9, 480(AX)
+	VZEROUPPER
+	RET
 
-done4:
+DATA lowPartsAVX512<>+0(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+4(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+8(SB)/4, $0x00000001
+DATA lowPartsAVX512<>+12(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+16(SB)/4, $0x00000008
+DATA lowPartsAVX512<>+20(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+24(SB)/4, $0x00000009
+DATA lowPartsAVX512<>+28(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+32(SB)/4, $0x00000002
+DATA lowPartsAVX512<>+36(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+40(SB)/4, $0x00000003
+DATA lowPartsAVX512<>+44(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+48(SB)/4, $0x0000000a
+DATA lowPartsAVX512<>+52(SB)/4, $0x00000000
+DATA lowPartsAVX512<>+56(SB)/4, $0x0000000b
+DATA lowPartsAVX512<>+60(SB)/4, $0x00000000
+GLOBL lowPartsAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA highPartsAVX512<>+0(SB)/4, $0x00000004
+DATA highPartsAVX512<>+4(SB)/4, $0x00000000
+DATA highPartsAVX512<>+8(SB)/4, $0x00000005
+DATA highPartsAVX512<>+12(SB)/4, $0x00000000
+DATA highPartsAVX512<>+16(SB)/4, $0x0000000c
+DATA highPartsAVX512<>+20(SB)/4, $0x00000000
+DATA highPartsAVX512<>+24(SB)/4, $0x0000000d
+DATA highPartsAVX512<>+28(SB)/4, $0x00000000
+DATA highPartsAVX512<>+32(SB)/4, $0x00000006
+DATA highPartsAVX512<>+36(SB)/4, $0x00000000
+DATA highPartsAVX512<>+40(SB)/4, $0x00000007
+DATA highPartsAVX512<>+44(SB)/4, $0x00000000
+DATA highPartsAVX512<>+48(SB)/4, $0x0000000e
+DATA highPartsAVX512<>+52(SB)/4, $0x00000000
+DATA highPartsAVX512<>+56(SB)/4, $0x0000000f
+DATA highPartsAVX512<>+60(SB)/4, $0x00000000
+GLOBL highPartsAVX512<>(SB), RODATA|NOPTR, $64
+
+// func span16AVX512(out *byte, in *byte, counter uint64, key *byte, all uint32, first uint32, last uint32, groups int, ahead int)
+// Requires: AVX, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·span16AVX512(SB), NOSPLIT, $192-64
+	MOVQ out+0(FP), AX
+	MOVQ in+8(FP), CX
+	MOVQ counter+16(FP), DX
+	MOVQ key+24(FP), BX
+	MOVQ groups+48(FP), SI
+	MOVQ ahead+56(FP), DI
+	LEAQ 63(SP), R8
+	ANDQ $-64, R8
+
+group1:
+	MOVQ         DX, R9
+	SHRQ         $0x20, R9
+	VPBROADCASTD DX, Z14
+	VPADDD       countingAVX512<>+0(SB), Z14, Z12
+	VPBROADCASTD R9, Z13
+	VPCMPUD      $0x01, Z14, Z12, K1
+	VPTERNLOGD   $0xff, Z14, Z14, Z14
+	VPSUBD       Z14, Z13, K1, Z13
+	VMOVDQU32    Z12, (R8)
+	VMOVDQU32    Z13, 64(R8)
+	VPBROADCASTD (BX), Z0
+	VPBROADCASTD 4(BX), Z1
+	VPBROADCASTD 8(BX), Z2
+	VPBROADCASTD 12(BX), Z3
+	VPBROADCASTD 16(BX), Z4
+	VPBROADCASTD 20(BX), Z5
+	VPBROADCASTD 24(BX), Z6
+	VPBROADCASTD 28(BX), Z7
+	MOVQ         $0x00000010, R9
+	MOVL         first+36(FP), R10
+	MOVL         all+32(FP), R11
+	MOVL         last+40(FP), R12
+	ORL          R11, R10
+	ORL          R11, R12
+	MOVL         R10, R13
+	ORL          R12, R13
+	CMPQ         R9, $0x01
+	CMOVLEQ      R13, R10
+
+block2:
+	TESTQ      DI, DI
+	JZ         near3
+	PREFETCHT0 (CX)(DI*1)
+	PREFETCHT0 1024(CX)(DI*1)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 3072(CX)(DI*1)
+	PREFETCHT0 4096(CX)(DI*1)
+	PREFETCHT0 5120(CX)(DI*1)
+	PREFETCHT0 6144(CX)(DI*1)
+	PREFETCHT0 7168(CX)(DI*1)
+	PREFETCHT0 8192(CX)(DI*1)
+	PREFETCHT0 9216(CX)(DI*1)
+	PREFETCHT0 10240(CX)(DI*1)
+	PREFETCHT0 11264(CX)(DI*1)
+	PREFETCHT0 12288(CX)(DI*1)
+	PREFETCHT0 13312(CX)(DI*1)
+	PREFETCHT0 14336(CX)(DI*1)
+	PREFETCHT0 15360(CX)(DI*1)
+
+near3:
+	VMOVDQU      (CX), Y8
+	VINSERTI64X4 $0x01, 4096(CX), Z8, Z8
+	VMOVDQU32    8192(CX), Y20
+	VINSERTI64X4 $0x01, 12288(CX), Z20, Z20
+	VMOVDQU      1024(CX), Y9
+	VINSERTI64X4 $0x01, 5120(CX), Z9, Z9
+	VMOVDQU32    9216(CX), Y21
+	VINSERTI64X4 $0x01, 13312(CX), Z21, Z21
+	VMOVDQU      2048(CX), Y10
+	VINSERTI64X4 $0x01, 6144(CX), Z10, Z10
+	VMOVDQU32    10240(CX), Y22
+	VINSERTI64X4 $0x01, 14336(CX), Z22, Z22
+	VMOVDQU      3072(CX), Y11
+	VINSERTI64X4 $0x01, 7168(CX), Z11, Z11
+	VMOVDQU32    11264(CX), Y23
+	VINSERTI64X4 $0x01, 15360(CX), Z23, Z23
+	VPUNPCKLDQ   Z9, Z8, Z16
+	VPUNPCKHDQ   Z9, Z8, Z17
+	VPUNPCKLDQ   Z11, Z10, Z18
+	VPUNPCKHDQ   Z11, Z10, Z19
+	VPUNPCKLQDQ  Z18, Z16, Z8
+	VPUNPCKHQDQ  Z18, Z16, Z9
+	VPUNPCKLQDQ  Z19, Z17, Z10
+	VPUNPCKHQDQ  Z19, Z17, Z11
+	VPUNPCKLDQ   Z21, Z20, Z12
+	VPUNPCKHDQ   Z21, Z20, Z13
+	VPUNPCKLDQ   Z23, Z22, Z14
+	VPUNPCKHDQ   Z23, Z22, Z15
+	VPUNPCKLQDQ  Z14, Z12, Z20
+	VPUNPCKHQDQ  Z14, Z12, Z21
+	VPUNPCKLQDQ  Z15, Z13, Z22
+	VPUNPCKHQDQ  Z15, Z13, Z23
+	VSHUFI32X4   $0x88, Z20, Z8, Z16
+	VSHUFI32X4   $0xdd, Z20, Z8, Z20
+	VSHUFI32X4   $0x88, Z21, Z9, Z17
+	VSHUFI32X4   $0xdd, Z21, Z9, Z21
+	VSHUFI32X4   $0x88, Z22, Z10, Z18
+	VSHUFI32X4   $0xdd, Z22, Z10, Z22
+	VSHUFI32X4   $0x88, Z23, Z11, Z19
+	VSHUFI32X4   $0xdd, Z23, Z11, Z23
+	VMOVDQU      32(CX), Y8
+	VINSERTI64X4 $0x01, 4128(CX), Z8, Z8
+	VMOVDQU32    8224(CX), Y28
+	VINSERTI64X4 $0x01, 12320(CX), Z28, Z28
+	VMOVDQU      1056(CX), Y9
+	VINSERTI64X4 $0x01, 5152(CX), Z9, Z9
+	VMOVDQU32    9248(CX), Y29
+	VINSERTI64X4 $0x01, 13344(CX), Z29, Z29
+	VMOVDQU      2080(CX), Y10
+	VINSERTI64X4 $0x01, 6176(CX), Z10, Z10
+	VMOVDQU32    10272(CX), Y30
+	VINSERTI64X4 $0x01, 14368(CX), Z30, Z30
+	VMOVDQU      3104(CX), Y11
+	VINSERTI64X4 $0x01, 7200(CX), Z11, Z11
+	VMOVDQU32    11296(CX), Y31
+	VINSERTI64X4 $0x01, 15392(CX), Z31, Z31
+	VPUNPCKLDQ   Z9, Z8, Z24
+	VPUNPCKHDQ   Z9, Z8, Z25
+	VPUNPCKLDQ   Z11, Z10, Z26
+	VPUNPCKHDQ   Z11, Z10, Z27
+	VPUNPCKLQDQ  Z26, Z24, Z8
+	VPUNPCKHQDQ  Z26, Z24, Z9
+	VPUNPCKLQDQ  Z27, Z25, Z10
+	VPUNPCKHQDQ  Z27, Z25, Z11
+	VPUNPCKLDQ   Z29, Z28, Z12
+	VPUNPCKHDQ   Z29, Z28, Z13
+	VPUNPCKLDQ   Z31, Z30, Z14
+	VPUNPCKHDQ   Z31, Z30, Z15
+	VPUNPCKLQDQ  Z14, Z12, Z28
+	VPUNPCKHQDQ  Z14, Z12, Z29
+	VPUNPCKLQDQ  Z15, Z13, Z30
+	VPUNPCKHQDQ  Z15, Z13, Z31
+	VSHUFI32X4   $0x88, Z28, Z8, Z24
+	VSHUFI32X4   $0xdd, Z28, Z8, Z28
+	VSHUFI32X4   $0x88, Z29, Z9, Z25
+	VSHUFI32X4   $0xdd, Z29, Z9, Z29
+	VSHUFI32X4   $0x88, Z30, Z10, Z26
+	VSHUFI32X4   $0xdd, Z30, Z10, Z30
+	VSHUFI32X4   $0x88, Z31, Z11, Z27
+	VSHUFI32X4   $0xdd, Z31, Z11, Z31
+	VMOVDQU32    (R8), Z12
+	VMOVDQU32    64(R8), Z13
+	VPBROADCASTD blockLenAVX512<>+0(SB), Z14
+	VPBROADCASTD R10, Z15
+	VPBROADCASTD ivAVX512<>+0(SB), Z8
+	VPBROADCASTD ivAVX512<>+4(SB), Z9
+	VPBROADCASTD ivAVX512<>+8(SB), Z10
+	VPBROADCASTD ivAVX512<>+12(SB), Z11
+	VPADDD       Z16, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z17, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z24, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z18, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z23, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z22, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z17, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z20, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z22, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z27, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z21, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z23, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z20, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z16, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z28, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z26, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z23, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z18, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z22, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z31, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPXORD       Z8, Z0, Z0
+	VPXORD       Z9, Z1, Z1
+	VPXORD       Z10, Z2, Z2
+	VPXORD       Z11, Z3, Z3
+	VPXORD       Z12, Z4, Z4
+	VPXORD       Z13, Z5, Z5
+	VPXORD       Z14, Z6, Z6
+	VPXORD       Z15, Z7, Z7
+	ADDQ         $0x40, CX
+	MOVL         R11, R10
+	CMPQ         R9, $0x02
+	CMOVLEQ      R12, R10
+	DECQ         R9
+	JNZ          block2
+	VMOVDQU32    Z0, (AX)
+	VMOVDQU32    Z1, 64(AX)
+	VMOVDQU32    Z2, 128(AX)
+	VMOVDQU32    Z3, 192(AX)
+	VMOVDQU32    Z4, 256(AX)
+	VMOVDQU32    Z5, 320(AX)
+	VMOVDQU32    Z6, 384(AX)
+	VMOVDQU32    Z7, 448(AX)
+	ADDQ         $0x00000200, AX
+	ADDQ         $0x00003c00, CX
+	ADDQ         $0x10, DX
+	DECQ         SI
+	JNZ          group1
+	VZEROUPPER
+	RET
+
+// func merge16AVX512(out *byte, in *byte, key *byte, flags uint32, pairs int)
+// Requires: AVX, AVX512F
+TEXT ·merge16AVX512(SB), NOSPLIT, $0-40
+	MOVQ out+0(FP), AX
+	MOVQ in+8(FP), CX
+	MOVQ key+16(FP), DX
+	MOVL flags+24(FP), BX
+	MOVQ pairs+32(FP), SI
+
+pair1:
+	VMOVDQU32    evenAVX512<>+0(SB), Z0
+	VMOVDQU32    oddAVX512<>+0(SB), Z1
+	VMOVDQU32    (CX), Z2
+	VMOVDQA64    Z0, Z16
+	VPERMI2D     512(CX), Z2, Z16
+	VMOVDQA64    Z1, Z24
+	VPERMI2D     512(CX), Z2, Z24
+	VMOVDQU32    64(CX), Z3
+	VMOVDQA64    Z0, Z17
+	VPERMI2D     576(CX), Z3, Z17
+	VMOVDQA64    Z1, Z25
+	VPERMI2D     576(CX), Z3, Z25
+	VMOVDQU32    128(CX), Z4
+	VMOVDQA64    Z0, Z18
+	VPERMI2D     640(CX), Z4, Z18
+	VMOVDQA64    Z1, Z26
+	VPERMI2D     640(CX), Z4, Z26
+	VMOVDQU32    192(CX), Z5
+	VMOVDQA64    Z0, Z19
+	VPERMI2D     704(CX), Z5, Z19
+	VMOVDQA64    Z1, Z27
+	VPERMI2D     704(CX), Z5, Z27
+	VMOVDQU32    256(CX), Z6
+	VMOVDQA64    Z0, Z20
+	VPERMI2D     768(CX), Z6, Z20
+	VMOVDQA64    Z1, Z28
+	VPERMI2D     768(CX), Z6, Z28
+	VMOVDQU32    320(CX), Z7
+	VMOVDQA64    Z0, Z21
+	VPERMI2D     832(CX), Z7, Z21
+	VMOVDQA64    Z1, Z29
+	VPERMI2D     832(CX), Z7, Z29
+	VMOVDQU32    384(CX), Z8
+	VMOVDQA64    Z0, Z22
+	VPERMI2D     896(CX), Z8, Z22
+	VMOVDQA64    Z1, Z30
+	VPERMI2D     896(CX), Z8, Z30
+	VMOVDQU32    448(CX), Z9
+	VMOVDQA64    Z0, Z23
+	VPERMI2D     960(CX), Z9, Z23
+	VMOVDQA64    Z1, Z31
+	VPERMI2D     960(CX), Z9, Z31
+	VPBROADCASTD (DX), Z0
+	VPBROADCASTD 4(DX), Z1
+	VPBROADCASTD 8(DX), Z2
+	VPBROADCASTD 12(DX), Z3
+	VPBROADCASTD 16(DX), Z4
+	VPBROADCASTD 20(DX), Z5
+	VPBROADCASTD 24(DX), Z6
+	VPBROADCASTD 28(DX), Z7
+	VPXORD       Z12, Z12, Z12
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD blockLenAVX512<>+0(SB), Z14
+	VPBROADCASTD BX, Z15
+	VPBROADCASTD ivAVX512<>+0(SB), Z8
+	VPBROADCASTD ivAVX512<>+4(SB), Z9
+	VPBROADCASTD ivAVX512<>+8(SB), Z10
+	VPBROADCASTD ivAVX512<>+12(SB), Z11
+	VPADDD       Z16, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z17, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z24, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z18, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z23, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z22, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z17, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z20, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z22, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z27, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z21, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z23, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z20, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z16, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z28, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z26, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z23, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z18, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z22, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z31, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPXORD       Z8, Z0, Z0
+	VPXORD       Z9, Z1, Z1
+	VPXORD       Z10, Z2, Z2
+	VPXORD       Z11, Z3, Z3
+	VPXORD       Z12, Z4, Z4
+	VPXORD       Z13, Z5, Z5
+	VPXORD       Z14, Z6, Z6
+	VPXORD       Z15, Z7, Z7
+	VMOVDQU32    Z0, (AX)
+	VMOVDQU32    Z1, 64(AX)
+	VMOVDQU32    Z2, 128(AX)
+	VMOVDQU32    Z3, 192(AX)
+	VMOVDQU32    Z4, 256(AX)
+	VMOVDQU32    Z5, 320(AX)
+	VMOVDQU32    Z6, 384(AX)
+	VMOVDQU32    Z7, 448(AX)
+	ADDQ         $0x00000200, AX
+	ADDQ         $0x00000400, CX
+	DECQ         SI
+	JNZ          pair1
+	VZEROUPPER
+	RET
+
+DATA evenAVX512<>+0(SB)/4, $0x00000000
+DATA evenAVX512<>+4(SB)/4, $0x00000002
+DATA evenAVX512<>+8(SB)/4, $0x00000004
+DATA evenAVX512<>+12(SB)/4, $0x00000006
+DATA evenAVX512<>+16(SB)/4, $0x00000008
+DATA evenAVX512<>+20(SB)/4, $0x0000000a
+DATA evenAVX512<>+24(SB)/4, $0x0000000c
+DATA evenAVX512<>+28(SB)/4, $0x0000000e
+DATA evenAVX512<>+32(SB)/4, $0x00000010
+DATA evenAVX512<>+36(SB)/4, $0x00000012
+DATA evenAVX512<>+40(SB)/4, $0x00000014
+DATA evenAVX512<>+44(SB)/4, $0x00000016
+DATA evenAVX512<>+48(SB)/4, $0x00000018
+DATA evenAVX512<>+52(SB)/4, $0x0000001a
+DATA evenAVX512<>+56(SB)/4, $0x0000001c
+DATA evenAVX512<>+60(SB)/4, $0x0000001e
+GLOBL evenAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA oddAVX512<>+0(SB)/4, $0x00000001
+DATA oddAVX512<>+4(SB)/4, $0x00000003
+DATA oddAVX512<>+8(SB)/4, $0x00000005
+DATA oddAVX512<>+12(SB)/4, $0x00000007
+DATA oddAVX512<>+16(SB)/4, $0x00000009
+DATA oddAVX512<>+20(SB)/4, $0x0000000b
+DATA oddAVX512<>+24(SB)/4, $0x0000000d
+DATA oddAVX512<>+28(SB)/4, $0x0000000f
+DATA oddAVX512<>+32(SB)/4, $0x00000011
+DATA oddAVX512<>+36(SB)/4, $0x00000013
+DATA oddAVX512<>+40(SB)/4, $0x00000015
+DATA oddAVX512<>+44(SB)/4, $0x00000017
+DATA oddAVX512<>+48(SB)/4, $0x00000019
+DATA oddAVX512<>+52(SB)/4, $0x0000001b
+DATA oddAVX512<>+56(SB)/4, $0x0000001d
+DATA oddAVX512<>+60(SB)/4, $0x0000001f
+GLOBL oddAVX512<>(SB), RODATA|NOPTR, $64
+
+// func ungroup16AVX512(cvs *byte, group *byte)
+// Requires: AVX, AVX512F
+TEXT ·ungroup16AVX512(SB), NOSPLIT, $0-16
+	MOVQ          cvs+0(FP), AX
+	MOVQ          group+8(FP), CX
+	VMOVDQU32     (CX), Z0
+	VMOVDQU32     64(CX), Z1
+	VMOVDQU32     128(CX), Z2
+	VMOVDQU32     192(CX), Z3
+	VMOVDQU32     256(CX), Z4
+	VMOVDQU32     320(CX), Z5
+	VMOVDQU32     384(CX), Z6
+	VMOVDQU32     448(CX), Z7
+	VPUNPCKLDQ    Z1, Z0, Z8
+	VPUNPCKHDQ    Z1, Z0, Z9
+	VPUNPCKLDQ    Z3, Z2, Z10
+	VPUNPCKHDQ    Z3, Z2, Z11
+	VPUNPCKLQDQ   Z10, Z8, Z0
+	VPUNPCKHQDQ   Z10, Z8, Z1
+	VPUNPCKLQDQ   Z11, Z9, Z2
+	VPUNPCKHQDQ   Z11, Z9, Z3
+	VPUNPCKLDQ    Z5, Z4, Z8
+	VPUNPCKHDQ    Z5, Z4, Z9
+	VPUNPCKLDQ    Z7, Z6, Z10
+	VPUNPCKHDQ    Z7, Z6, Z11
+	VPUNPCKLQDQ   Z10, Z8, Z4
+	VPUNPCKHQDQ   Z10, Z8, Z5
+	VPUNPCKLQDQ   Z11, Z9, Z6
+	VPUNPCKHQDQ   Z11, Z9, Z7
+	VMOVDQU32     lowPartsAVX512<>+0(SB), Z12
+	VMOVDQU32     highPartsAVX512<>+0(SB), Z13
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z4, Z0, Z8
+	VMOVDQU       Y8, (AX)
+	VEXTRACTI64X4 $0x01, Z8, 128(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z4, Z0, Z9
+	VMOVDQU       Y9, 256(AX)
+	VEXTRACTI64X4 $0x01, Z9, 384(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z5, Z1, Z8
+	VMOVDQU       Y8, 32(AX)
+	VEXTRACTI64X4 $0x01, Z8, 160(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z5, Z1, Z9
+	VMOVDQU       Y9, 288(AX)
+	VEXTRACTI64X4 $0x01, Z9, 416(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z6, Z2, Z8
+	VMOVDQU       Y8, 64(AX)
+	VEXTRACTI64X4 $0x01, Z8, 192(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z6, Z2, Z9
+	VMOVDQU       Y9, 320(AX)
+	VEXTRACTI64X4 $0x01, Z9, 448(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z7, Z3, Z8
+	VMOVDQU       Y8, 96(AX)
+	VEXTRACTI64X4 $0x01, Z8, 224(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z7, Z3, Z9
+	VMOVDQU       Y9, 352(AX)
+	VEXTRACTI64X4 $0x01, Z9, 480(AX)
 	VZEROUPPER
 	RET
 
@@ -3298,943 +6156,939 @@ TEXT ·root16AVX512(SB), NOSPLIT, $0-40
 	MOVQ groups+32(FP), SI
 
 group1:
-	VPBROADCASTD  32(CX), Z16
-	VPBROADCASTD  36(CX), Z17
-	VPBROADCASTD  40(CX), Z18
-	VPBROADCASTD  44(CX), Z19
-	VPBROADCASTD  48(CX), Z20
-	VPBROADCASTD  52(CX), Z21
-	VPBROADCASTD  56(CX), Z22
-	VPBROADCASTD  60(CX), Z23
-	VPBROADCASTD  64(CX), Z24
-	VPBROADCASTD  68(CX), Z25
-	VPBROADCASTD  72(CX), Z26
-	VPBROADCASTD  76(CX), Z27
-	VPBROADCASTD  80(CX), Z28
-	VPBROADCASTD  84(CX), Z29
-	VPBROADCASTD  88(CX), Z30
-	VPBROADCASTD  92(CX), Z31
-	VPBROADCASTD  (CX), Z0
-	VPBROADCASTD  4(CX), Z1
-	VPBROADCASTD  8(CX), Z2
-	VPBROADCASTD  12(CX), Z3
-	VPBROADCASTD  16(CX), Z4
-	VPBROADCASTD  20(CX), Z5
-	VPBROADCASTD  24(CX), Z6
-	VPBROADCASTD  28(CX), Z7
-	VPBROADCASTD  ivAVX512<>+0(SB), Z8
-	VPBROADCASTD  ivAVX512<>+4(SB), Z9
-	VPBROADCASTD  ivAVX512<>+8(SB), Z10
-	VPBROADCASTD  ivAVX512<>+12(SB), Z11
-	MOVQ          DX, DI
-	SHRQ          $0x20, DI
-	VPBROADCASTD  DX, Z14
-	VPADDD        countingAVX512<>+0(SB), Z14, Z12
-	VPBROADCASTD  DI, Z13
-	VPCMPUD       $0x01, Z14, Z12, K1
-	VPTERNLOGD    $0xff, Z14, Z14, Z14
-	VPSUBD        Z14, Z13, K1, Z13
-	VPBROADCASTD  104(CX), Z14
-	VPBROADCASTD  BX, Z15
-	VPADDD        Z16, Z0, Z0
-	VPADDD        Z18, Z1, Z1
-	VPADDD        Z20, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z17, Z0, Z0
-	VPADDD        Z19, Z1, Z1
-	VPADDD        Z21, Z2, Z2
-	VPADDD        Z23, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z24, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z28, Z2, Z2
-	VPADDD        Z30, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z25, Z0, Z0
-	VPADDD        Z27, Z1, Z1
-	VPADDD        Z29, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z18, Z0, Z0
-	VPADDD        Z19, Z1, Z1
-	VPADDD        Z23, Z2, Z2
-	VPADDD        Z20, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z22, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z16, Z2, Z2
-	VPADDD        Z29, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z17, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z25, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z27, Z0, Z0
-	VPADDD        Z21, Z1, Z1
-	VPADDD        Z30, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z19, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z29, Z2, Z2
-	VPADDD        Z23, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z20, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z18, Z2, Z2
-	VPADDD        Z30, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z22, Z0, Z0
-	VPADDD        Z25, Z1, Z1
-	VPADDD        Z27, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z21, Z0, Z0
-	VPADDD        Z16, Z1, Z1
-	VPADDD        Z31, Z2, Z2
-	VPADDD        Z17, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z26, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z30, Z2, Z2
-	VPADDD        Z29, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z23, Z0, Z0
-	VPADDD        Z25, Z1, Z1
-	VPADDD        Z19, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z20, Z0, Z0
-	VPADDD        Z27, Z1, Z1
-	VPADDD        Z21, Z2, Z2
-	VPADDD        Z17, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z16, Z0, Z0
-	VPADDD        Z18, Z1, Z1
-	VPADDD        Z24, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z28, Z0, Z0
-	VPADDD        Z25, Z1, Z1
-	VPADDD        Z31, Z2, Z2
-	VPADDD        Z30, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z29, Z0, Z0
-	VPADDD        Z27, Z1, Z1
-	VPADDD        Z26, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z23, Z0, Z0
-	VPADDD        Z21, Z1, Z1
-	VPADDD        Z16, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z18, Z0, Z0
-	VPADDD        Z19, Z1, Z1
-	VPADDD        Z17, Z2, Z2
-	VPADDD        Z20, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z25, Z0, Z0
-	VPADDD        Z27, Z1, Z1
-	VPADDD        Z24, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z30, Z0, Z0
-	VPADDD        Z21, Z1, Z1
-	VPADDD        Z28, Z2, Z2
-	VPADDD        Z17, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z29, Z0, Z0
-	VPADDD        Z16, Z1, Z1
-	VPADDD        Z18, Z2, Z2
-	VPADDD        Z20, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z19, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z22, Z2, Z2
-	VPADDD        Z23, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z27, Z0, Z0
-	VPADDD        Z21, Z1, Z1
-	VPADDD        Z17, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z31, Z0, Z0
-	VPADDD        Z16, Z1, Z1
-	VPADDD        Z25, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z30, Z0, Z0
-	VPADDD        Z18, Z1, Z1
-	VPADDD        Z19, Z2, Z2
-	VPADDD        Z23, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z26, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z20, Z2, Z2
-	VPADDD        Z29, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPXORD        Z8, Z0, Z0
-	VPXORD        Z9, Z1, Z1
-	VPXORD        Z10, Z2, Z2
-	VPXORD        Z11, Z3, Z3
-	VPXORD        Z12, Z4, Z4
-	VPXORD        Z13, Z5, Z5
-	VPXORD        Z14, Z6, Z6
-	VPXORD        Z15, Z7, Z7
-	VPXORD.BCST   (CX), Z8, Z8
-	VPXORD.BCST   4(CX), Z9, Z9
-	VPXORD.BCST   8(CX), Z10, Z10
-	VPXORD.BCST   12(CX), Z11, Z11
-	VPXORD.BCST   16(CX), Z12, Z12
-	VPXORD.BCST   20(CX), Z13, Z13
-	VPXORD.BCST   24(CX), Z14, Z14
-	VPXORD.BCST   28(CX), Z15, Z15
-	VPUNPCKLDQ    Z1, Z0, Z16
-	VPUNPCKHDQ    Z1, Z0, Z17
-	VPUNPCKLDQ    Z3, Z2, Z18
-	VPUNPCKHDQ    Z3, Z2, Z19
-	VPUNPCKLQDQ   Z18, Z16, Z0
-	VPUNPCKHQDQ   Z18, Z16, Z1
-	VPUNPCKLQDQ   Z19, Z17, Z2
-	VPUNPCKHQDQ   Z19, Z17, Z3
-	VMOVDQU       X0, (AX)
-	VEXTRACTI32X4 $0x01, Z0, 256(AX)
-	VEXTRACTI32X4 $0x02, Z0, 512(AX)
-	VEXTRACTI32X4 $0x03, Z0, 768(AX)
-	VMOVDQU       X1, 64(AX)
-	VEXTRACTI32X4 $0x01, Z1, 320(AX)
-	VEXTRACTI32X4 $0x02, Z1, 576(AX)
-	VEXTRACTI32X4 $0x03, Z1, 832(AX)
-	VMOVDQU       X2, 128(AX)
-	VEXTRACTI32X4 $0x01, Z2, 384(AX)
-	VEXTRACTI32X4 $0x02, Z2, 640(AX)
-	VEXTRACTI32X4 $0x03, Z2, 896(AX)
-	VMOVDQU       X3, 192(AX)
-	VEXTRACTI32X4 $0x01, Z3, 448(AX)
-	VEXTRACTI32X4 $0x02, Z3, 704(AX)
-	VEXTRACTI32X4 $0x03, Z3, 960(AX)
-	VPUNPCKLDQ    Z5, Z4, Z16
-	VPUNPCKHDQ    Z5, Z4, Z17
-	VPUNPCKLDQ    Z7, Z6, Z18
-	VPUNPCKHDQ    Z7, Z6, Z19
-	VPUNPCKLQDQ   Z18, Z16, Z4
-	VPUNPCKHQDQ   Z18, Z16, Z5
-	VPUNPCKLQDQ   Z19, Z17, Z6
-	VPUNPCKHQDQ   Z19, Z17, Z7
-	VMOVDQU       X4, 16(AX)
-	VEXTRACTI32X4 $0x01, Z4, 272(AX)
-	VEXTRACTI32X4 $0x02, Z4, 528(AX)
-	VEXTRACTI32X4 $0x03, Z4, 784(AX)
-	VMOVDQU       X5, 80(AX)
-	VEXTRACTI32X4 $0x01, Z5, 336(AX)
-	VEXTRACTI32X4 $0x02, Z5, 592(AX)
-	VEXTRACTI32X4 $0x03, Z5, 848(AX)
-	VMOVDQU       X6, 144(AX)
-	VEXTRACTI32X4 $0x01, Z6, 400(AX)
-	VEXTRACTI32X4 $0x02, Z6, 656(AX)
-	VEXTRACTI32X4 $0x03, Z6, 912(AX)
-	VMOVDQU       X7, 208(AX)
-	VEXTRACTI32X4 $0x01, Z7, 464(AX)
-	VEXTRACTI32X4 $0x02, Z7, 720(AX)
-	VEXTRACTI32X4 $0x03, Z7, 976(AX)
-	VPUNPCKLDQ    Z9, Z8, Z16
-	VPUNPCKHDQ    Z9, Z8, Z17
-	VPUNPCKLDQ    Z11, Z10, Z18
-	VPUNPCKHDQ    Z11, Z10, Z19
-	VPUNPCKLQDQ   Z18, Z16, Z8
-	VPUNPCKHQDQ   Z18, Z16, Z9
-	VPUNPCKLQDQ   Z19, Z17, Z10
-	VPUNPCKHQDQ   Z19, Z17, Z11
-	VMOVDQU       X8, 32(AX)
-	VEXTRACTI32X4 $0x01, Z8, 288(AX)
-	VEXTRACTI32X4 $0x02, Z8, 544(AX)
-	VEXTRACTI32X4 $0x03, Z8, 800(AX)
-	VMOVDQU       X9, 96(AX)
-	VEXTRACTI32X4 $0x01, Z9, 352(AX)
-	VEXTRACTI32X4 $0x02, Z9, 608(AX)
-	VEXTRACTI32X4 $0x03, Z9, 864(AX)
-	VMOVDQU       X10, 160(AX)
-	VEXTRACTI32X4 $0x01, Z10, 416(AX)
-	VEXTRACTI32X4 $0x02, Z10, 672(AX)
-	VEXTRACTI32X4 $0x03, Z10, 928(AX)
-	VMOVDQU       X11, 224(AX)
-	VEXTRACTI32X4 $0x01, Z11, 480(AX)
-	VEXTRACTI32X4 $0x02, Z11, 736(AX)
-	VEXTRACTI32X4 $0x03, Z11, 992(AX)
-	VPUNPCKLDQ    Z13, Z12, Z16
-	VPUNPCKHDQ    Z13, Z12, Z17
-	VPUNPCKLDQ    Z15, Z14, Z18
-	VPUNPCKHDQ    Z15, Z14, Z19
-	VPUNPCKLQDQ   Z18, Z16, Z12
-	VPUNPCKHQDQ   Z18, Z16, Z13
-	VPUNPCKLQDQ   Z19, Z17, Z14
-	VPUNPCKHQDQ   Z19, Z17, Z15
-	VMOVDQU       X12, 48(AX)
-	VEXTRACTI32X4 $0x01, Z12, 304(AX)
-	VEXTRACTI32X4 $0x02, Z12, 560(AX)
-	VEXTRACTI32X4 $0x03, Z12, 816(AX)
-	VMOVDQU       X13, 112(AX)
-	VEXTRACTI32X4 $0x01, Z13, 368(AX)
-	VEXTRACTI32X4 $0x02, Z13, 624(AX)
-	VEXTRACTI32X4 $0x03, Z13, 880(AX)
-	VMOVDQU       X14, 176(AX)
-	VEXTRACTI32X4 $0x01, Z14, 432(AX)
-	VEXTRACTI32X4 $0x02, Z14, 688(AX)
-	VEXTRACTI32X4 $0x03, Z14, 944(AX)
-	VMOVDQU       X15, 240(AX)
-	VEXTRACTI32X4 $0x01, Z15, 496(AX)
-	VEXTRACTI32X4 $0x02, Z15, 752(AX)
-	VEXTRACTI32X4 $0x03, Z15, 1008(AX)
-	ADDQ          $0x00000400, AX
-	ADDQ          $0x10, DX
-	DECQ          SI
-	JNZ           group1
+	VPBROADCASTD 32(CX), Z16
+	VPBROADCASTD 36(CX), Z17
+	VPBROADCASTD 40(CX), Z18
+	VPBROADCASTD 44(CX), Z19
+	VPBROADCASTD 48(CX), Z20
+	VPBROADCASTD 52(CX), Z21
+	VPBROADCASTD 56(CX), Z22
+	VPBROADCASTD 60(CX), Z23
+	VPBROADCASTD 64(CX), Z24
+	VPBROADCASTD 68(CX), Z25
+	VPBROADCASTD 72(CX), Z26
+	VPBROADCASTD 76(CX), Z27
+	VPBROADCASTD 80(CX), Z28
+	VPBROADCASTD 84(CX), Z29
+	VPBROADCASTD 88(CX), Z30
+	VPBROADCASTD 92(CX), Z31
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	VPBROADCASTD 28(CX), Z7
+	VPBROADCASTD ivAVX512<>+0(SB), Z8
+	VPBROADCASTD ivAVX512<>+4(SB), Z9
+	VPBROADCASTD ivAVX512<>+8(SB), Z10
+	VPBROADCASTD ivAVX512<>+12(SB), Z11
+	MOVQ         DX, DI
+	SHRQ         $0x20, DI
+	VPBROADCASTD DX, Z14
+	VPADDD       countingAVX512<>+0(SB), Z14, Z12
+	VPBROADCASTD DI, Z13
+	VPCMPUD      $0x01, Z14, Z12, K1
+	VPTERNLOGD   $0xff, Z14, Z14, Z14
+	VPSUBD       Z14, Z13, K1, Z13
+	VPBROADCASTD 104(CX), Z14
+	VPBROADCASTD BX, Z15
+	VPADDD       Z16, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z17, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z24, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z18, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z23, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z22, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z17, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z20, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z22, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z27, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z21, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z23, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z20, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z16, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z28, Z0, Z0
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z26, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z23, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z18, Z0, Z0
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z17, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z20, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z22, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z31, Z0, Z0
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z8, Z4, Z4
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z10, Z5, Z5
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z8, Z7, Z7
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x07, Z4, Z4
+	VPXORD       Z8, Z0, Z0
+	VPXORD       Z9, Z1, Z1
+	VPXORD       Z10, Z2, Z2
+	VPXORD       Z11, Z3, Z3
+	VPXORD       Z12, Z4, Z4
+	VPXORD       Z13, Z5, Z5
+	VPXORD       Z14, Z6, Z6
+	VPXORD       Z15, Z7, Z7
+	VPXORD.BCST  (CX), Z8, Z8
+	VPXORD.BCST  4(CX), Z9, Z9
+	VPXORD.BCST  8(CX), Z10, Z10
+	VPXORD.BCST  12(CX), Z11, Z11
+	VPXORD.BCST  16(CX), Z12, Z12
+	VPXORD.BCST  20(CX), Z13, Z13
+	VPXORD.BCST  24(CX), Z14, Z14
+	VPXORD.BCST  28(CX), Z15, Z15
+	VPUNPCKLDQ   Z1, Z0, Z16
+	VPUNPCKHDQ   Z1, Z0, Z17
+	VPUNPCKLDQ   Z3, Z2, Z18
+	VPUNPCKHDQ   Z3, Z2, Z19
+	VPUNPCKLQDQ  Z18, Z16, Z0
+	VPUNPCKHQDQ  Z18, Z16, Z1
+	VPUNPCKLQDQ  Z19, Z17, Z2
+	VPUNPCKHQDQ  Z19, Z17, Z3
+	VPUNPCKLDQ   Z5, Z4, Z16
+	VPUNPCKHDQ   Z5, Z4, Z17
+	VPUNPCKLDQ   Z7, Z6, Z18
+	VPUNPCKHDQ   Z7, Z6, Z19
+	VPUNPCKLQDQ  Z18, Z16, Z4
+	VPUNPCKHQDQ  Z18, Z16, Z5
+	VPUNPCKLQDQ  Z19, Z17, Z6
+	VPUNPCKHQDQ  Z19, Z17, Z7
+	VPUNPCKLDQ   Z9, Z8, Z16
+	VPUNPCKHDQ   Z9, Z8, Z17
+	VPUNPCKLDQ   Z11, Z10, Z18
+	VPUNPCKHDQ   Z11, Z10, Z19
+	VPUNPCKLQDQ  Z18, Z16, Z8
+	VPUNPCKHQDQ  Z18, Z16, Z9
+	VPUNPCKLQDQ  Z19, Z17, Z10
+	VPUNPCKHQDQ  Z19, Z17, Z11
+	VPUNPCKLDQ   Z13, Z12, Z16
+	VPUNPCKHDQ   Z13, Z12, Z17
+	VPUNPCKLDQ   Z15, Z14, Z18
+	VPUNPCKHDQ   Z15, Z14, Z19
+	VPUNPCKLQDQ  Z18, Z16, Z12
+	VPUNPCKHQDQ  Z18, Z16, Z13
+	VPUNPCKLQDQ  Z19, Z17, Z14
+	VPUNPCKHQDQ  Z19, Z17, Z15
+	VSHUFI32X4   $0x44, Z4, Z0, Z16
+	VSHUFI32X4   $0x44, Z12, Z8, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, (AX)
+	VMOVDQU32    Z19, 256(AX)
+	VSHUFI32X4   $0xee, Z4, Z0, Z16
+	VSHUFI32X4   $0xee, Z12, Z8, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 512(AX)
+	VMOVDQU32    Z19, 768(AX)
+	VSHUFI32X4   $0x44, Z5, Z1, Z16
+	VSHUFI32X4   $0x44, Z13, Z9, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 64(AX)
+	VMOVDQU32    Z19, 320(AX)
+	VSHUFI32X4   $0xee, Z5, Z1, Z16
+	VSHUFI32X4   $0xee, Z13, Z9, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 576(AX)
+	VMOVDQU32    Z19, 832(AX)
+	VSHUFI32X4   $0x44, Z6, Z2, Z16
+	VSHUFI32X4   $0x44, Z14, Z10, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 128(AX)
+	VMOVDQU32    Z19, 384(AX)
+	VSHUFI32X4   $0xee, Z6, Z2, Z16
+	VSHUFI32X4   $0xee, Z14, Z10, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 640(AX)
+	VMOVDQU32    Z19, 896(AX)
+	VSHUFI32X4   $0x44, Z7, Z3, Z16
+	VSHUFI32X4   $0x44, Z15, Z11, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 192(AX)
+	VMOVDQU32    Z19, 448(AX)
+	VSHUFI32X4   $0xee, Z7, Z3, Z16
+	VSHUFI32X4   $0xee, Z15, Z11, Z17
+	VSHUFI32X4   $0x88, Z17, Z16, Z18
+	VSHUFI32X4   $0xdd, Z17, Z16, Z19
+	VMOVDQU32    Z18, 704(AX)
+	VMOVDQU32    Z19, 960(AX)
+	ADDQ         $0x00000400, AX
+	ADDQ         $0x10, DX
+	DECQ         SI
+	JNZ          group1
 	VZEROUPPER
+	RET
+
+// func cpuid(leaf uint32) (a uint32, b uint32, c uint32, d uint32)
+// Requires: CPUID
+TEXT ·cpuid(SB), NOSPLIT, $0-24
+	MOVL leaf+0(FP), AX
+	XORL CX, CX
+	CPUID
+	MOVL AX, a+8(FP)
+	MOVL BX, b+12(FP)
+	MOVL CX, c+16(FP)
+	MOVL DX, d+20(FP)
 	RET

@@ -15,12 +15,11 @@ func Parent(out, left, right, key *CV, flags uint32) {
 	parentPortable(out, left, right, key, flags)
 }
 
-// Chunks writes the chaining values of the chunks of head and then in, the first of which has number counter, and
-// returns how many there are. head is whole chunks and may be empty; the last chunk of in may be short. cvs has MaxLanes
-// spare elements.
-func Chunks(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) int {
-	chunksPortable(cvs, head, in, key, counter, flags)
-	return chunkCount(head, in)
+// Chunks writes the chaining values of the chunks of in, the first of which has number counter, and returns how many there
+// are. The last chunk may be short. cvs has MaxLanes spare elements.
+func Chunks(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) int {
+	chunksPortable(cvs, in, key, counter, flags)
+	return chunkCount(in)
 }
 
 // Parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so on. dst may be

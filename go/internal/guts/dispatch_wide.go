@@ -43,14 +43,6 @@ func compressNode(out, rest *CV, n *Node, counter uint64, flags uint32) {
 	one(out, rest, block[:n.Len], &n.CV, counter, Flags{All: flags})
 }
 
-// run is what a step absorbs: so many blocks of each of its inputs. With more than one group, these are whole chunks, and
-// each group is the chunks that follow those of the group before. Unless ahead is 0, the memory so many bytes
-// ahead is fetched into the cache.
-type run struct{ blocks, groups, ahead int }
-
-// blocksOnly is a run of so many blocks of one group.
-func blocksOnly(n int) run { return run{blocks: n, groups: 1} }
-
 // pointers are the next blocks of the inputs of a step. They are passed by value: what is stored through a pointer counts
 // as escaped, and would put the buffers of all callers on the heap.
 type pointers [MaxLanes]unsafe.Pointer
@@ -59,6 +51,9 @@ type pointers [MaxLanes]unsafe.Pointer
 // each, what its block length differs from a full block by (as an exclusive or), and flags of its own. The column
 // kernels want a row of MaxLanes words for each of the four, the row kernels four words for each input.
 type rowD [4 * MaxLanes]uint32
+
+// nothing is row d of parents. Kernels only read it.
+var nothing rowD
 
 // place is the index of the first word of an input in rowD, and the distance to its next words.
 func place(width, lane int) (first, next int) {
@@ -75,19 +70,13 @@ func (d *rowD) count(width, lane int, counter uint64) {
 	d[(i+next)&63] = uint32(counter >> 32)
 }
 
-// Chunks writes the chaining values of the chunks of head and then in, the first of which has number counter, and
-// returns how many there are. head is whole chunks and may be empty; the last chunk of in may be short. cvs has MaxLanes
-// spare elements.
-func Chunks(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) int {
-	n := chunkCount(head, in)
+// Chunks writes the chaining values of the chunks of in, the first of which has number counter, and returns how many there
+// are. The last chunk may be short. cvs has MaxLanes spare elements.
+func Chunks(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) int {
+	n := chunkCount(in)
 	if active == Portable {
-		chunksPortable(cvs, head, in, key, counter, flags)
+		chunksPortable(cvs, in, key, counter, flags)
 		return n
-	}
-	ahead := 0
-	if n >= BatchChunks {
-		// Part of a long input, with more streams at once than the prefetchers of the hardware follow.
-		ahead = ChunkLen
 	}
 	var d rowD
 	for i, before := 0, 0; i < n; {
@@ -97,44 +86,33 @@ func Chunks(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) in
 		}
 		before = width
 		if width == 1 {
-			One(&cvs[i], chunkAt(head, in, i), key, counter+uint64(i), ChunkFlags(flags, 0))
+			One(&cvs[i], chunkAt(in, i), key, counter+uint64(i), ChunkFlags(flags, 0))
 			i++
 			continue
 		}
 		for j := range k {
 			d.count(width, j, counter+uint64(i+j))
 		}
-		ptr := chunkPointers(head, in, i, k, width)
-		short := len(head) + len(in) - (i+k-1)*ChunkLen
+		ptr := chunkPointers(in, i, k, width)
+		short := len(in) - (i+k-1)*ChunkLen
 		if short < ChunkLen {
 			shortGroup(cvs[i:], ptr, &d, k, width, short, key, flags)
 			return n
 		}
-		r := run{ChunkLen / BlockLen, 1, ahead * width}
-		if from := i*ChunkLen - len(head); from >= 0 && k == width {
-			r.groups = manyGroups(width, (len(in)-from)/(width*ChunkLen))
-			k *= r.groups
-		}
-		step(width, &cvs[i], &ptr, &d, r, key, ChunkFlags(flags, 0))
+		step(width, &cvs[i], &ptr, &d, ChunkLen/BlockLen, key, ChunkFlags(flags, 0))
 		i += k
 	}
 	return n
 }
 
 // chunkPointers points k inputs at the chunks from number i on, and the idle ones at the first of those.
-func chunkPointers(head, in []byte, i, k, width int) (ptr pointers) {
-	h := max(0, min(k, len(head)/ChunkLen-i))
-	for j := range h {
-		ptr[j] = unsafe.Pointer(&head[(i+j)*ChunkLen])
-	}
-	if h < k {
-		from := unsafe.Pointer(&in[(i+h)*ChunkLen-len(head)])
-		for j := h; j < k; j++ {
-			ptr[j&15] = unsafe.Add(from, (j-h)*ChunkLen)
-		}
+func chunkPointers(in []byte, i, k, width int) (ptr pointers) {
+	from := unsafe.Pointer(&in[i*ChunkLen])
+	for j := range k {
+		ptr[j&15] = unsafe.Add(from, j*ChunkLen)
 	}
 	for j := k; j < width; j++ {
-		ptr[j&15] = ptr[0]
+		ptr[j&15] = from
 	}
 	return ptr
 }
@@ -149,7 +127,7 @@ func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, f
 	size := copy(last[:], unsafe.Slice((*byte)(ptr[lane]), short)[whole*BlockLen:])
 	f := Flags{All: flags, First: ChunkStart}
 	if whole > 0 {
-		step(width, &cvs[0], &ptr, d, blocksOnly(whole), key, f)
+		step(width, &cvs[0], &ptr, d, whole, key, f)
 		ptr = ptr.advance(whole, width)
 		f.First, key = 0, nil
 	}
@@ -158,15 +136,15 @@ func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, f
 	d[(i+2*next)&63] = uint32(size) ^ BlockLen
 	if whole == blocks-1 {
 		f.Last = ChunkEnd
-		step(width, &cvs[0], &ptr, d, blocksOnly(1), key, f)
+		step(width, &cvs[0], &ptr, d, 1, key, f)
 		return
 	}
 	d[(i+3*next)&63] = ChunkEnd
-	step(width, &cvs[0], &ptr, d, blocksOnly(1), key, f)
+	step(width, &cvs[0], &ptr, d, 1, key, f)
 	ended := cvs[lane]
 	ptr[lane] = ptr[0]
 	ptr = ptr.advance(1, width)
-	step(width, &cvs[0], &ptr, d, blocksOnly(blocks-1-whole), nil, Flags{All: flags, Last: ChunkEnd})
+	step(width, &cvs[0], &ptr, d, blocks-1-whole, nil, Flags{All: flags, Last: ChunkEnd})
 	cvs[lane] = ended
 }
 
@@ -185,7 +163,6 @@ func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 		parentsPortable(dst, src, pairs, key, flags)
 		return
 	}
-	var d rowD // of parents, all zero
 	var ptr pointers
 	for i := 0; i < pairs; {
 		k, width := group(pairs - i)
@@ -200,7 +177,7 @@ func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 		for j := k; j < width; j++ {
 			ptr[j&15] = ptr[0]
 		}
-		step(width, &dst[i], &ptr, &d, blocksOnly(1), key, Flags{All: flags})
+		step(width, &dst[i], &ptr, &nothing, 1, key, Flags{All: flags})
 		i += k
 	}
 }

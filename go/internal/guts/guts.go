@@ -35,6 +35,10 @@ const BatchChunks = 256
 // CV is a chaining value: eight words.
 type CV [8]uint32
 
+// Group holds the chaining values of neighbours as the column kernels leave them: word 0 of each, then word 1 of each, and so
+// on. A kernel of fewer lanes than MaxLanes has smaller groups.
+type Group [8 * MaxLanes]uint32
+
 // IV is the initial chaining value (BLAKE3 paper, table 1), the key of the plain hash.
 var IV = CV{
 	0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A,

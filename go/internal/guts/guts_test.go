@@ -2,6 +2,7 @@ package guts
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,12 +12,16 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
-// eachKernel runs the test with every kernel of this machine in use.
+// eachKernel runs the test with every kernel of this machine in use, and with both forms of one that has two.
 func eachKernel(t *testing.T, test func(t *testing.T)) {
 	for _, k := range Available() {
 		t.Run(k.String(), func(t *testing.T) {
 			defer Force(k)()
 			test(t)
+			if restore, ok := otherTurning(k); ok {
+				defer restore()
+				test(t)
+			}
 		})
 	}
 }
@@ -67,11 +72,11 @@ func TestChunksEveryLength(t *testing.T) {
 	const counter = 1<<32 - 7
 	// Chaining values of whole chunks do not depend on what follows them.
 	var whole [most + MaxLanes]CV
-	chunksPortable(whole[:], nil, in, &key, counter, KeyedHash)
+	chunksPortable(whole[:], in, &key, counter, KeyedHash)
 	eachKernel(t, func(t *testing.T) {
 		var got [most + MaxLanes]CV
 		for n := range len(in) + 1 {
-			k := Chunks(got[:], nil, in[:n:n], &key, counter, KeyedHash)
+			k := Chunks(got[:], in[:n:n], &key, counter, KeyedHash)
 			var last CV
 			onePortable(&last, in[(k-1)*ChunkLen:n], &key, counter+uint64(k-1), ChunkFlags(KeyedHash, 0))
 			for i := range k - 1 {
@@ -94,8 +99,8 @@ func TestChunkCounters(t *testing.T) {
 		for k := range uint64(most + 1) {
 			var got, want [most + MaxLanes]CV
 			counter := 1<<32 - k
-			Chunks(got[:], nil, in, &IV, counter, 0)
-			chunksPortable(want[:], nil, in, &IV, counter, 0)
+			Chunks(got[:], in, &IV, counter, 0)
+			chunksPortable(want[:], in, &IV, counter, 0)
 			if !slices.Equal(got[:most], want[:most]) {
 				t.Fatalf("from counter %d: wrong", counter)
 			}
@@ -103,22 +108,46 @@ func TestChunkCounters(t *testing.T) {
 	})
 }
 
-func TestChunksWithHead(t *testing.T) {
-	in := vectors.Pattern(40 * ChunkLen)
-	key := IV
+// Every number of chunks up to a batch, at every level that it allows, with counters that pass 2^32.
+func TestReduce(t *testing.T) {
+	in := vectors.Pattern(BatchChunks * ChunkLen)
+	r := rand.New(rand.NewPCG(13, 14))
+	key := randomCV(r)
 	eachKernel(t, func(t *testing.T) {
-		for head := range 18 {
-			for _, n := range []int{1, 1023, 1024, 1025, 5000, 15 * 1024, 16*1024 + 1, 20 * 1024} {
-				var got, want [64]CV
-				h := append([]byte(nil), in[:head*ChunkLen]...)
-				k := Chunks(got[:], h, in[head*ChunkLen:][:n:n], &key, 3, 0)
-				chunksPortable(want[:], nil, in[:head*ChunkLen+n], &key, 3, 0)
-				if !slices.Equal(got[:k], want[:k]) {
-					t.Fatalf("head %d, %d bytes: wrong", head, n)
+		for chunks := 1; chunks <= BatchChunks; chunks += 1 + chunks/40 {
+			n := chunks*ChunkLen - r.IntN(2)*r.IntN(ChunkLen)
+			counter := 1<<32 - uint64(r.IntN(2*chunks))
+			var want Scratch
+			chunksPortable(want[:], in[:n], &key, counter, KeyedHash)
+			for level := range 7 {
+				var got Scratch
+				var groups Groups
+				k, reached := Reduce(got[:], groups[:], in[:n:n], &key, counter, KeyedHash, level)
+				values := chunks
+				values = (values + 1<<reached - 1) >> reached
+				if reached > level || k != values {
+					t.Fatalf("%d chunks, level %d of %d: %d values, want %d", chunks, reached, level, k, values)
+				}
+				up := want
+				for m := chunks; m > k; {
+					m = parentLevelPortable(up[:], m, &key)
+				}
+				if !slices.Equal(got[:k], up[:k]) {
+					t.Fatalf("%d chunks, level %d: wrong", chunks, level)
 				}
 			}
 		}
 	})
+}
+
+func parentLevelPortable(cvs []CV, n int, key *CV) int {
+	for i := range n / 2 {
+		parentPortable(&cvs[i], &cvs[2*i], &cvs[2*i+1], key, KeyedHash|ParentFlag)
+	}
+	if n&1 == 1 {
+		cvs[n/2] = cvs[n-1]
+	}
+	return (n + 1) / 2
 }
 
 // Parents in place, and one element down, for every number of pairs; the element after the last pair must survive.
@@ -169,17 +198,55 @@ func TestStackPushesOfAnyLength(t *testing.T) {
 		for round := range 60 {
 			var s Stack
 			var buf Scratch
+			var groups Groups
 			chunks := 2 + r.IntN(880)
 			for s.Count+1 < uint64(chunks) {
 				n := min(1+r.IntN(1+r.IntN(BatchChunks)), chunks-1-int(s.Count))
-				Chunks(buf[1:], nil, in[s.Count*ChunkLen:][:n*ChunkLen], &IV, s.Count, 0)
-				s.Push(buf[:], n, &IV, 0)
+				more := in[s.Count*ChunkLen:][:n*ChunkLen]
+				if round%2 == 0 {
+					s.Absorb(&buf, &groups, more, &IV, s.Count, 0)
+					continue
+				}
+				Chunks(buf[1:], more, &IV, s.Count, 0)
+				s.Push(buf[:], n, 0, &IV, 0)
 			}
-			n := Chunks(buf[1:], nil, in[s.Count*ChunkLen:chunks*ChunkLen], &IV, s.Count, 0)
-			node := s.Root(buf[:], n, &IV, 0)
+			level := 0
+			rest := in[s.Count*ChunkLen : chunks*ChunkLen]
+			if round%2 == 0 {
+				level = bits.TrailingZeros64(s.Count)
+			}
+			rest = rest[:min(len(rest), BatchChunks*ChunkLen)]
+			chunks = int(s.Count) + len(rest)/ChunkLen
+			n, level := Reduce(buf[1:], groups[:], rest, &IV, s.Count, 0, level)
+			node := s.Root(buf[:], n, level, &IV, 0)
 			want := reference.Sum(reference.IV, in[:chunks*ChunkLen], 0, 0, 32)
 			if got := node.Root256(); string(got[:]) != string(want) {
 				t.Fatalf("round %d, %d chunks: wrong", round, chunks)
+			}
+		}
+	})
+}
+
+// Whole chunks that may be the end have the shape of a saved state, and the root of their input.
+func TestAbsorbLast(t *testing.T) {
+	in := vectors.Pattern(700 * ChunkLen)
+	eachKernel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(15, 16))
+		for range 60 {
+			var s, shape Stack
+			var buf Scratch
+			var groups Groups
+			first, n := r.IntN(300), 2+r.IntN(390)
+			s.Absorb(&buf, &groups, in[:first*ChunkLen], &IV, 0, 0)
+			s.AbsorbLast(&buf, &groups, in[first*ChunkLen:][:n*ChunkLen], &IV, uint64(first), 0)
+			shape.SetShape(uint64(first + n))
+			if shape.Count != s.Count || shape.Last != s.Last {
+				t.Fatalf("%d and %d chunks: %d and %d, by shape %d and %d", first, n, s.Count, s.Last, shape.Count, shape.Last)
+			}
+			node := s.RootOfLast(&IV, 0)
+			want := reference.Sum(reference.IV, in[:(first+n)*ChunkLen], 0, 0, 32)
+			if got := node.Root256(); string(got[:]) != string(want) {
+				t.Fatalf("%d and %d chunks: wrong", first, n)
 			}
 		}
 	})
@@ -197,7 +264,7 @@ func TestStackUnmergedLast(t *testing.T) {
 		for _, cv := range cvs[:chunks-1] {
 			s.PushSubtree(cv, 1, &IV, 0)
 		}
-		s.PushLast(cvs[chunks-1], &IV, 0)
+		s.PushLast(cvs[chunks-1], 1, &IV, 0)
 		shape.SetShape(uint64(chunks))
 		if shape.Count != s.Count || shape.Last != s.Last || len(shape.CVs()) != len(s.CVs()) || s.Chunks() != uint64(chunks) {
 			t.Fatalf("%d chunks: %d and %d, by shape %d and %d", chunks, s.Count, s.Last, shape.Count, shape.Last)
@@ -209,8 +276,8 @@ func TestStackUnmergedLast(t *testing.T) {
 		}
 		s.MergeLast(&IV, 0)
 		var buf [2 + MaxLanes]CV
-		n := Chunks(buf[1:], nil, in[chunks*ChunkLen:][:1], &IV, s.Count, 0)
-		node = s.Root(buf[:], n, &IV, 0)
+		n := Chunks(buf[1:], in[chunks*ChunkLen:][:1], &IV, s.Count, 0)
+		node = s.Root(buf[:], n, 0, &IV, 0)
 		want = reference.Sum(reference.IV, in[:chunks*ChunkLen+1], 0, 0, 32)
 		if got := node.Root256(); string(got[:]) != string(want) {
 			t.Fatalf("%d chunks and a byte: wrong", chunks)

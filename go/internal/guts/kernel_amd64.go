@@ -3,6 +3,7 @@
 package guts
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -23,6 +24,19 @@ func Available() []Kernel {
 	}
 	return append(all, Portable)
 }
+
+// turnsByShifts says that a rotation of words takes two cycles, as on AMD Zen 4, so that kernels which are bound by latency do
+// better to shift both ways at once.
+var turnsByShifts = func() bool {
+	const amd, zen4 = "AuthenticAMD", 0x19
+	_, b, c, d := cpuid(0)
+	name := binary.LittleEndian.AppendUint32(nil, b)
+	name = binary.LittleEndian.AppendUint32(name, d)
+	name = binary.LittleEndian.AppendUint32(name, c)
+	version, _, _, _ := cpuid(1)
+	family := version>>8&15 + version>>20&255
+	return string(name) == amd && family == zen4
+}()
 
 // group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means one. More than half
 // of the lanes are in use.
@@ -61,11 +75,14 @@ func rootWidth() int { return manyLanes() }
 // one absorbs a message of at most ChunkLen bytes. If rest is not nil, the other half of the output of its last block goes
 // there.
 func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
-	if active == AVX512 {
+	switch {
+	case active != AVX512:
+		onePadded(out, rest, in, key, counter, f)
+	case turnsByShifts:
+		hash1ShiftsAVX512(out, rest, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
+	default:
 		hash1AVX512(out, rest, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
-		return
 	}
-	onePadded(out, rest, in, key, counter, f)
 }
 
 // onePadded is one for the kernels that cannot read a part of a block: they get a last block with zeros after it, if it
@@ -82,37 +99,61 @@ func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	hash1SSE41(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
 }
 
-// manyGroups is how many groups of whole chunks a step of that many lanes can take at once, if there are so many.
-func manyGroups(width, groups int) int {
-	if isColumn(width) {
-		return groups
+// step absorbs so many blocks of its inputs. With a key the inputs begin there, otherwise with cvs; cvs gets as many values
+// as there are lanes.
+func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
+	switch {
+	case active == AVX2 && width == 8:
+		step8AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case active == AVX2 && width == 4:
+		step4AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case active == AVX2:
+		step2AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case width == 16:
+		step16AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case width == 8:
+		step8AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case width == 4:
+		step4AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case turnsByShifts:
+		step2ShiftsAVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	default:
+		step2AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	}
-	return min(1, groups)
 }
 
-// step absorbs a run of blocks. With a key the inputs begin there, otherwise with cvs; cvs gets as many values for each
-// group as there are lanes.
-func step(width int, cvs *CV, ptr *pointers, d *rowD, r run, key *CV, f Flags) {
-	if active == AVX2 {
-		switch width {
-		case 8:
-			step8AVX2(cvs, ptr, d, r.blocks, r.groups, r.ahead, key, f.All, f.First, f.Last)
-		case 4:
-			step4AVX2(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
-		default:
-			step2AVX2(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
-		}
-		return
+// groupLanes is the number of lanes of the kernels that work on groups, 0 if there are none.
+func groupLanes() int {
+	if n := manyLanes(); n > 1 {
+		return n
 	}
-	switch width {
-	case 16:
-		step16AVX512(cvs, ptr, d, r.blocks, r.groups, r.ahead, key, f.All, f.First, f.Last)
-	case 8:
-		step8AVX512(cvs, ptr, d, r.blocks, r.groups, r.ahead, key, f.All, f.First, f.Last)
-	case 4:
-		step4AVX512(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
-	default:
-		step2AVX512(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
+	return 0
+}
+
+// span hashes groups of whole chunks.
+func span(out *Group, in *byte, counter uint64, key *CV, f Flags, groups, ahead int) {
+	if active == AVX512 {
+		span16AVX512(out, in, counter, key, f.All, f.First, f.Last, groups, ahead)
+	} else {
+		span8AVX2(out, in, counter, key, f.All, f.First, f.Last, groups, ahead)
+	}
+}
+
+// merge makes groups of the parents of pairs of groups.
+func merge(out, in *Group, key *CV, flags uint32, pairs int) {
+	if active == AVX512 {
+		merge16AVX512(out, in, key, flags, pairs)
+	} else {
+		merge8AVX2(out, in, key, flags, pairs)
+	}
+}
+
+// ungroup writes the chaining values of a group one after the other.
+func ungroup(cvs *CV, group *Group) {
+	if active == AVX512 {
+		ungroup16AVX512(cvs, group)
+	} else {
+		ungroup8AVX2(cvs, group)
 	}
 }
 

@@ -43,14 +43,11 @@ func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	*out, *rest = CV(v[:8]), CV(v[8:])
 }
 
-// step absorbs a run of blocks. With a key the inputs begin there, otherwise with cvs; cvs gets as many values as there
+// step absorbs so many blocks of its inputs. With a key the inputs begin there, otherwise with cvs; cvs gets as many values as there
 // are lanes.
-func step(_ int, cvs *CV, ptr *pointers, d *rowD, r run, key *CV, f Flags) {
-	step4NEON(cvs, ptr, d, r.blocks, key, f.All, f.First, f.Last)
+func step(_ int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
+	step4NEON(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 }
-
-// manyGroups is how many groups of whole chunks a step of that many lanes can take at once, if there are so many.
-func manyGroups(_, groups int) int { return min(1, groups) }
 
 // rootBlocks writes groups of rootWidth blocks of root output.
 func rootBlocks(out *byte, n *Node, counter uint64, groups int) {

@@ -71,7 +71,7 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		for j := n; j < width; j++ {
 			ptr[j&15] = ptr[0]
 		}
-		step(width, &cvs[0], &ptr, &d, blocksOnly(blocks), nil, Flags{All: mode})
+		step(width, &cvs[0], &ptr, &d, blocks, nil, Flags{All: mode})
 		for j := n - 1; j >= 0; j-- {
 			l := &lanes[j]
 			l.start = 0
@@ -116,5 +116,5 @@ func sumAlike(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		ptr[j&15] = unsafe.Pointer(unsafe.SliceData(in))
 	}
 	blocks := len(inputs[0]) / BlockLen
-	step(len(inputs), (*CV)(unsafe.Pointer(&out[0])), &ptr, &d, blocksOnly(blocks), key, ChunkFlags(mode, Root))
+	step(len(inputs), (*CV)(unsafe.Pointer(&out[0])), &ptr, &d, blocks, key, ChunkFlags(mode, Root))
 }

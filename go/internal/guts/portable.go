@@ -54,11 +54,11 @@ func parentPortable(out, left, right, key *CV, flags uint32) {
 	*out = CV(v[:8])
 }
 
-func chunksPortable(cvs []CV, head, in []byte, key *CV, counter uint64, flags uint32) {
+func chunksPortable(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) {
 	f := ChunkFlags(flags, 0)
-	n := chunkCount(head, in)
+	n := chunkCount(in)
 	for i := range n {
-		onePortable(&cvs[i], chunkAt(head, in, i), key, counter+uint64(i), f)
+		onePortable(&cvs[i], chunkAt(in, i), key, counter+uint64(i), f)
 	}
 }
 

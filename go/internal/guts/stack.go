@@ -8,6 +8,9 @@ const MaxDepth = 54
 // Scratch holds the chaining values of one batch at elements 1 and up. Element 0 is where the tree puts a left sibling.
 type Scratch [1 + BatchChunks + MaxLanes]CV
 
+// Groups holds the groups of one batch.
+type Groups [BatchChunks / MaxLanes]Group
+
 // Stack holds the finished subtrees to the left of what is being hashed: one for each one bit of Count, largest first
 // (BLAKE3 paper, section 5.1.2). A subtree is merged as soon as it is complete, so the caller keeps the
 // last chunk back: the root must be finished differently.
@@ -35,14 +38,15 @@ func (s *Stack) CVs() []CV {
 // depth is the number of merged subtrees.
 func (s *Stack) depth() int { return bits.OnesCount64(s.Count) }
 
-// Push appends the chaining values buf[1:1+n] of the next n chunks; buf is overwritten. Parents are built level by
-// level, so that many of one level go through the kernel together. n is at most BatchChunks.
-func (s *Stack) Push(buf []CV, n int, key *CV, flags uint32) {
+// Push appends the chaining values buf[1:1+n] of the next n subtrees of 2^level chunks, at most BatchChunks; buf is
+// overwritten. Parents are built level by level, so that many of one level go through the kernel together. There must be as
+// many chunks before them as a multiple of 2^level.
+func (s *Stack) Push(buf []CV, n, level int, key *CV, flags uint32) {
 	var left [16]CV // the subtrees without a right sibling, at most one for each level
 	lefts := 0
 	depth := s.depth()
-	index := s.Count
-	s.Count += uint64(n)
+	index := s.Count >> level
+	s.Count += uint64(n) << level
 	for ; n > 0; index >>= 1 {
 		src := buf[1:]
 		if index&1 == 1 {
@@ -65,11 +69,12 @@ func (s *Stack) Push(buf []CV, n int, key *CV, flags uint32) {
 	}
 }
 
-// Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the chunks that follow the
-// stack, to the end of the input. Together they are at least two. The stack stays as it is; buf is overwritten.
-func (s *Stack) Root(buf []CV, n int, key *CV, flags uint32) Node {
+// Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the subtrees of 2^level chunks that follow
+// the stack, to the end of the input; the last one may be smaller. Together they are at least two. The stack stays as it is; buf
+// is overwritten.
+func (s *Stack) Root(buf []CV, n, level int, key *CV, flags uint32) Node {
 	depth := s.depth()
-	index := s.Count
+	index := s.Count >> level
 	for {
 		src := buf[1:]
 		if index&1 == 1 {
@@ -102,10 +107,11 @@ func (s *Stack) PushSubtree(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.Count += chunks
 }
 
-// PushLast appends the chaining value of a chunk after which no other may follow. It is merged but for the last step:
-// what is left is the right half of the subtree that the chunk completes, or the chunk if it completes none.
-func (s *Stack) PushLast(cv CV, key *CV, flags uint32) {
-	s.Last = 1
+// PushLast appends the chaining value of a subtree of so many chunks, a power of two that divides Count, after which no other
+// may follow. It is merged but for the last step: what is left is the right half of the subtree that it completes, or the
+// subtree if it completes none.
+func (s *Stack) PushLast(cv CV, chunks uint64, key *CV, flags uint32) {
+	s.Last = chunks
 	depth := s.depth()
 	for ; s.Count/s.Last&3 == 3; s.Last *= 2 {
 		depth--
@@ -134,7 +140,7 @@ func (s *Stack) MergeLast(key *CV, flags uint32) {
 func (s *Stack) RootOfLast(key *CV, flags uint32) Node {
 	var buf [1 + MaxLanes]CV
 	buf[1] = s.cvs[s.depth()]
-	return s.Root(buf[:], 1, key, flags)
+	return s.Root(buf[:], 1, 0, key, flags)
 }
 
 // Subtree is the chaining value of a complete or right-edge subtree that is not the root: in is not empty, and
@@ -151,7 +157,8 @@ func SubtreeNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 		return ChunkNode(in, key, counter, flags)
 	case len(in) <= MaxLanes*ChunkLen:
 		var cvs [2 * MaxLanes]CV
-		return treeNode(cvs[:], in, key, counter, flags)
+		var groups [1]Group
+		return treeNode(cvs[:], groups[:], in, key, counter, flags)
 	case len(in) <= mediumChunks*ChunkLen:
 		return mediumNode(in, key, counter, flags)
 	default:
@@ -168,32 +175,79 @@ const mediumChunks = 4 * MaxLanes
 
 func mediumNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	var cvs [mediumChunks + MaxLanes]CV
-	return treeNode(cvs[:], in, key, counter, flags)
+	var groups [mediumChunks / MaxLanes]Group
+	return treeNode(cvs[:], groups[:], in, key, counter, flags)
 }
 
 // treeNode is the tree over two chunks or more, all of whose chaining values find room in cvs.
-func treeNode(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) Node {
-	n := Chunks(cvs, nil, in, key, counter, flags)
+func treeNode(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags uint32) Node {
+	n, _ := Reduce(cvs, groups, in, key, counter, flags, MaxDepth)
 	for n > 2 {
-		Parents(cvs, cvs, n/2, key, flags)
-		if n&1 == 1 {
-			cvs[n/2] = cvs[n-1]
-		}
-		n = (n + 1) / 2
+		n = ParentLevel(cvs, n, key, flags)
 	}
 	return ParentNode(&cvs[0], &cvs[1], key, flags)
+}
+
+// ParentLevel replaces n values by their parents, the last one by itself if it has no sibling, and returns how many
+// there are then.
+func ParentLevel(cvs []CV, n int, key *CV, flags uint32) int {
+	Parents(cvs, cvs, n/2, key, flags)
+	if n&1 == 1 {
+		cvs[n/2] = cvs[n-1]
+	}
+	return (n + 1) / 2
 }
 
 // largeNode is the tree over any number of chunks from two up, batch by batch.
 func largeNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	var stack Stack
 	var buf Scratch
-	for len(in) > BatchChunks*ChunkLen {
-		n := Chunks(buf[1:], nil, in[:BatchChunks*ChunkLen], key, counter, flags)
-		stack.Push(buf[:], n, key, flags)
-		in = in[BatchChunks*ChunkLen:]
+	var groups Groups
+	const batch = BatchChunks * ChunkLen
+	for len(in) > batch {
+		n, level := Reduce(buf[1:], groups[:], in[:batch], key, counter, flags, MaxDepth)
+		stack.Push(buf[:], n, level, key, flags)
+		in = in[batch:]
 		counter += BatchChunks
 	}
-	n := Chunks(buf[1:], nil, in, key, counter, flags)
-	return stack.Root(buf[:], n, key, flags)
+	n, level := Reduce(buf[1:], groups[:], in, key, counter, flags, MaxDepth)
+	return stack.Root(buf[:], n, level, key, flags)
+}
+
+// Absorb pushes whole chunks that more input follows. counter is the number of the first.
+func (s *Stack) Absorb(buf *Scratch, groups *Groups, in []byte, key *CV, counter uint64, flags uint32) {
+	for len(in) > 0 {
+		// To the next place where a batch can begin, then batches.
+		size := min(len(in), (BatchChunks-int(s.Count%BatchChunks))*ChunkLen)
+		level := bits.TrailingZeros64(s.Count | uint64(size/ChunkLen))
+		n, level := Reduce(buf[1:], groups[:], in[:size], key, counter, flags, level)
+		s.Push(buf[:], n, level, key, flags)
+		counter += uint64(size / ChunkLen)
+		in = in[size:]
+	}
+}
+
+// AbsorbLast pushes whole chunks, at least two, after which no others may follow: their last subtree is left in two halves.
+// counter is the number of the first.
+func (s *Stack) AbsorbLast(buf *Scratch, groups *Groups, in []byte, key *CV, counter uint64, flags uint32) {
+	end := s.Count + uint64(len(in)/ChunkLen)
+	last := int(min(end&-end, BatchChunks))
+	for last*ChunkLen > len(in) {
+		last /= 2
+	}
+	whole := len(in) - last*ChunkLen
+	s.Absorb(buf, groups, in[:whole], key, counter, flags)
+	most := bits.TrailingZeros(uint(last)) - 1
+	counter += uint64(whole / ChunkLen)
+	if last == 1 {
+		One(&buf[0], in[whole:], key, counter, ChunkFlags(flags, 0))
+		s.PushLast(buf[0], 1, key, flags)
+		return
+	}
+	n, _ := Reduce(buf[:], groups[:], in[whole:], key, counter, flags, most)
+	for n > 2 {
+		n = ParentLevel(buf[:], n, key, flags)
+	}
+	s.PushSubtree(buf[0], uint64(last/2), key, flags)
+	s.PushLast(buf[1], uint64(last/2), key, flags)
 }

@@ -1,0 +1,5 @@
+//go:build purego || !amd64
+
+package guts
+
+func otherTurning(Kernel) (restore func(), ok bool) { return nil, false }
