@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -141,32 +143,65 @@ func (m *machine) startState(state, free []vec, cvs, key reg.Register, lanes int
 	m.Label(string(started))
 }
 
-// columnRounds is the seven rounds, the four quarter rounds of each half side by side.
+// columnRounds is the seven rounds, the four quarter rounds of each half side by side. In zmm registers each is three quarters of
+// a step behind the one before it, through all rounds, so that rotations, for which there are fewer ports, do not come four at a
+// time.
 func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op) {
-	spare := v[8] // free in AVX2, where this word is in memory
-	for _, s := range schedule {
+	const stepTime, halfTime = 4, 14 * 4
+	behind := 0
+	if v[0].width == 64 {
+		behind = 3
+	}
+	// What a quarter round of diagonals needs comes last from the quarter of columns after its own.
+	order := [2][4]int{{0, 1, 2, 3}, {1, 2, 3, 0}}
+	type timed struct {
+		at int
+		do func()
+	}
+	var all []timed
+	for r, s := range schedule {
 		for half, mixes := range [][4][4]int{columns, diagonals} {
-			for step, turn := range [][2]int{{16, 12}, {8, 7}} {
-				each := func(do func(i int, g [4]int)) {
-					for i, g := range mixes {
-						do(i, g)
-					}
+			for i, g := range mixes {
+				at := (2*r+half)*halfTime + behind*order[half][i]
+				for step, do := range m.quarterRound(v, f, g, word(s[8*half+2*i]), word(s[8*half+2*i+1])) {
+					all = append(all, timed{at + step*stepTime, do})
 				}
-				each(func(i int, g [4]int) { m.add(v[g[0]], v[g[0]], word(s[8*half+2*i+step])) })
-				each(func(i int, g [4]int) { m.add(v[g[0]], v[g[0]], v[g[1]].op()) })
-				each(func(i int, g [4]int) { m.xor(v[g[3]], v[g[0]].op()) })
-				each(func(i int, g [4]int) { m.ror(v[g[3]], turn[0], spare) })
-				each(func(i int, g [4]int) {
-					m.add(v[g[2]], v[g[3]], m.stateWord(v, f, g[2]))
-					m.xor(v[g[1]], v[g[2]].op())
-					if m.isa == avx2 && g[2] == 8 {
-						m.store(v[8], f.c0)
-					}
-				})
-				each(func(i int, g [4]int) { m.ror(v[g[1]], turn[1], spare) })
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(a, b timed) int { return a.at - b.at })
+	for _, t := range all {
+		t.do()
+	}
+}
+
+// quarterRound is the steps of a quarter round, in order. With AVX2 a sum that is word 8 is stored before its register serves a
+// rotation.
+func (m *machine) quarterRound(v []vec, f columnFrame, g [4]int, words ...operand.Op) (steps []func()) {
+	a, b, c, d := v[g[0]], v[g[1]], v[g[2]], v[g[3]]
+	spare := v[8] // free in AVX2, where this word is in memory
+	inMemory := m.isa == avx2 && g[2] == 8
+	for i, turn := range [][2]int{{16, 12}, {8, 7}} {
+		steps = append(steps,
+			func() { m.add(a, a, words[i]) },
+			func() { m.add(a, a, b.op()) },
+			func() { m.xor(d, a.op()) },
+			func() { m.ror(d, turn[0], spare) },
+			func() {
+				m.add(c, d, m.stateWord(v, f, g[2]))
+				if inMemory {
+					m.xor(b, c.op())
+					m.store(c, f.c0)
+				}
+			},
+			func() {
+				if !inMemory {
+					m.xor(b, c.op())
+				}
+			},
+			func() { m.ror(b, turn[1], spare) })
+	}
+	return steps
 }
 
 // columnRoot writes groups of as many output blocks as there are lanes.

@@ -2096,10 +2096,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -2133,10 +2133,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -2167,13 +2167,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -2204,13 +2204,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -2244,10 +2244,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -2281,10 +2281,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -2315,13 +2315,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -2352,13 +2352,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -2392,10 +2392,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -2429,10 +2429,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -2463,13 +2463,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -2500,13 +2500,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -2540,10 +2540,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -2577,10 +2577,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -2611,13 +2611,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -2648,13 +2648,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -2688,10 +2688,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -2725,10 +2725,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -2759,13 +2759,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -2796,13 +2796,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -2836,10 +2836,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -2873,10 +2873,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -2907,13 +2907,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -2944,13 +2944,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -2984,10 +2984,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -3021,10 +3021,10 @@ block1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -3055,13 +3055,13 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -3092,13 +3092,13 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(SI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(SI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -3326,10 +3326,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -3363,10 +3363,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -3397,13 +3397,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -3434,13 +3434,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -3474,10 +3474,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -3511,10 +3511,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -3545,13 +3545,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -3582,13 +3582,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -3622,10 +3622,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -3659,10 +3659,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -3693,13 +3693,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -3730,13 +3730,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -3770,10 +3770,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -3807,10 +3807,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -3841,13 +3841,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -3878,13 +3878,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -3918,10 +3918,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -3955,10 +3955,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -3989,13 +3989,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -4026,13 +4026,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -4066,10 +4066,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -4103,10 +4103,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -4137,13 +4137,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -4174,13 +4174,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -4214,10 +4214,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -4251,10 +4251,10 @@ near3:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -4285,13 +4285,13 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -4322,13 +4322,13 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -4486,10 +4486,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -4523,10 +4523,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -4557,13 +4557,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -4594,13 +4594,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -4634,10 +4634,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -4671,10 +4671,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -4705,13 +4705,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -4742,13 +4742,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -4782,10 +4782,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -4819,10 +4819,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -4853,13 +4853,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -4890,13 +4890,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -4930,10 +4930,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -4967,10 +4967,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -5001,13 +5001,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -5038,13 +5038,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -5078,10 +5078,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -5115,10 +5115,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -5149,13 +5149,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -5186,13 +5186,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -5226,10 +5226,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -5263,10 +5263,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -5297,13 +5297,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -5334,13 +5334,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -5374,10 +5374,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -5411,10 +5411,10 @@ pair1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -5445,13 +5445,13 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -5482,13 +5482,13 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -5677,10 +5677,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -5714,10 +5714,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -5748,13 +5748,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -5785,13 +5785,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -5825,10 +5825,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -5862,10 +5862,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -5896,13 +5896,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -5933,13 +5933,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -5973,10 +5973,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -6010,10 +6010,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -6044,13 +6044,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -6081,13 +6081,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -6121,10 +6121,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -6158,10 +6158,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -6192,13 +6192,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -6229,13 +6229,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -6269,10 +6269,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -6306,10 +6306,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -6340,13 +6340,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -6377,13 +6377,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -6417,10 +6417,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -6454,10 +6454,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -6488,13 +6488,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -6525,13 +6525,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5
@@ -6565,10 +6565,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
@@ -6602,10 +6602,10 @@ group1:
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y13, Y9
-	VPXOR        Y9, Y5, Y5
 	VPADDD       Y10, Y14, Y10
-	VPXOR        Y10, Y6, Y6
 	VPADDD       Y11, Y15, Y11
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
@@ -6636,13 +6636,13 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x0c, Y5, Y8
 	VPSLLD       $0x14, Y5, Y5
@@ -6673,13 +6673,13 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPADDD       Y10, Y15, Y10
-	VPXOR        Y10, Y5, Y5
 	VPADDD       Y11, Y12, Y11
-	VPXOR        Y11, Y6, Y6
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
 	VPADDD       Y9, Y14, Y9
+	VPXOR        Y10, Y5, Y5
+	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
 	VPSRLD       $0x07, Y5, Y8
 	VPSLLD       $0x19, Y5, Y5

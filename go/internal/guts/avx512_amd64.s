@@ -2296,12 +2296,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2324,12 +2324,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -2352,12 +2352,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -2380,12 +2380,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -2408,12 +2408,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2436,12 +2436,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -2464,12 +2464,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -2492,12 +2492,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -2520,12 +2520,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2548,12 +2548,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -2576,12 +2576,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -2604,12 +2604,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -2632,12 +2632,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2660,12 +2660,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -2688,12 +2688,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -2716,12 +2716,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -2744,12 +2744,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2772,12 +2772,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -2800,12 +2800,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -2828,12 +2828,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -2856,12 +2856,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2884,12 +2884,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -2912,12 +2912,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -2940,12 +2940,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -2968,12 +2968,12 @@ block1:
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x0c, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
@@ -2996,12 +2996,12 @@ block1:
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
 	VPADDD        Y8, Y12, Y8
-	VPXORD        Y8, Y4, Y4
 	VPADDD        Y9, Y13, Y9
-	VPXORD        Y9, Y5, Y5
 	VPADDD        Y10, Y14, Y10
-	VPXORD        Y10, Y6, Y6
 	VPADDD        Y11, Y15, Y11
+	VPXORD        Y8, Y4, Y4
+	VPXORD        Y9, Y5, Y5
+	VPXORD        Y10, Y6, Y6
 	VPXORD        Y11, Y7, Y7
 	VPRORD        $0x07, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
@@ -3024,12 +3024,12 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x0c, Y5, Y5
 	VPRORD        $0x0c, Y6, Y6
@@ -3052,12 +3052,12 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPADDD        Y10, Y15, Y10
-	VPXORD        Y10, Y5, Y5
 	VPADDD        Y11, Y12, Y11
-	VPXORD        Y11, Y6, Y6
 	VPADDD        Y8, Y13, Y8
-	VPXORD        Y8, Y7, Y7
 	VPADDD        Y9, Y14, Y9
+	VPXORD        Y10, Y5, Y5
+	VPXORD        Y11, Y6, Y6
+	VPXORD        Y8, Y7, Y7
 	VPXORD        Y9, Y4, Y4
 	VPRORD        $0x07, Y5, Y5
 	VPRORD        $0x07, Y6, Y6
@@ -3319,788 +3319,788 @@ block1:
 	VPBROADCASTD  ivAVX512<>+12(SB), Z11
 	VPADDD        Z16, Z0, Z0
 	VPADDD        Z18, Z1, Z1
+	VPADDD        Z4, Z0, Z0
 	VPADDD        Z20, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z22, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z17, Z0, Z0
-	VPADDD        Z19, Z1, Z1
-	VPADDD        Z21, Z2, Z2
-	VPADDD        Z23, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
 	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
 	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x10, Z13, Z13
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
 	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z17, Z0, Z0
 	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z19, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z21, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPADDD        Z23, Z3, Z3
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z8, Z12, Z8
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z9, Z13, Z9
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z10, Z14, Z10
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z30, Z3, Z3
+	VPXORD        Z11, Z7, Z7
 	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z24, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z28, Z2, Z2
-	VPADDD        Z30, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
 	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z25, Z0, Z0
-	VPADDD        Z27, Z1, Z1
-	VPADDD        Z29, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
 	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z26, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z28, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z31, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z25, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z27, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z29, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z18, Z0, Z0
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
 	VPADDD        Z19, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z23, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z20, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z22, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z16, Z2, Z2
-	VPADDD        Z29, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
 	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
 	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x10, Z13, Z13
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
 	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z22, Z0, Z0
 	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z26, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z16, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPADDD        Z29, Z3, Z3
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z8, Z12, Z8
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z9, Z13, Z9
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z10, Z14, Z10
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z31, Z3, Z3
+	VPXORD        Z11, Z7, Z7
 	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z17, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z25, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
 	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z27, Z0, Z0
-	VPADDD        Z21, Z1, Z1
-	VPADDD        Z30, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
 	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z28, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z25, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z24, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z27, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z21, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z30, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z19, Z0, Z0
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
 	VPADDD        Z26, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z29, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z23, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z20, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z18, Z2, Z2
-	VPADDD        Z30, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
 	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
 	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x10, Z13, Z13
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
 	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z20, Z0, Z0
 	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z28, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z18, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPADDD        Z30, Z3, Z3
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z8, Z12, Z8
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z9, Z13, Z9
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z10, Z14, Z10
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z24, Z3, Z3
+	VPXORD        Z11, Z7, Z7
 	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z22, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z25, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
 	VPADDD        Z27, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z5, Z0, Z0
 	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
 	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z17, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
 	VPADDD        Z21, Z0, Z0
-	VPADDD        Z16, Z1, Z1
-	VPADDD        Z31, Z2, Z2
-	VPADDD        Z17, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
 	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z16, Z1, Z1
+	VPADDD        Z5, Z0, Z0
 	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z31, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z26, Z0, Z0
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
 	VPADDD        Z28, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z30, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z29, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z23, Z0, Z0
-	VPADDD        Z25, Z1, Z1
-	VPADDD        Z19, Z2, Z2
-	VPADDD        Z31, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
 	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
 	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x10, Z13, Z13
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
 	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z23, Z0, Z0
 	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z25, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z19, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPADDD        Z31, Z3, Z3
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z8, Z12, Z8
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z9, Z13, Z9
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z10, Z14, Z10
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z17, Z3, Z3
+	VPXORD        Z11, Z7, Z7
 	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z20, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z27, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
 	VPADDD        Z21, Z2, Z2
-	VPADDD        Z17, Z3, Z3
-	VPADDD        Z5, Z0, Z0
 	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
 	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z22, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
 	VPADDD        Z16, Z0, Z0
-	VPADDD        Z18, Z1, Z1
-	VPADDD        Z24, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
 	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z18, Z1, Z1
+	VPADDD        Z5, Z0, Z0
 	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z24, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z28, Z0, Z0
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
 	VPADDD        Z25, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z31, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z30, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z29, Z0, Z0
+	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
 	VPADDD        Z27, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z26, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z4, Z0, Z0
 	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
 	VPXORD        Z0, Z12, Z12
+	VPADDD        Z24, Z3, Z3
+	VPADDD        Z6, Z2, Z2
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z22, Z3, Z3
+	VPXORD        Z11, Z7, Z7
 	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z23, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z21, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
 	VPADDD        Z16, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z5, Z0, Z0
 	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
 	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z20, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
 	VPADDD        Z18, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z19, Z1, Z1
-	VPADDD        Z17, Z2, Z2
-	VPADDD        Z20, Z3, Z3
 	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
 	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z17, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z25, Z0, Z0
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
 	VPADDD        Z27, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z24, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z31, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z30, Z0, Z0
+	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
 	VPADDD        Z21, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z28, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
 	VPADDD        Z17, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
 	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
 	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
 	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
+	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z29, Z0, Z0
-	VPADDD        Z16, Z1, Z1
-	VPADDD        Z18, Z2, Z2
 	VPADDD        Z20, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z19, Z0, Z0
-	VPADDD        Z26, Z1, Z1
-	VPADDD        Z22, Z2, Z2
-	VPADDD        Z23, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z27, Z0, Z0
-	VPADDD        Z21, Z1, Z1
-	VPADDD        Z17, Z2, Z2
-	VPADDD        Z24, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPRORD        $0x10, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
 	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPADDD        Z31, Z0, Z0
+	VPRORD        $0x07, Z6, Z6
+	VPADDD        Z29, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z16, Z1, Z1
-	VPADDD        Z25, Z2, Z2
-	VPADDD        Z22, Z3, Z3
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPADDD        Z6, Z2, Z2
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPXORD        Z2, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z8, Z12, Z8
-	VPXORD        Z8, Z4, Z4
-	VPADDD        Z9, Z13, Z9
-	VPXORD        Z9, Z5, Z5
-	VPADDD        Z10, Z14, Z10
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z11, Z15, Z11
-	VPXORD        Z11, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z6, Z6
-	VPRORD        $0x07, Z7, Z7
-	VPADDD        Z30, Z0, Z0
-	VPADDD        Z18, Z1, Z1
-	VPADDD        Z19, Z2, Z2
-	VPADDD        Z23, Z3, Z3
 	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
-	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
 	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z18, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
-	VPADDD        Z9, Z14, Z9
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z6, Z6
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z26, Z0, Z0
-	VPADDD        Z28, Z1, Z1
-	VPADDD        Z20, Z2, Z2
-	VPADDD        Z29, Z3, Z3
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z6, Z1, Z1
 	VPADDD        Z7, Z2, Z2
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z0, Z15, Z15
 	VPXORD        Z1, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPXORD        Z3, Z14, Z14
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z10, Z15, Z10
-	VPXORD        Z10, Z5, Z5
-	VPADDD        Z11, Z12, Z11
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z8, Z13, Z8
-	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x10, Z15, Z15
 	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
 	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z23, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z19, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z26, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z22, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z27, Z0, Z0
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
+	VPADDD        Z21, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z17, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPADDD        Z24, Z3, Z3
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z8, Z12, Z8
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z9, Z13, Z9
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        Z10, Z14, Z10
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z31, Z0, Z0
+	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z16, Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z25, Z2, Z2
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPADDD        Z22, Z3, Z3
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z2, Z14, Z14
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z8, Z12, Z8
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z9, Z13, Z9
+	VPXORD        Z8, Z4, Z4
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z10, Z14, Z10
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z11, Z15, Z11
+	VPXORD        Z10, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z23, Z3, Z3
+	VPXORD        Z11, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
+	VPADDD        Z30, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z18, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z19, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x10, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z29, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x0c, Z6, Z6
+	VPADDD        Z26, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z28, Z1, Z1
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z20, Z2, Z2
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z0, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z1, Z12, Z12
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z9, Z14, Z9
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x08, Z12, Z12
+	VPADDD        Z10, Z15, Z10
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z11, Z12, Z11
+	VPXORD        Z10, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z8, Z13, Z8
+	VPXORD        Z11, Z6, Z6
+	VPRORD        $0x07, Z5, Z5
+	VPXORD        Z8, Z7, Z7
 	VPRORD        $0x07, Z6, Z6
 	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x07, Z4, Z4
 	VPXORD        Z8, Z0, Z0
 	VPXORD        Z9, Z1, Z1
 	VPXORD        Z10, Z2, Z2
@@ -4357,788 +4357,788 @@ near3:
 	VPBROADCASTD ivAVX512<>+12(SB), Z11
 	VPADDD       Z16, Z0, Z0
 	VPADDD       Z18, Z1, Z1
+	VPADDD       Z4, Z0, Z0
 	VPADDD       Z20, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z22, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z17, Z0, Z0
-	VPADDD       Z19, Z1, Z1
-	VPADDD       Z21, Z2, Z2
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z17, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z30, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z24, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z28, Z2, Z2
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z25, Z0, Z0
-	VPADDD       Z27, Z1, Z1
-	VPADDD       Z29, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z31, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z18, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z19, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z23, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z20, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z22, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z16, Z2, Z2
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z22, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z31, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z17, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z30, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z24, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z19, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z26, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z29, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z23, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z20, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z18, Z2, Z2
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z20, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z24, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z22, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z25, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z27, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z17, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z21, Z0, Z0
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z31, Z2, Z2
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z5, Z0, Z0
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z26, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z28, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z30, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z29, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z23, Z0, Z0
-	VPADDD       Z25, Z1, Z1
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z23, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z17, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z20, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z21, Z2, Z2
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z22, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z16, Z0, Z0
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z24, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z5, Z0, Z0
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z28, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z25, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z31, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z30, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z29, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z26, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
 	VPXORD       Z0, Z12, Z12
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z22, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z23, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z21, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z16, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z20, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z18, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z19, Z1, Z1
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z20, Z3, Z3
 	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z25, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z24, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z31, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z30, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z21, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z28, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z17, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z29, Z0, Z0
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z18, Z2, Z2
 	VPADDD       Z20, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z19, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z22, Z2, Z2
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
 	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z31, Z0, Z0
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z16, Z1, Z1
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z30, Z0, Z0
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z23, Z3, Z3
 	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z26, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z20, Z2, Z2
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
 	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
 	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z23, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z22, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z27, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z31, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z23, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z29, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
 	VPXORD       Z8, Z0, Z0
 	VPXORD       Z9, Z1, Z1
 	VPXORD       Z10, Z2, Z2
@@ -5239,788 +5239,788 @@ pair1:
 	VPBROADCASTD ivAVX512<>+12(SB), Z11
 	VPADDD       Z16, Z0, Z0
 	VPADDD       Z18, Z1, Z1
+	VPADDD       Z4, Z0, Z0
 	VPADDD       Z20, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z22, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z17, Z0, Z0
-	VPADDD       Z19, Z1, Z1
-	VPADDD       Z21, Z2, Z2
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z17, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z30, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z24, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z28, Z2, Z2
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z25, Z0, Z0
-	VPADDD       Z27, Z1, Z1
-	VPADDD       Z29, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z31, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z18, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z19, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z23, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z20, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z22, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z16, Z2, Z2
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z22, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z31, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z17, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z30, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z24, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z19, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z26, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z29, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z23, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z20, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z18, Z2, Z2
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z20, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z24, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z22, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z25, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z27, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z17, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z21, Z0, Z0
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z31, Z2, Z2
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z5, Z0, Z0
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z26, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z28, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z30, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z29, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z23, Z0, Z0
-	VPADDD       Z25, Z1, Z1
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z23, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z17, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z20, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z21, Z2, Z2
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z22, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z16, Z0, Z0
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z24, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z5, Z0, Z0
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z28, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z25, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z31, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z30, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z29, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z26, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
 	VPXORD       Z0, Z12, Z12
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z22, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z23, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z21, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z16, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z20, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z18, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z19, Z1, Z1
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z20, Z3, Z3
 	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z25, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z24, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z31, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z30, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z21, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z28, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z17, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z29, Z0, Z0
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z18, Z2, Z2
 	VPADDD       Z20, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z19, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z22, Z2, Z2
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
 	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z31, Z0, Z0
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z16, Z1, Z1
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z30, Z0, Z0
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z23, Z3, Z3
 	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z26, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z20, Z2, Z2
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
 	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
 	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z23, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z22, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z27, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z31, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z23, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z29, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
 	VPXORD       Z8, Z0, Z0
 	VPXORD       Z9, Z1, Z1
 	VPXORD       Z10, Z2, Z2
@@ -6196,788 +6196,788 @@ group1:
 	VPBROADCASTD BX, Z15
 	VPADDD       Z16, Z0, Z0
 	VPADDD       Z18, Z1, Z1
+	VPADDD       Z4, Z0, Z0
 	VPADDD       Z20, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z22, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z17, Z0, Z0
-	VPADDD       Z19, Z1, Z1
-	VPADDD       Z21, Z2, Z2
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z17, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z19, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z21, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z23, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z30, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z24, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z28, Z2, Z2
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z25, Z0, Z0
-	VPADDD       Z27, Z1, Z1
-	VPADDD       Z29, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z28, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z31, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z25, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z27, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z18, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z19, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z23, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z20, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z22, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z16, Z2, Z2
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z22, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z16, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z29, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z31, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z17, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z30, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z24, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z27, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z30, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z19, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z26, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z29, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z23, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z20, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z18, Z2, Z2
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z20, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z30, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z24, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z22, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z25, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z27, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z17, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z21, Z0, Z0
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z31, Z2, Z2
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z5, Z0, Z0
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z31, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z26, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z28, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z30, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z29, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z23, Z0, Z0
-	VPADDD       Z25, Z1, Z1
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z23, Z0, Z0
 	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z25, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z31, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z17, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z20, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z21, Z2, Z2
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z22, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z16, Z0, Z0
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z24, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
 	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z5, Z0, Z0
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z24, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z28, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z25, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z31, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z30, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z29, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z26, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
 	VPXORD       Z0, Z12, Z12
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z22, Z3, Z3
+	VPXORD       Z11, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z23, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z21, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z16, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z5, Z0, Z0
 	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
 	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z20, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z18, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z19, Z1, Z1
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z20, Z3, Z3
 	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z25, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPADDD       Z27, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z24, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z31, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z30, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
 	VPADDD       Z21, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z28, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
 	VPADDD       Z17, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
 	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
 	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
+	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z29, Z0, Z0
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z18, Z2, Z2
 	VPADDD       Z20, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z19, Z0, Z0
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z22, Z2, Z2
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPRORD       $0x10, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
 	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z31, Z0, Z0
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z29, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z16, Z1, Z1
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPADDD       Z6, Z2, Z2
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPXORD       Z2, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z8, Z4, Z4
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z9, Z5, Z5
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z6, Z6
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z30, Z0, Z0
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z23, Z3, Z3
 	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
 	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z18, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z6, Z6
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z26, Z0, Z0
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z20, Z2, Z2
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z6, Z1, Z1
 	VPADDD       Z7, Z2, Z2
-	VPADDD       Z4, Z3, Z3
-	VPXORD       Z0, Z15, Z15
 	VPXORD       Z1, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPXORD       Z3, Z14, Z14
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z10, Z5, Z5
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
 	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
 	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z23, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z19, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z26, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z22, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z27, Z0, Z0
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z21, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z17, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z24, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z31, Z0, Z0
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z16, Z1, Z1
+	VPADDD       Z4, Z0, Z0
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z25, Z2, Z2
+	VPADDD       Z5, Z1, Z1
+	VPXORD       Z0, Z12, Z12
+	VPADDD       Z22, Z3, Z3
+	VPADDD       Z6, Z2, Z2
+	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z2, Z14, Z14
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z8, Z12, Z8
+	VPXORD       Z3, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z9, Z13, Z9
+	VPXORD       Z8, Z4, Z4
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z10, Z14, Z10
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z11, Z15, Z11
+	VPXORD       Z10, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z23, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
+	VPADDD       Z30, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z18, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z19, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x10, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z29, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x0c, Z6, Z6
+	VPADDD       Z26, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z28, Z1, Z1
+	VPADDD       Z5, Z0, Z0
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z20, Z2, Z2
+	VPADDD       Z6, Z1, Z1
+	VPXORD       Z0, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z1, Z12, Z12
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z9, Z14, Z9
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x08, Z12, Z12
+	VPADDD       Z10, Z15, Z10
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z11, Z12, Z11
+	VPXORD       Z10, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z8, Z13, Z8
+	VPXORD       Z11, Z6, Z6
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x07, Z4, Z4
 	VPXORD       Z8, Z0, Z0
 	VPXORD       Z9, Z1, Z1
 	VPXORD       Z10, Z2, Z2
