@@ -110,15 +110,15 @@ impl Batch<'_> {
     fn hash_uniform(&mut self, len: usize) {
         let lanes = self.functions.lanes;
         for (inputs, out) in self.inputs.chunks(lanes).zip(self.out.chunks_mut(lanes)) {
-            let mut pointers = [core::ptr::null(); MAX_LANES];
+            let mut pointers = [inputs[0].as_ptr(); MAX_LANES];
             for (pointer, input) in pointers.iter_mut().zip(inputs) {
                 *pointer = input.as_ptr();
             }
             let mut values = [MaybeUninit::<Value>::uninit(); MAX_LANES];
             // SAFETY: all inputs have this length; there is room for the most lanes of any kernel.
             let values = unsafe {
-                let (pointers, flags) = (&pointers[..inputs.len()], (self.flags, CHUNK_END | ROOT));
-                (self.functions.uniform)(pointers, len, self.key, (0, 0), flags, values.as_mut_ptr().cast());
+                let (flags, to) = ((self.flags, CHUNK_END | ROOT), values.as_mut_ptr().cast());
+                (self.functions.uniform)(&pointers, inputs.len(), len, self.key, (0, 0), flags, to);
                 core::slice::from_raw_parts(values.as_ptr().cast::<Value>(), inputs.len())
             };
             for (out, value) in out.iter_mut().zip(values) {

@@ -7,6 +7,9 @@ use bulla_simd::scalar::U32x1;
 use core::fmt;
 use core::mem::MaybeUninit;
 
+/// Up to so many output blocks are made one after the other: as wide as the kernel they would cost more.
+pub(crate) const FEW_BLOCKS: usize = 2;
+
 /// The last compression of a tree, not yet done: as the root it gives output of any length.
 #[derive(Clone)]
 pub(crate) struct Output {
@@ -66,7 +69,7 @@ impl Output {
             unsafe { (functions.output)(value, block, counter, (*len, flags), groups, wide.as_mut_ptr()) };
             counter = counter.wrapping_add((groups * functions.lanes) as u64);
         }
-        if rest.len() > 2 * BLOCK_LEN {
+        if rest.len() > FEW_BLOCKS * BLOCK_LEN {
             let mut room = [MaybeUninit::<[u8; BLOCK_LEN]>::uninit(); MAX_LANES];
             // SAFETY: a block is readable, as many are writable as the most lanes of any kernel; more than `rest` are written.
             unsafe {

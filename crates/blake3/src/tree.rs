@@ -22,10 +22,36 @@ const LEVELS: usize = 6;
 const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 
 /// Input from here on is expected to come from beyond the caches, and is prefetched.
-const FAR: usize = 3 << 20;
+pub(crate) const FAR: usize = 3 << 20;
 
 /// A second chunk up to here is hashed after the first: beside it, it would cost more than the blocks it saves.
 const SHORT: usize = 2 * BLOCK_LEN;
+
+/// How the chunks of an input of more than one, and at most a group, become chaining values.
+pub(crate) enum Leaves {
+    /// Two chunks, one after the other.
+    InTurn,
+    /// So many whole chunks.
+    Whole(usize),
+    /// So many chunks, of which the last is short.
+    Ragged(usize),
+    /// A whole group.
+    Group,
+}
+
+impl Leaves {
+    #[inline(always)]
+    pub(crate) fn of(lanes: usize, len: usize) -> Self {
+        let n = len.div_ceil(CHUNK_LEN);
+        let last = len - (n - 1) * CHUNK_LEN;
+        match n {
+            _ if len == lanes * CHUNK_LEN => Leaves::Group,
+            2 if last <= SHORT => Leaves::InTurn,
+            _ if last == CHUNK_LEN => Leaves::Whole(n),
+            _ => Leaves::Ragged(n),
+        }
+    }
+}
 
 /// A kernel with the key and flags of a mode.
 #[derive(Clone, Copy)]
@@ -93,39 +119,37 @@ impl Values {
         let lanes = instance.lanes();
         debug_assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
         self.n = input.len().div_ceil(CHUNK_LEN);
-        if input.len() == lanes * CHUNK_LEN {
-            let mut group = MaybeUninit::<Group>::uninit();
-            // SAFETY: a whole group of chunks in, room for its values out.
-            unsafe {
-                let Instance { functions, key, flags } = instance;
-                (functions.group)(input.as_ptr(), key, counter, *flags, group.as_mut_ptr());
-                (functions.ungroup)(group.as_ptr(), self.as_mut_ptr());
-            }
-            return;
-        }
-        let last = input.len() - (self.n - 1) * CHUNK_LEN;
         let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
         let Instance { functions, key, flags } = instance;
-        // SAFETY: the lanes cover the input; there is room for 16 values and more.
+        // SAFETY: the chunks are those of the input; there is room for 16 values and more.
         unsafe {
-            if self.n == 2 && last <= SHORT {
-                for (i, len) in [CHUNK_LEN, last].into_iter().enumerate() {
-                    let value = self.as_mut_ptr().add(OUT_LEN * i);
-                    (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
+            match Leaves::of(lanes, input.len()) {
+                Leaves::InTurn => {
+                    for (i, len) in [CHUNK_LEN, input.len() - CHUNK_LEN].into_iter().enumerate() {
+                        let value = self.as_mut_ptr().add(OUT_LEN * i);
+                        (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
+                    }
                 }
-            } else if last == CHUNK_LEN {
-                let inputs: [*const u8; MAX_LANES] = core::array::from_fn(chunk);
-                let (inputs, flags) = (&inputs[..self.n], (*flags, CHUNK_END));
-                (functions.uniform)(inputs, CHUNK_LEN, key, (counter, 1), flags, self.as_mut_ptr());
-            } else {
-                let mut inputs: [Lane; MAX_LANES] = core::array::from_fn(|i| Lane {
-                    input: chunk(i),
-                    len: CHUNK_LEN,
-                    counter: counter + i as u64,
-                    last_flags: CHUNK_END,
-                });
-                inputs[self.n - 1].len = last;
-                (functions.lanes_of)(&inputs[..self.n], key, *flags, self.as_mut_ptr());
+                Leaves::Whole(n) => {
+                    let inputs: [*const u8; MAX_LANES] = core::array::from_fn(|i| chunk(i.min(n - 1)));
+                    let (counters, flags) = ((counter, 1), (*flags, CHUNK_END));
+                    (functions.uniform)(&inputs, n, CHUNK_LEN, key, counters, flags, self.as_mut_ptr());
+                }
+                Leaves::Ragged(n) => {
+                    let mut inputs: [Lane; MAX_LANES] = core::array::from_fn(|i| Lane {
+                        input: chunk(i),
+                        len: CHUNK_LEN,
+                        counter: counter + i as u64,
+                        last_flags: CHUNK_END,
+                    });
+                    inputs[n - 1].len = input.len() - (n - 1) * CHUNK_LEN;
+                    (functions.lanes_of)(&inputs[..n], key, *flags, self.as_mut_ptr());
+                }
+                Leaves::Group => {
+                    let mut group = MaybeUninit::<Group>::uninit();
+                    (functions.group)(input.as_ptr(), key, counter, *flags, group.as_mut_ptr());
+                    (functions.ungroup)(group.as_ptr(), self.as_mut_ptr());
+                }
             }
         }
     }

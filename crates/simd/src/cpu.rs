@@ -38,6 +38,18 @@ cpufeatures::new!(
     has_avx512, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq"
 );
 
+/// True on CPUs that run 512-bit operations as two halves and take two cycles for a rotate: AMD's family 19h, Zen 4. Kernels choose
+/// their shapes by it; either way they are correct.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub fn has_half_width_avx512() -> bool {
+    use core::arch::x86_64::__cpuid;
+    let vendor = __cpuid(0);
+    let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
+    let signature = __cpuid(1).eax;
+    let family = (signature >> 8 & 0xF) + (signature >> 20 & 0xFF);
+    is_amd && family == 0x19
+}
+
 /// True when code for `isa` may run here. Asks the CPU on the first call only; needs no standard library.
 pub fn supports(isa: Isa) -> bool {
     match isa {

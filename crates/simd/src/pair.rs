@@ -16,6 +16,7 @@ macro_rules! both {
 
 impl<V: Vector> Vector for Pair<V> {
     const LANES: usize = 2 * V::LANES;
+    const REGISTERS: usize = 2 * V::REGISTERS;
 
     both! {
         fn add(a, b);

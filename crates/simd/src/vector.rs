@@ -5,6 +5,8 @@
 pub trait Vector: Copy {
     /// Words in a vector.
     const LANES: usize;
+    /// Registers that it takes.
+    const REGISTERS: usize = 1;
 
     /// `word` in every lane.
     unsafe fn splat(word: u32) -> Self;
@@ -94,6 +96,31 @@ pub trait Rows: Vector {
     unsafe fn turn2(a: Self) -> Self;
     /// Row (w3, w0, w1, w2) of every state.
     unsafe fn turn3(a: Self) -> Self;
+    /// `rotr16(a ^ b)`, where `b` is ready later than `a`. A backend may trade instructions for a shorter way from `b` to the result; so
+    /// in the three that follow.
+    #[inline(always)]
+    unsafe fn xor_rotr16(a: Self, b: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Self::rotr16(Self::xor(a, b)) }
+    }
+    /// `rotr12(a ^ b)`.
+    #[inline(always)]
+    unsafe fn xor_rotr12(a: Self, b: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Self::rotr12(Self::xor(a, b)) }
+    }
+    /// `rotr8(a ^ b)`.
+    #[inline(always)]
+    unsafe fn xor_rotr8(a: Self, b: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Self::rotr8(Self::xor(a, b)) }
+    }
+    /// `rotr7(a ^ b)`.
+    #[inline(always)]
+    unsafe fn xor_rotr7(a: Self, b: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Self::rotr7(Self::xor(a, b)) }
+    }
     /// Two words of `a`, then two of `b`, for every state; two bits of `I` pick each of the four, the lowest bits first.
     unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self;
 }

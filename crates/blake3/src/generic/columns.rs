@@ -251,11 +251,11 @@ pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words
     }
 }
 
-/// The chaining values of `inputs.len() <= LANES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
+/// The chaining values of the first `LANES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
 /// `LANES` chaining values at `out`.
 #[inline(always)]
 pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
-    inputs: &[*const u8],
+    inputs: &[*const u8; MAX_LANES],
     len: usize,
     key: &Words,
     (counter, step): (u64, u64),
@@ -269,11 +269,11 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
-            let last = to == job.blocks;
-            let (pointers, len) = if last { (&job.tails, job.last_len) } else { (&job.pointers, BLOCK_LEN) };
+            let len = if to == job.blocks { job.last_len } else { BLOCK_LEN };
             let (len, flags) = (V::splat(len as u32), V::splat(flags | edge));
             for block in from..to {
-                let m = V::load_blocks(pointers.as_ptr(), if last { 0 } else { BLOCK_LEN * block });
+                let (pointers, offset) = job.block(inputs, block);
+                let m = V::load_blocks(pointers, offset);
                 h = compress(&h, &m, counter, len, flags);
             }
         }

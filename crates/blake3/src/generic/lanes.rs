@@ -118,13 +118,11 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
 
 /// Inputs of one length, of at most one chunk each, in W lanes.
 pub(crate) struct Uniform<const W: usize> {
-    /// Where a lane's block b is to be read, but for the last: at `pointers[lane] + 64 b`.
-    pub(crate) pointers: [*const u8; W],
-    /// Where a lane's last block is to be read.
-    pub(crate) tails: [*const u8; W],
     pub(crate) blocks: usize,
     /// Bytes in the last block.
     pub(crate) last_len: usize,
+    /// Where the last blocks are to be read, when they are shorter than 64 bytes: zero-padded copies.
+    tails: [*const u8; W],
     padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
 }
 
@@ -133,41 +131,42 @@ impl<const W: usize> Uniform<W> {
     #[inline(always)]
     pub(crate) fn empty() -> Self {
         Uniform {
-            pointers: [core::ptr::null(); W],
-            tails: [core::ptr::null(); W],
             blocks: 0,
             last_len: 0,
+            tails: [core::ptr::null(); W],
             padded: [const { MaybeUninit::uninit() }; W],
         }
     }
 
-    /// Takes in inputs of `len` bytes. Lanes that have no input do the work of lane 0 again. The lanes point into
-    /// `self`, which must stay where it is from here on.
+    /// Takes in W inputs of `len` bytes. The lanes may point into `self`, which must stay where it is from here on.
     ///
     /// # Safety
     ///
-    /// Every input must be readable. There must be at least one.
+    /// Every input must be readable.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8], len: usize) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8; MAX_LANES], len: usize) {
         self.blocks = len.div_ceil(BLOCK_LEN).max(1);
         let before = (self.blocks - 1) * BLOCK_LEN;
         self.last_len = len - before;
-        let mut i = 0;
-        while i < W {
-            let input = inputs[if i < inputs.len() { i } else { 0 }];
-            self.pointers[i] = input;
-            self.tails[i] = input.wrapping_add(before);
-            i += 1;
-        }
         if self.last_len < BLOCK_LEN {
             let mut i = 0;
             while i < W {
                 let to = self.padded[i].as_mut_ptr().cast::<u8>();
                 // SAFETY: the last block of a readable input; the copy has room for a whole block.
-                unsafe { V::copy_padded(self.tails[i], self.last_len, to) };
+                unsafe { V::copy_padded(inputs[i].wrapping_add(before), self.last_len, to) };
                 self.tails[i] = to;
                 i += 1;
             }
+        }
+    }
+
+    /// The pointers to block number `block` of every lane, and the offset from them.
+    #[inline(always)]
+    pub(crate) fn block(&self, inputs: &[*const u8; MAX_LANES], block: usize) -> (*const *const u8, usize) {
+        if block + 1 == self.blocks && self.last_len < BLOCK_LEN {
+            (self.tails.as_ptr(), 0)
+        } else {
+            (inputs.as_ptr(), BLOCK_LEN * block)
         }
     }
 

@@ -21,9 +21,9 @@ impl<V: Rows> State<V> {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
             self.a = V::add(V::pin(V::add(self.a, m)), self.b);
-            self.d = V::rotr16(V::xor(self.d, self.a));
+            self.d = V::xor_rotr16(self.d, self.a);
             self.c = V::add(self.c, self.d);
-            self.b = V::rotr12(V::xor(self.b, self.c));
+            self.b = V::xor_rotr12(self.b, self.c);
         }
     }
 
@@ -32,9 +32,9 @@ impl<V: Rows> State<V> {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
             self.a = V::add(V::pin(V::add(self.a, m)), self.b);
-            self.d = V::rotr8(V::xor(self.d, self.a));
+            self.d = V::xor_rotr8(self.d, self.a);
             self.c = V::add(self.c, self.d);
-            self.b = V::rotr7(V::xor(self.b, self.c));
+            self.b = V::xor_rotr7(self.b, self.c);
         }
     }
 

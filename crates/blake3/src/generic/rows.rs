@@ -7,7 +7,7 @@
 use super::lanes::{Prepared, Uniform};
 use super::plan::rounds;
 use crate::BLOCK_LEN;
-use crate::kernel::Lane;
+use crate::kernel::{Lane, MAX_LANES};
 use crate::spec::{CHUNK_START, IV, PARENT, Words};
 use bulla_simd::Rows;
 use core::mem::MaybeUninit;
@@ -153,11 +153,11 @@ unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
     }
 }
 
-/// The chaining values of `inputs.len() <= STATES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
+/// The chaining values of the first `STATES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
 /// `STATES` chaining values at `out`.
 #[inline(always)]
 pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
-    inputs: &[*const u8],
+    inputs: &[*const u8; MAX_LANES],
     len: usize,
     key: &Words,
     (counter, step): (u64, u64),
@@ -171,12 +171,11 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
         let mut h = splat_words::<V>(key);
         let counters = counter_row::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
-            let last = to == job.blocks;
-            let (pointers, len) = if last { (&job.tails, job.last_len) } else { (&job.pointers, BLOCK_LEN) };
+            let len = if to == job.blocks { job.last_len } else { BLOCK_LEN };
             let d = V::xor(counters, last_row(0, len, flags | edge));
             for block in from..to {
-                let m = message(pointers.as_ptr(), if last { 0 } else { BLOCK_LEN * block });
-                h = compress(h, m, d);
+                let (pointers, offset) = job.block(inputs, block);
+                h = compress(h, message(pointers, offset), d);
             }
         }
         V::store_row_pairs(h[0], h[1], out);

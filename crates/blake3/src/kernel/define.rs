@@ -1,63 +1,13 @@
 //! How a kernel of an instruction set is made: the generic bodies inlined into functions of its own.
 
-/// A kernel: its table, and a module of `#[target_feature]` functions.
-///
-/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs the widths say which
-/// form serves: `rows::<V>` or `columns::<V>`.
-macro_rules! kernel {
-    (
-        $TABLE:ident, $module:ident, $isa:expr, $features:literal, $Column:ty, $One:ty,
-        $(up to $n:literal => $form:ident::<$V:ty>,)*
-    ) => {
-        pub(super) static $TABLE: $crate::kernel::Functions = $crate::kernel::Functions {
-            isa: $isa,
-            lanes: <$Column as bulla_simd::Vector>::LANES,
-            chunk: $module::chunk,
-            block: $module::block,
-            group: $module::group,
-            far_group: $module::far_group,
-            merge: $module::merge,
-            ungroup: $module::ungroup,
-            lanes_of: $module::lanes_of,
-            uniform: $module::uniform,
-            parents: $module::parents,
-            output: $module::output,
-        };
-
+/// What works on as many inputs as the widest registers have lanes: a module of `#[target_feature]` functions for the vector `$Column`.
+macro_rules! wide {
+    ($module:ident, $features:literal, $Column:ty) => {
         mod $module {
             use super::*;
             use crate::generic::columns::{self, Prefetch};
-            use crate::generic::rows;
-            use crate::kernel::{Group, Lane};
+            use crate::kernel::Group;
             use crate::spec::Words;
-            use bulla_simd::Vector;
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn chunk(
-                input: *const u8,
-                len: usize,
-                key: &Words,
-                counter: u64,
-                flags: u32,
-                last_flags: u32,
-                out: *mut u8,
-            ) {
-                // SAFETY: as the table asks of the caller; so in all functions here.
-                unsafe { rows::chunk::<$One>(input, len, key, counter, flags, last_flags, out) }
-            }
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn block(
-                value: &Words,
-                block: *const u8,
-                counter: u64,
-                len: usize,
-                flags: u32,
-                out: *mut u8,
-            ) {
-                // SAFETY: see `chunk`.
-                unsafe { rows::block::<$One>(value, block, counter, len, flags, out) }
-            }
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn group(
@@ -67,7 +17,7 @@ macro_rules! kernel {
                 flags: u32,
                 out: *mut Group,
             ) {
-                // SAFETY: see `chunk`.
+                // SAFETY: as the table asks of the caller; so in all functions here.
                 unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::No) }
             }
 
@@ -102,6 +52,88 @@ macro_rules! kernel {
             }
 
             #[target_feature(enable = $features)]
+            pub(super) unsafe fn output(
+                value: &Words,
+                block: *const u8,
+                counter: u64,
+                len_and_flags: (u32, u32),
+                groups: usize,
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { columns::output::<$Column>(value, block, counter, len_and_flags, groups, out) }
+            }
+        }
+    };
+}
+
+/// A kernel: its table, and a module of `#[target_feature]` functions for what takes any number of inputs; `$wide` has the rest.
+///
+/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs the widths say which
+/// form serves: `rows::<V>` or `columns::<V>`.
+macro_rules! kernel {
+    (
+        $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $tuning:expr, $features:literal, $Column:ty, $One:ty,
+        $(up to $n:literal => $form:ident::<$V:ty>,)*
+    ) => {
+        pub(super) static $TABLE: $crate::kernel::Functions = $crate::kernel::Functions {
+            isa: $isa,
+            tuning: $tuning,
+            shapes: &[
+                $crate::kernel::Shape::rows::<$One>(),
+                $( $crate::kernel::Shape::$form::<$V>(), )*
+                $crate::kernel::Shape::columns::<$Column>(),
+            ],
+            lanes: <$Column as bulla_simd::Vector>::LANES,
+            chunk: $module::chunk,
+            block: $module::block,
+            group: $wide::group,
+            far_group: $wide::far_group,
+            merge: $wide::merge,
+            ungroup: $wide::ungroup,
+            lanes_of: $module::lanes_of,
+            uniform: $module::uniform,
+            parents: $module::parents,
+            output: $wide::output,
+        };
+
+        $( const _: () = assert!($crate::kernel::Shape::$form::<$V>().inputs == $n); )*
+
+        mod $module {
+            use super::*;
+            use crate::generic::{columns, rows};
+            use crate::kernel::{Lane, MAX_LANES};
+            use crate::spec::Words;
+            use bulla_simd::Vector;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn chunk(
+                input: *const u8,
+                len: usize,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                last_flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: as the table asks of the caller; so in all functions here.
+                unsafe { rows::chunk::<$One>(input, len, key, counter, flags, last_flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn block(
+                value: &Words,
+                block: *const u8,
+                counter: u64,
+                len: usize,
+                flags: u32,
+                out: *mut u8,
+            ) {
+                // SAFETY: see `chunk`.
+                unsafe { rows::block::<$One>(value, block, counter, len, flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
             pub(super) unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
                 // SAFETY: see `chunk`.
                 unsafe {
@@ -118,7 +150,8 @@ macro_rules! kernel {
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn uniform(
-                inputs: &[*const u8],
+                inputs: &[*const u8; MAX_LANES],
+                n: usize,
                 len: usize,
                 key: &Words,
                 counters: (u64, u64),
@@ -127,7 +160,7 @@ macro_rules! kernel {
             ) {
                 // SAFETY: see `chunk`.
                 unsafe {
-                    match inputs.len() {
+                    match n {
                         1 => rows::uniform::<$One, 1>(inputs, len, key, counters, flags, out),
                         $( ..=$n => $form::uniform::<$V, $n>(inputs, len, key, counters, flags, out), )*
                         _ => columns::uniform::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
@@ -146,21 +179,8 @@ macro_rules! kernel {
                     }
                 }
             }
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn output(
-                value: &Words,
-                block: *const u8,
-                counter: u64,
-                len_and_flags: (u32, u32),
-                groups: usize,
-                out: *mut u8,
-            ) {
-                // SAFETY: see `chunk`.
-                unsafe { columns::output::<$Column>(value, block, counter, len_and_flags, groups, out) }
-            }
         }
     };
 }
 
-pub(super) use kernel;
+pub(super) use {kernel, wide};

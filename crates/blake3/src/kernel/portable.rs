@@ -1,6 +1,6 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
 
-use super::table::{Functions, Group, Lane};
+use super::table::{Functions, Group, Lane, MAX_LANES, Shape, Tuning};
 use crate::generic::columns;
 use crate::spec::{CHUNK_END, CHUNK_START, PARENT, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
@@ -14,6 +14,8 @@ const LANES: usize = 4;
 
 pub(super) static PORTABLE: Functions = Functions {
     isa: Isa::Portable,
+    tuning: Tuning::Only,
+    shapes: &[Shape::SCALAR],
     lanes: LANES,
     chunk,
     block,
@@ -114,14 +116,15 @@ unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
 }
 
 unsafe fn uniform(
-    inputs: &[*const u8],
+    inputs: &[*const u8; MAX_LANES],
+    n: usize,
     len: usize,
     key: &Words,
     (counter, step): (u64, u64),
     (flags, last_flags): (u32, u32),
     out: *mut u8,
 ) {
-    for (i, input) in inputs.iter().enumerate() {
+    for (i, input) in inputs[..n].iter().enumerate() {
         // SAFETY: the table's caller promised readable inputs and room for their chaining values.
         unsafe {
             let counter = counter.wrapping_add(i as u64 * step);

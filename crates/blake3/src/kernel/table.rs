@@ -1,7 +1,11 @@
 //! What a kernel is to the rest of the crate: a table of functions.
 
 use crate::spec::Words;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use bulla_simd::cpu;
 use bulla_simd::cpu::Isa;
+use bulla_simd::{Rows, Vector};
+use core::fmt;
 
 /// The functions of one kernel. All are unsafe for the same reasons: the CPU must support `isa` (every reference to a table comes
 /// from [`super::available`]), and pointers must be valid as each function says.
@@ -9,6 +13,10 @@ use bulla_simd::cpu::Isa;
 /// `flags` are those of the mode; the functions add what they know of the place in the tree.
 pub(crate) struct Functions {
     pub(crate) isa: Isa,
+    pub(crate) tuning: Tuning,
+    /// What `lanes_of`, `uniform` and `parents` use for how many inputs, narrowest first: the first one that is wide enough. `chunk` and `block`
+    /// have the shape of the first; `group`, `far_group`, `merge` and `output` that of the last.
+    pub(crate) shapes: &'static [Shape],
     /// Chunks in a group: how many inputs the widest function takes. A power of two from 2 to 16.
     pub(crate) lanes: usize,
     /// The chaining value of one input of at most 1024 bytes: `(input, length, key, counter, flags, last_flags, out)`. The last block gets
@@ -27,8 +35,9 @@ pub(crate) struct Functions {
     pub(crate) ungroup: unsafe fn(*const Group, *mut u8),
     /// `(inputs, key, flags, out)`: the chaining values of 1 to `lanes` inputs, 32 bytes each. May write up to `lanes` values.
     pub(crate) lanes_of: unsafe fn(&[Lane], &Words, u32, *mut u8),
-    /// `(inputs, length, key, (counter, step), (flags, last_flags), out)`: the chaining values of 1 to `lanes` inputs of one length, at most 1024
-    /// bytes; input i has the counter `counter + i * step`, where `step` is 0 or 1. May write up to `lanes` values.
+    /// `(inputs, n, length, key, (counter, step), (flags, last_flags), out)`: the chaining values of the first n inputs, 1 to `lanes`, all of
+    /// one length, at most 1024 bytes; input i has the counter `counter + i * step`, where `step` is 0 or 1. All pointers, also those beyond n,
+    /// must be readable for as much. May write up to `lanes` values.
     pub(crate) uniform: Uniform,
     /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32 bytes each. May write the next
     /// power of two values, never more than 2 n; `out` may be `values`.
@@ -38,8 +47,116 @@ pub(crate) struct Functions {
     pub(crate) output: unsafe fn(&Words, *const u8, u64, (u32, u32), usize, *mut u8),
 }
 
+impl Functions {
+    /// The shape of `lanes_of`, `uniform` and `parents` for n inputs.
+    pub(crate) fn shape(&self, n: usize) -> Shape {
+        let widest = self.shapes[self.shapes.len() - 1];
+        self.shapes.iter().copied().find(|shape| n <= shape.inputs).unwrap_or(widest)
+    }
+}
+
 /// See [`Functions::uniform`].
-type Uniform = unsafe fn(&[*const u8], usize, &Words, (u64, u64), (u32, u32), *mut u8);
+type Uniform = unsafe fn(&[*const u8; MAX_LANES], usize, usize, &Words, (u64, u64), (u32, u32), *mut u8);
+
+/// Which of several kernels for one instruction set is the right one for a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tuning {
+    /// There is only this one.
+    Only,
+    /// AVX-512 on registers of full width, rotates in one cycle.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    FullWidth,
+    /// AVX-512 in two halves, rotates in two cycles.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    HalfWidth,
+}
+
+impl Tuning {
+    /// What the report says of it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tuning::Only => "",
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::FullWidth => "for registers of full width and rotates in one cycle",
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::HalfWidth => "for 512-bit operations in two halves and rotates in two cycles",
+        }
+    }
+
+    /// Whether this CPU is one that it is meant for.
+    pub(crate) fn fits(self) -> bool {
+        match self {
+            Tuning::Only => true,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::FullWidth => !cpu::has_half_width_avx512(),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::HalfWidth => cpu::has_half_width_avx512(),
+        }
+    }
+}
+
+/// How a kernel lays out its inputs in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Form {
+    /// No vectors: one input at a time.
+    Scalar,
+    /// Register i holds row i of the states of one or more inputs.
+    Rows,
+    /// Register i holds word i of the states of as many inputs as it has lanes.
+    Columns,
+}
+
+/// The form of a kernel's loop, and how wide it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// How inputs lie in registers.
+    pub form: Form,
+    /// Inputs side by side.
+    pub inputs: usize,
+    /// Bits of the registers; 0 without vectors.
+    pub bits: usize,
+    /// Registers for what is one in the narrowest kernel: two are two independent chains of instructions.
+    pub registers: usize,
+}
+
+impl Shape {
+    pub(crate) const SCALAR: Shape = Shape { form: Form::Scalar, inputs: 1, bits: 0, registers: 1 };
+
+    pub(crate) const fn rows<V: Rows>() -> Shape {
+        Shape {
+            form: Form::Rows,
+            inputs: V::STATES,
+            bits: 32 * V::LANES / V::REGISTERS,
+            registers: V::REGISTERS,
+        }
+    }
+
+    pub(crate) const fn columns<V: Vector>() -> Shape {
+        Shape {
+            form: Form::Columns,
+            inputs: V::LANES,
+            bits: 32 * V::LANES / V::REGISTERS,
+            registers: V::REGISTERS,
+        }
+    }
+}
+
+/// `rows x4 2*256` and the like.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape { form, inputs, bits, registers } = self;
+        match form {
+            Form::Scalar => return f.pad("scalar"),
+            Form::Rows => write!(f, "rows x{inputs} ")?,
+            Form::Columns => write!(f, "columns x{inputs} ")?,
+        }
+        if *registers > 1 {
+            write!(f, "{registers}*")?;
+        }
+        write!(f, "{bits}")
+    }
+}
 
 /// The most lanes of any kernel.
 pub(crate) const MAX_LANES: usize = 16;

@@ -146,7 +146,7 @@ mod tests {
 
     fn group(instructions: u64, stack_stores: u64) -> Kernel {
         let counts = Counts { instructions, stack_stores, ..Counts::default() };
-        Kernel { set: &SETS[0], function: "group", counts }
+        Kernel { set: &SETS[0], module: "avx512_wide", function: "group", counts }
     }
 
     fn recorded(kernel: &Kernel) -> Budgets {

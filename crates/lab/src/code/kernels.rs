@@ -10,12 +10,11 @@ use super::{
     image::{Function, Image},
 };
 
-/// The functions of every kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them.
-pub const FUNCTIONS: [&str; 10] =
-    ["chunk", "block", "group", "far_group", "merge", "ungroup", "lanes_of", "uniform", "parents", "output"];
+/// The functions of a kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them, that work on one input, or on any number.
+const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
 
 /// Those that work on as many inputs as the widest registers have lanes, and on nothing else.
-const WIDE: [&str; 5] = ["group", "far_group", "merge", "ungroup", "output"];
+const WIDE: &[&str] = &["group", "far_group", "merge", "ungroup", "output"];
 
 /// Those that take any number of inputs. They may hand over to another function of their kernel, and stop the program when a
 /// caller breaks the contract; no other function calls anything.
@@ -30,8 +29,8 @@ const MODULE: &str = "bulla_blake3::kernel::x86_64::";
 pub struct Set {
     /// The name that users know the kernel by.
     pub name: &'static str,
-    /// The module of its functions.
-    module: &'static str,
+    /// The modules of its functions, and which each has.
+    modules: &'static [(&'static str, &'static [&'static str])],
     /// Its widest registers.
     widest: Width,
     /// What its instructions may need of the CPU, beside [`BASELINE`].
@@ -52,26 +51,33 @@ const BASELINE: &[CpuidFeature] = {
 };
 
 /// The sets, best first. The features are those that detection asks for.
-pub static SETS: [Set; 3] = {
+pub static SETS: [Set; 4] = {
     use CpuidFeature::*;
+    const AVX512: &[CpuidFeature] =
+        &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ];
     [
         Set {
             name: "x86_64/avx512",
-            module: "avx512_kernel",
+            modules: &[("avx512_full_kernel", NARROW), ("avx512_wide", WIDE)],
             widest: Width::Zmm,
-            features: &[
-                SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ,
-            ],
+            features: AVX512,
+        },
+        // The same wide functions serve CPUs that run 512-bit operations in halves.
+        Set {
+            name: "x86_64/avx512 half-width",
+            modules: &[("avx512_half_kernel", NARROW)],
+            widest: Width::Zmm,
+            features: AVX512,
         },
         Set {
             name: "x86_64/avx2",
-            module: "avx2_kernel",
+            modules: &[("avx2_kernel", NARROW), ("avx2_wide", WIDE)],
             widest: Width::Ymm,
             features: &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2],
         },
         Set {
             name: "x86_64/sse4.1",
-            module: "sse41_kernel",
+            modules: &[("sse41_kernel", NARROW), ("sse41_wide", WIDE)],
             widest: Width::Xmm,
             features: &[SSE3, SSSE3, SSE4_1],
         },
@@ -83,7 +89,9 @@ pub static SETS: [Set; 3] = {
 pub struct Kernel {
     /// The instruction set.
     pub set: &'static Set,
-    /// Which of [`FUNCTIONS`].
+    /// The module that it is in.
+    pub module: &'static str,
+    /// The function.
     pub function: &'static str,
     /// What it consists of.
     pub counts: Counts,
@@ -96,11 +104,14 @@ pub struct Kernel {
 pub fn find(image: &Image) -> Result<Vec<Kernel>> {
     let mut kernels = Vec::new();
     for set in &SETS {
-        for function in FUNCTIONS {
-            let name = format!("{MODULE}{}::{function}", set.module);
+        let functions = |(module, functions): &(&'static str, &'static [&'static str])| {
+            functions.iter().map(|function| (*module, *function)).collect::<Vec<_>>()
+        };
+        for (module, function) in set.modules.iter().flat_map(functions) {
+            let name = format!("{MODULE}{module}::{function}");
             let code = image.functions.iter().find(|function| function.name == name);
             let code = code.with_context(|| format!("no function {name} in this file"))?;
-            kernels.push(Kernel { set, function, counts: Counts::of(code, image) });
+            kernels.push(Kernel { set, module, function, counts: Counts::of(code, image) });
         }
     }
     Ok(kernels)
@@ -114,7 +125,7 @@ impl Kernel {
 
     /// The calls that should not be there.
     pub fn forbidden_calls(&self) -> Vec<&str> {
-        let own = format!("{MODULE}{}::", self.set.module);
+        let own = format!("{MODULE}{}::", self.module);
         let allowed = |callee: &&String| {
             DISPATCHING.contains(&self.function)
                 && (callee.starts_with(&own) || callee.starts_with("core::panicking::"))
@@ -145,7 +156,8 @@ impl Kernel {
 /// The functions outside the kernels whose instructions not every x86-64 CPU has: they run before, and without, detection.
 pub fn foreign_outside(image: &Image) -> Vec<String> {
     let is_kernel = |function: &Function| {
-        SETS.iter().any(|set| function.name.starts_with(&format!("{MODULE}{}::", set.module)))
+        let mut modules = SETS.iter().flat_map(|set| set.modules);
+        modules.any(|(module, _)| function.name.starts_with(&format!("{MODULE}{module}::")))
     };
     let mut found = Vec::new();
     for function in image.functions.iter().filter(|function| !is_kernel(function)) {
@@ -175,7 +187,7 @@ fn foreign(counts: &Counts, features: &[CpuidFeature]) -> Vec<String> {
 /// The table of all functions, and the sizes in total.
 pub fn table(kernels: &[Kernel]) -> String {
     let mut out = format!(
-        "{:<24} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6}  calls\n",
+        "{:<34} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6}  calls\n",
         "function", "instr", "bytes", "stores", "loads", "moves", "zmm", "ymm", "xmm"
     );
     for kernel in kernels {
@@ -183,7 +195,7 @@ pub fn table(kernels: &[Kernel]) -> String {
             kernel.counts;
         let calls: Vec<_> = kernel.counts.calls.iter().map(|name| name.trim_start_matches(CRATE)).collect();
         let row = format!(
-            "{:<24} {instructions:>7} {bytes:>7} {stack_stores:>7} {stack_loads:>7} {moves:>6} {zmm:>6} {ymm:>6} {xmm:>6}  {}",
+            "{:<34} {instructions:>7} {bytes:>7} {stack_stores:>7} {stack_loads:>7} {moves:>6} {zmm:>6} {ymm:>6} {xmm:>6}  {}",
             kernel.name(),
             calls.join(", ")
         );
@@ -194,14 +206,14 @@ pub fn table(kernels: &[Kernel]) -> String {
         let own = kernels.iter().filter(|kernel| kernel.set.name == set.name);
         let _ = writeln!(
             out,
-            "{:<24} {:>15} bytes",
+            "{:<34} {:>15} bytes",
             set.name,
             own.map(|kernel| kernel.counts.bytes).sum::<u64>()
         );
     }
     let _ = writeln!(
         out,
-        "{:<24} {:>15} bytes",
+        "{:<34} {:>15} bytes",
         "all kernels",
         kernels.iter().map(|kernel| kernel.counts.bytes).sum::<u64>()
     );
@@ -214,7 +226,8 @@ mod tests {
 
     fn kernel(set: &str, function: &'static str, counts: Counts) -> Kernel {
         let set = SETS.iter().find(|candidate| candidate.name == set).unwrap();
-        Kernel { set, function, counts }
+        let (module, _) = set.modules.iter().find(|(_, functions)| functions.contains(&function)).unwrap();
+        Kernel { set, module, function, counts }
     }
 
     fn calling(function: &'static str, callee: &str) -> usize {
@@ -227,7 +240,7 @@ mod tests {
         let own = "bulla_blake3::kernel::x86_64::avx2_kernel::chunk";
         assert_eq!(calling("lanes_of", own), 0);
         assert_eq!(calling("lanes_of", "core::panicking::panic_bounds_check"), 0);
-        assert_eq!(calling("lanes_of", "bulla_blake3::kernel::x86_64::avx512_kernel::chunk"), 1);
+        assert_eq!(calling("lanes_of", "bulla_blake3::kernel::x86_64::avx512_full_kernel::chunk"), 1);
         assert_eq!(calling("lanes_of", "memset"), 1);
         assert_eq!(calling("group", own), 1);
         assert_eq!(calling("group", "core::panicking::panic_bounds_check"), 1);
@@ -266,12 +279,12 @@ mod tests {
             ..Image::default()
         };
         assert_eq!(foreign_outside(&named("bulla_blake3::hash")), ["bulla_blake3::hash: Vpaddd (AVX2)"]);
-        assert!(foreign_outside(&named("bulla_blake3::kernel::x86_64::avx2_kernel::group")).is_empty());
+        assert!(foreign_outside(&named("bulla_blake3::kernel::x86_64::avx2_wide::group")).is_empty());
     }
 
     #[test]
     fn a_kernel_that_is_missing_is_named() {
         let error = find(&Image::default()).unwrap_err().to_string();
-        assert!(error.contains("avx512_kernel::chunk"), "{error}");
+        assert!(error.contains("avx512_full_kernel::chunk"), "{error}");
     }
 }

@@ -53,7 +53,7 @@ pub struct U32x4(pub(super) __m128i);
 /// Eight words in a ymm register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct U32x8(__m256i);
+pub struct U32x8(pub(super) __m256i);
 
 /// Sixteen words in a zmm register.
 #[derive(Clone, Copy)]

@@ -2,14 +2,15 @@
 
 pub mod avx2;
 pub mod avx512;
+pub mod slow_rotate;
 pub mod sse41;
 pub mod words;
 
 /// Trait methods that are nothing but one expression of intrinsics.
 macro_rules! forward {
-    ($(fn $name:ident $(<const $imm:ident: i32>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
+    ($(fn $name:ident $(<$(const $imm:ident: i32),+>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
         #[inline(always)]
-        unsafe fn $name $(<const $imm: i32>)? ($($arg: $type),*) $(-> $ret)? {
+        unsafe fn $name $(<$(const $imm: i32),+>)? ($($arg: $type),*) $(-> $ret)? {
             // SAFETY: the caller promised the CPU features of this backend, and of pointers what the trait asks.
             unsafe { $body }
         }

@@ -1,0 +1,201 @@
+//! Which shape of a kernel serves which operation at which size.
+
+use super::{FORCE_VARIABLE, Functions, Kernel, Shape, active, forced};
+use crate::output::FEW_BLOCKS;
+use crate::tree::{FAR, Leaves};
+use crate::{BLOCK_LEN, CHUNK_LEN};
+use core::fmt;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// [`hash`](crate::hash), by bytes of input.
+    OneShot,
+    /// [`keyed_hash`](crate::keyed_hash), by bytes of input.
+    Keyed,
+    /// [`derive_key`](crate::derive_key), by bytes of key material.
+    DeriveKey,
+    /// [`Hasher`](crate::Hasher) fed by small updates, by bytes of input.
+    Stream,
+    /// [`hash_many`](crate::hash_many) of inputs of at most a chunk, by the inputs that are left to do.
+    Many,
+    /// [`OutputReader`](crate::OutputReader), by bytes of output in one call.
+    Xof,
+    /// Parents in the tree, by how many there are side by side.
+    Parents,
+}
+
+impl Operation {
+    /// All of them, in the order of the report.
+    pub const ALL: [Operation; 7] = [
+        Operation::OneShot,
+        Operation::Keyed,
+        Operation::DeriveKey,
+        Operation::Stream,
+        Operation::Many,
+        Operation::Xof,
+        Operation::Parents,
+    ];
+
+    /// Its name in the report, such as `one-shot`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::OneShot => "one-shot",
+            Operation::Keyed => "keyed",
+            Operation::DeriveKey => "derive-key",
+            Operation::Stream => "stream",
+            Operation::Many => "many",
+            Operation::Xof => "xof",
+            Operation::Parents => "parents",
+        }
+    }
+
+    /// What its sizes count.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Operation::OneShot | Operation::Keyed | Operation::DeriveKey | Operation::Stream => "bytes",
+            Operation::Many => "inputs",
+            Operation::Xof => "bytes of output",
+            Operation::Parents => "parents",
+        }
+    }
+}
+
+/// Sizes of an operation that are served alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What is done.
+    pub operation: Operation,
+    /// The least size, in [`Operation::unit`].
+    pub from: usize,
+    /// The greatest size; `None` without end. Of such sizes full groups are served as the line says, and what is left over as its own size would be.
+    pub to: Option<usize>,
+    /// How it is computed.
+    pub shape: Shape,
+    /// Whether input is prefetched.
+    pub prefetch: bool,
+}
+
+/// Which shape of a kernel serves which operation at which size: `Display` gives a table.
+///
+/// It is read from the kernel's own table and from the plan by which the tree takes in chunks.
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// The kernel that the report is about.
+    pub kernel: Kernel,
+}
+
+impl Report {
+    /// The lines: operations in the order of [`Operation::ALL`], sizes ascending.
+    pub fn lines(&self) -> impl Iterator<Item = Line> {
+        let functions = self.kernel.0;
+        Operation::ALL.into_iter().flat_map(move |operation| lines(functions, operation))
+    }
+}
+
+/// The report about the kernel in use.
+///
+/// # Panics
+///
+/// As [`active`].
+pub fn report() -> Report {
+    active().report()
+}
+
+impl Kernel {
+    /// The report about this kernel.
+    pub fn report(self) -> Report {
+        Report { kernel: self }
+    }
+}
+
+/// The lines of one operation: runs of sizes with the same shape.
+fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<Item = Line> {
+    let far = matches!(operation, Operation::OneShot | Operation::Keyed | Operation::DeriveKey);
+    let (mut from, last) = sizes(functions, operation);
+    let mut next_is_far = far;
+    core::iter::from_fn(move || {
+        if from > last {
+            // Far input is computed as other long input is.
+            let shape = shape(functions, operation, last);
+            return core::mem::take(&mut next_is_far).then_some(Line {
+                operation,
+                from: FAR,
+                to: None,
+                shape,
+                prefetch: true,
+            });
+        }
+        let shape_here = shape(functions, operation, from);
+        let end = (from..=last).find(|size| shape(functions, operation, *size) != shape_here);
+        let to = match end {
+            Some(end) => Some(end - 1),
+            None if far => Some(FAR - 1),
+            None if matches!(operation, Operation::Many | Operation::Parents) => Some(last),
+            None => None,
+        };
+        let line = Line { operation, from, to, shape: shape_here, prefetch: false };
+        from = end.unwrap_or(last + 1);
+        Some(line)
+    })
+}
+
+/// The least size, and one from which on nothing changes.
+fn sizes(functions: &Functions, operation: Operation) -> (usize, usize) {
+    match operation {
+        Operation::Many | Operation::Parents => (1, functions.lanes),
+        Operation::Xof => (0, functions.lanes * BLOCK_LEN),
+        _ => (0, functions.lanes * CHUNK_LEN + 1),
+    }
+}
+
+/// What serves an operation of one size, prefetching aside.
+fn shape(functions: &Functions, operation: Operation, size: usize) -> Shape {
+    let widest = functions.shapes[functions.shapes.len() - 1];
+    match operation {
+        Operation::Many | Operation::Parents => functions.shape(size),
+        Operation::Xof if size / BLOCK_LEN <= FEW_BLOCKS => functions.shape(1),
+        Operation::Xof => widest,
+        _ if size <= CHUNK_LEN => functions.shape(1),
+        _ if size > functions.lanes * CHUNK_LEN => widest,
+        _ => match Leaves::of(functions.lanes, size) {
+            Leaves::InTurn => functions.shape(1),
+            Leaves::Whole(n) | Leaves::Ragged(n) => functions.shape(n),
+            Leaves::Group => widest,
+        },
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel;
+        let how = match forced() {
+            Ok(Some(forced)) if forced == kernel => " (forced)",
+            _ => "",
+        };
+        let tuning = kernel.0.tuning.name();
+        writeln!(f, "kernel {kernel}{how}{}{tuning}\n", if tuning.is_empty() { "" } else { ", " })?;
+        writeln!(f, "{:<11} {:>9}   {:<9} {:<16} shape", "operation", "from", "to", "unit")?;
+        let mut previous = None;
+        for Line { operation, from, to, shape, prefetch } in self.lines() {
+            let name = if previous == Some(operation) { "" } else { operation.name() };
+            previous = Some(operation);
+            write!(f, "{name:<11} {from:>9}   ")?;
+            match to {
+                Some(to) => write!(f, "{to:<9} ")?,
+                None => write!(f, "{:<9} ", "any")?,
+            }
+            writeln!(f, "{:<16} {shape}{}", operation.unit(), if prefetch { ", prefetching" } else { "" })?;
+        }
+        write!(
+            f,
+            "\nAbove a group of {} chunks, whole groups are hashed so, and what is left over as its own size would be.",
+            kernel.0.lanes
+        )?;
+        write!(f, "\n{FORCE_VARIABLE} forces a kernel for all of them.")
+    }
+}
+
+#[cfg(test)]
+mod tests;
