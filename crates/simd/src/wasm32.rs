@@ -46,15 +46,22 @@ fn transpose(r: [v128; 4]) -> [v128; 4] {
     ]
 }
 
-/// The word that the lowest two bits of `i` name, a constant after inlining: four of them in a vector become one shuffle.
+/// Two words of `a`, then two of `b`, as the bits of `I` say. A shuffle of its own each, of the constants that the intrinsic
+/// wants: made of words, LLVM would look through one pick to the sources of the last, and need three shuffles for one.
 #[inline(always)]
-fn word(a: v128, i: i32) -> u32 {
-    match i & 3 {
-        0 => u32x4_extract_lane::<0>(a),
-        1 => u32x4_extract_lane::<1>(a),
-        2 => u32x4_extract_lane::<2>(a),
-        _ => u32x4_extract_lane::<3>(a),
+fn pick_words<const I: i32>(a: v128, b: v128) -> v128 {
+    macro_rules! of_two {
+        ($high:literal: $($low:literal)*) => { $(
+            if I & 255 == $high << 4 | $low {
+                return u32x4_shuffle::<{ $low & 3 }, { $low >> 2 }, { 4 + ($high & 3) }, { 4 + ($high >> 2) }>(a, b);
+            }
+        )* };
     }
+    macro_rules! of_four {
+        ($($high:literal)*) => { $( of_two!($high: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15); )* };
+    }
+    of_four!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    unreachable!("eight bits have 256 values")
 }
 
 #[inline(always)]
@@ -97,8 +104,7 @@ impl Rows for U32x4 {
         fn turn1(a: Self) -> Self = U32x4(u32x4_shuffle::<1, 2, 3, 0>(a.0, a.0));
         fn turn2(a: Self) -> Self = U32x4(u32x4_shuffle::<2, 3, 0, 1>(a.0, a.0));
         fn turn3(a: Self) -> Self = U32x4(u32x4_shuffle::<3, 0, 1, 2>(a.0, a.0));
-        fn pick<const I: i32>(a: Self, b: Self) -> Self =
-            U32x4(u32x4(word(a.0, I), word(a.0, I >> 2), word(b.0, I >> 4), word(b.0, I >> 6)));
+        fn pick<const I: i32>(a: Self, b: Self) -> Self = U32x4(pick_words::<I>(a.0, b.0));
     }
 
     #[inline(always)]

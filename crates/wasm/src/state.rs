@@ -1,102 +1,198 @@
-//! The live state of a hasher, and the reader of extended output.
+//! The live state of a hasher: finished subtrees. What is held in the window is no part of it.
 
-use crate::hasher;
-use crate::memory::{Memory, memory};
-use bulla_blake3::{Hasher, OutputReader, StateError};
+use crate::kernel::Instance;
+use crate::memory::{Memory, OUT, WINDOW, memory};
+use crate::require;
+use crate::saved;
+use crate::spec::{CHUNK_LEN, Value};
+use crate::tree::{Node, join};
 
-/// Begins a new live state in mode 0 (plain), 1 (keyed) or 2 (key derivation, with the key of a context).
+/// The most subtrees that can stand side by side: one per bit of a chunk count, and one that is not merged yet.
+const STACK: usize = 55;
+
+/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes, since their parent
+/// might be the root.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct State {
+    pub(crate) instance: Instance,
+    len: u32,
+    /// Chunks in the subtrees.
+    pub(crate) chunks: u64,
+    /// The counter of the first chunk: 0, except for a subtree.
+    pub(crate) offset: u64,
+    stack: [Value; STACK],
+}
+
+impl State {
+    /// All zeros.
+    pub(crate) const NONE: Self = State {
+        instance: Instance { key: [0; 8], flags: 0 },
+        len: 0,
+        chunks: 0,
+        offset: 0,
+        stack: [[0; 32]; STACK],
+    };
+
+    /// Without input.
+    pub(crate) fn new(instance: Instance, offset: u64) -> Self {
+        State { instance, offset, ..Self::NONE }
+    }
+
+    /// The subtrees' chaining values.
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.stack[..(self.len as usize).min(STACK)]
+    }
+
+    /// Adds a subtree of `chunks` chunks, a power of two that divides the number of chunks before it.
+    pub(crate) fn push(&mut self, value: &Value, chunks: u64) {
+        self.merge(0);
+        require((self.len as usize) < STACK);
+        self.stack[self.len as usize] = *value;
+        self.len += 1;
+        self.chunks += chunks;
+    }
+
+    /// Takes a value as it is, without asking which subtree it stands for.
+    pub(crate) fn put(&mut self, value: &Value) {
+        require((self.len as usize) < STACK);
+        self.stack[self.len as usize] = *value;
+        self.len += 1;
+    }
+
+    /// Merges neighbours of equal size until no more than `spare` are left beyond one per set bit of the chunk count.
+    pub(crate) fn merge(&mut self, spare: u32) {
+        while self.len > self.chunks.count_ones() + spare {
+            let [.., left, right] = self.values() else { return };
+            let value = self.instance.parent(&join(left, right));
+            self.len -= 1;
+            self.stack[self.len as usize - 1] = value;
+        }
+    }
+
+    /// Chunks, at most 64, that may follow as one subtree, complete or not.
+    fn room(&self) -> usize {
+        1 << self.chunks.trailing_zeros().min(6)
+    }
+
+    /// Takes in whole chunks, subtree by subtree, each as its two halves.
+    pub(crate) fn absorb(&mut self, mut input: &[u8]) {
+        let mut values = [[0; 32]; 64];
+        while !input.is_empty() {
+            let fits = 1 << (input.len() / CHUNK_LEN).ilog2();
+            let (subtree, rest) = input.split_at(CHUNK_LEN * self.room().min(fits));
+            let chunks = self.instance.leaves(subtree, self.offset + self.chunks, &mut values);
+            let n = self.instance.ascend(&mut values, chunks, 2);
+            for value in &values[..n] {
+                self.push(value, (chunks / n) as u64);
+            }
+            input = rest;
+        }
+    }
+
+    /// The root of the tree over the state and `held`.
+    fn root(mut self, mut held: &[u8]) -> Node {
+        if self.chunks == 0 {
+            return self.instance.root(held);
+        }
+        while held.len() > CHUNK_LEN * self.room() {
+            let (subtree, rest) = held.split_at(CHUNK_LEN * self.room());
+            self.absorb(subtree);
+            held = rest;
+        }
+        let mut right = if held.is_empty() {
+            self.len -= 1;
+            self.stack[self.len as usize]
+        } else {
+            self.merge(0);
+            let mut values = [[0; 32]; 64];
+            let n = self.instance.leaves(held, self.offset + self.chunks, &mut values);
+            self.instance.ascend(&mut values, n, 1);
+            values[0]
+        };
+        let [first, others @ ..] = self.values() else { return Node::NONE };
+        for left in others.iter().rev() {
+            right = self.instance.parent(&join(left, &right));
+        }
+        self.instance.node(first, &right)
+    }
+}
+
+/// The first `held` bytes of the window.
+fn held(window: &[u8; WINDOW], held: usize) -> &[u8] {
+    require(held <= WINDOW);
+    &window[..held]
+}
+
+/// Begins a new live state in a mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn begin(mode: u32) {
-    let Memory { hasher: live, key, .. } = memory();
-    *live = Some(hasher(mode, key));
+    let Memory { state, key, .. } = memory();
+    *state = State::new(Instance::of(mode, key), 0);
 }
 
-/// The live state takes in the first `len` bytes of the window.
+/// The live state takes in the first `len` bytes of the window: whole chunks, and not all of the input if they are one chunk.
 #[unsafe(no_mangle)]
 pub extern "C" fn update(len: usize) {
-    let Memory { window, hasher, .. } = memory();
-    hasher.as_mut().expect("a live state").update(&window[..len]);
+    let Memory { window, state, .. } = memory();
+    require(len.is_multiple_of(CHUNK_LEN));
+    state.absorb(held(window, len));
 }
 
-/// `out_len` bytes of output of the live state, which stays as it is.
+/// `out_len` bytes of output for the live state and the first `held` bytes of the window, which both stay as they are.
 #[unsafe(no_mangle)]
-pub extern "C" fn finalize(out_len: usize) {
-    let Memory { out, hasher, .. } = memory();
-    hasher.as_ref().expect("a live state").finalize_xof().fill(&mut out[..out_len]);
+pub extern "C" fn finalize(held: usize, out_len: usize) {
+    let Memory { window, out, state, .. } = memory();
+    require(out_len <= OUT);
+    state.root(self::held(window, held)).read(0, &mut out[..out_len]);
+}
+
+/// Makes the reader of that output.
+#[unsafe(no_mangle)]
+pub extern "C" fn root(held: usize) {
+    let Memory { window, state, reader, .. } = memory();
+    *reader = state.root(self::held(window, held));
 }
 
 /// Where the live state is.
 #[unsafe(no_mangle)]
 pub extern "C" fn state_ptr() -> *mut u8 {
-    (&raw mut memory().hasher).cast()
+    (&raw mut memory().state).cast()
 }
 
 /// Bytes of the live state.
 #[unsafe(no_mangle)]
 pub extern "C" fn state_len() -> usize {
-    size_of::<Option<Hasher>>()
+    size_of::<State>()
 }
 
-/// Writes the live state to the output area in the portable format; returns its length in bytes.
+/// Writes the live state and the first `held` bytes of the window to the output area in the portable format; returns its length in
+/// bytes.
 #[unsafe(no_mangle)]
-pub extern "C" fn save() -> usize {
-    let Memory { out, hasher, .. } = memory();
-    let state = hasher.as_ref().expect("a live state").save();
-    out[..state.len()].copy_from_slice(&state);
-    state.len()
+pub extern "C" fn save(held: usize) -> usize {
+    let Memory { window, out, state, .. } = memory();
+    saved::write(state, self::held(window, held), out)
 }
 
-/// Makes the portable state in the first `len` bytes of the input the live one, and returns 0; or returns what is wrong with it and leaves
-/// the live one: 1 the magic, 2 the version, 3 the mode, 4 a reserved field, 5 the length, 6 the key, 7 the offset.
+/// As [`save`], for a hasher of a mode whose whole input is in the window.
 #[unsafe(no_mangle)]
-pub extern "C" fn restore(len: usize) -> u32 {
-    let Memory { input, hasher, .. } = memory();
-    match Hasher::restore(&input[..len]) {
-        Ok(restored) => {
-            *hasher = Some(restored);
-            0
+pub extern "C" fn save_of(mode: u32, held: usize) -> usize {
+    let Memory { window, out, key, .. } = memory();
+    saved::write(&State::new(Instance::of(mode, key), 0), self::held(window, held), out)
+}
+
+/// Makes the portable state in the first `len` bytes of the input the live one, puts the input that it holds at the start of the window, and
+/// returns how many bytes these are. Of anything else it returns what is wrong, and leaves the live state: -1 the magic, -2 the
+/// version, -3 the mode, -4 a reserved field, -5 the length, -6 the key, -7 the offset.
+#[unsafe(no_mangle)]
+pub extern "C" fn restore(len: usize) -> i32 {
+    let Memory { window, input, state, .. } = memory();
+    match saved::read(held(input, len)) {
+        Ok((restored, tail)) => {
+            *state = restored;
+            window[..tail.len()].copy_from_slice(tail);
+            tail.len() as i32
         }
-        Err(StateError::Magic) => 1,
-        Err(StateError::Version(_)) => 2,
-        Err(StateError::Mode(_)) => 3,
-        Err(StateError::Reserved) => 4,
-        Err(StateError::Key) => 6,
-        Err(StateError::Offset) => 7,
-        Err(_) => 5,
+        Err(error) => error as i32,
     }
-}
-
-/// Makes the reader of the live state's output.
-#[unsafe(no_mangle)]
-pub extern "C" fn root() {
-    let Memory { hasher, reader, .. } = memory();
-    *reader = Some(hasher.as_ref().expect("a live state").finalize_xof());
-}
-
-/// Makes the reader of the output for the first `len` bytes of the window, in a mode as of [`begin`].
-#[unsafe(no_mangle)]
-pub extern "C" fn root_of(mode: u32, len: usize) {
-    let Memory { window, key, reader, .. } = memory();
-    *reader = Some(hasher(mode, key).update(&window[..len]).finalize_xof());
-}
-
-/// Writes `len` bytes of the reader's output to the output area, from the position whose 32-bit halves are given.
-#[unsafe(no_mangle)]
-pub extern "C" fn read(position_low: u32, position_high: u32, len: usize) {
-    let Memory { out, reader, .. } = memory();
-    let reader: &mut OutputReader = reader.as_mut().expect("a reader");
-    reader.set_position(u64::from(position_high) << 32 | u64::from(position_low));
-    reader.fill(&mut out[..len]);
-}
-
-/// Where the reader is.
-#[unsafe(no_mangle)]
-pub extern "C" fn reader_ptr() -> *mut u8 {
-    (&raw mut memory().reader).cast()
-}
-
-/// Bytes of the reader.
-#[unsafe(no_mangle)]
-pub extern "C" fn reader_len() -> usize {
-    size_of::<Option<OutputReader>>()
 }

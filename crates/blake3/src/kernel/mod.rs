@@ -12,8 +12,10 @@ mod define;
 mod portable;
 mod report;
 mod table;
+// Two functions of it are what the WebAssembly module in the npm package is made of.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-mod wasm32;
+#[doc(hidden)]
+pub mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

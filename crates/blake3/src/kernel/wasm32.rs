@@ -1,11 +1,20 @@
-//! The WebAssembly kernel.
+//! The WebAssembly kernel, and the two functions of which the module in the npm package is made.
+//!
+//! Every byte of that module travels to browsers, so each form stands in it once, in a function that is not inlined: four inputs in
+//! columns, and one input in rows.
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::columns::Rounds;
-use bulla_simd::Pair;
+use crate::generic::columns::{Rounds, compress};
+use crate::generic::plan::rounds;
+use crate::spec::{IV, Words};
+use crate::{BLOCK_LEN, OUT_LEN};
 use bulla_simd::cpu::Isa;
-use bulla_simd::wasm32::U32x4;
+use bulla_simd::{Columns as _, Pair, Rows as _, Vector as _};
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+pub use bulla_simd::wasm32::U32x4;
 
 impl Rounds for U32x4 {}
 
@@ -16,3 +25,89 @@ kernel!(
     U32x4, U32x4,
     up to 2 => rows::<Pair<U32x4>>,
 );
+
+/// The column form: takes in the blocks `range` of every lane. `rest` are the last four words of the state: counter,
+/// length, flags.
+///
+/// # Safety
+///
+/// Every block in `range` of every lane must be readable: 64 bytes each.
+#[inline(never)]
+pub unsafe fn absorb4(h: &mut [U32x4; 8], blocks: &[*const u8; 4], range: Range<usize>, rest: &[U32x4; 4]) {
+    let [low, high, len, flags] = *rest;
+    let mut value = *h;
+    for block in range {
+        // SAFETY: as the caller promised.
+        unsafe {
+            let m = U32x4::load_blocks(blocks.as_ptr(), BLOCK_LEN * block);
+            value = compress(&value, &m, (low, high), len, flags);
+        }
+    }
+    *h = value;
+}
+
+/// The row form: takes in one input of at most a chunk, and writes both halves of the last block's output. The first is the next
+/// chaining value. `flags` are those of every block; of the others, the first ones are for the first block and the second ones for the
+/// last.
+///
+/// # Safety
+///
+/// `input` must be readable for `len` bytes; both halves must be writable for 32.
+#[inline(never)]
+pub unsafe fn fold1(
+    mut input: *const u8,
+    mut len: usize,
+    key: &Words,
+    counter: u64,
+    mut flags: u32,
+    (mut first_flags, last_flags): (u32, u32),
+    halves: [*mut u8; 2],
+) {
+    // SAFETY: as the caller promised; all reads are within `len` bytes, or within the copy.
+    unsafe {
+        let mut h = [U32x4::load(key.as_ptr()), U32x4::load(key.as_ptr().add(4))];
+        let iv = U32x4::load(IV.as_ptr());
+        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
+        loop {
+            let block = len.min(BLOCK_LEN);
+            len -= block;
+            if len == 0 {
+                flags |= last_flags;
+                if block < BLOCK_LEN {
+                    U32x4::copy_padded(input, block, padded.as_mut_ptr().cast());
+                    input = padded.as_ptr().cast();
+                }
+            }
+            let rest = U32x4::splat_halves(counter, block as u64 | u64::from(flags | first_flags) << 32);
+            let m = [0, 16, 32, 48].map(|at| U32x4::load(input.add(at).cast()));
+            let [a, b, c, d] = rounds([h[0], h[1], iv, rest], m);
+            let next = [U32x4::xor(a, c), U32x4::xor(b, d)];
+            if len == 0 {
+                U32x4::store_row_pairs(next[0], next[1], halves[0]);
+                U32x4::store_row_pairs(U32x4::xor(c, h[0]), U32x4::xor(d, h[1]), halves[1]);
+                return;
+            }
+            h = next;
+            first_flags = 0;
+            input = input.add(BLOCK_LEN);
+        }
+    }
+}
+
+/// Four chaining values from columns.
+#[inline(always)]
+pub fn store_halves(h: &[U32x4; 8], values: &mut [[u8; OUT_LEN]; 4]) {
+    // SAFETY: 4 * 32 bytes are writable.
+    unsafe { U32x4::store_halves(*h, values.as_mut_ptr().cast()) }
+}
+
+/// `n <= 64` bytes from `from`, and zeros after them, to the 64 bytes at `to`.
+///
+/// # Safety
+///
+/// `from` must be readable for n bytes, `to` writable for 64.
+#[inline(always)]
+pub unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
+    // SAFETY: as the caller promised.
+    unsafe { U32x4::copy_padded(from, n, to) }
+}

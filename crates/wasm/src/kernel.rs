@@ -1,0 +1,253 @@
+//! Chunks, parents and many inputs through the two forms of the kernel.
+
+use crate::spec::{
+    BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, OUT_LEN, PARENT, ROOT,
+    Value, Words,
+};
+use bulla_blake3::kernel::wasm32::{U32x4, absorb4, copy_padded, fold1, store_halves};
+use core::arch::wasm32::{u32x4, u32x4_eq, u32x4_splat, v128, v128_bitselect};
+use core::mem::MaybeUninit;
+
+/// Inputs side by side.
+pub(crate) const LANES: usize = 4;
+
+/// A second chunk up to here is hashed after the first: beside it, it would cost more.
+const SHORT: usize = 11 * BLOCK_LEN;
+
+/// The key and the flags of a mode.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Instance {
+    pub(crate) key: Words,
+    pub(crate) flags: u32,
+}
+
+/// Inputs of at most a chunk each, side by side.
+struct Lanes {
+    inputs: [*const u8; LANES],
+    /// Lanes that have an input. The others do the work of the first once more.
+    live: usize,
+    /// Bytes of each input but the last.
+    len: usize,
+    /// Bytes of the last input: no more than of the others.
+    last_len: usize,
+    counters: [u64; LANES],
+    /// Flags of the last block of each.
+    last_flags: u32,
+}
+
+impl Instance {
+    /// Plain hashing.
+    pub(crate) const PLAIN: Self = Instance { key: IV, flags: 0 };
+
+    /// Of a mode: 0 plain, 1 keyed, 2 key derivation.
+    #[inline(always)]
+    pub(crate) fn of(mode: u32, key: &Words) -> Self {
+        match mode {
+            0 => Self::PLAIN,
+            1 => Instance { key: *key, flags: KEYED_HASH },
+            _ => Instance { key: *key, flags: DERIVE_KEY_MATERIAL },
+        }
+    }
+
+    /// Output of one input of at most a chunk, of which the first half is its chaining value. `edges` are flags of the first
+    /// and of the last block.
+    #[inline(always)]
+    pub(crate) fn fold(&self, input: &[u8], counter: u64, edges: (u32, u32), out: &mut [u8; BLOCK_LEN]) {
+        let (first, second) = out.split_at_mut(OUT_LEN);
+        let halves = [first.as_mut_ptr(), second.as_mut_ptr()];
+        // SAFETY: the input is readable, both halves are writable.
+        unsafe { fold1(input.as_ptr(), input.len(), &self.key, counter, self.flags, edges, halves) }
+    }
+
+    /// The chaining value of one input.
+    pub(crate) fn value(&self, input: &[u8], counter: u64, edges: (u32, u32)) -> Value {
+        let mut out = [0; BLOCK_LEN];
+        self.fold(input, counter, edges, &mut out);
+        *out.first_chunk().expect("half a block")
+    }
+
+    /// The chaining values of the chunks of `input`, at most 64, the last perhaps short; returns how many.
+    pub(crate) fn leaves(&self, input: &[u8], counter: u64, values: &mut [Value; 64]) -> usize {
+        let (groups, _) = values.as_chunks_mut::<LANES>();
+        for (i, (input, values)) in input.chunks(LANES * CHUNK_LEN).zip(groups).enumerate() {
+            self.group(input, counter + (LANES * i) as u64, values);
+        }
+        input.len().div_ceil(CHUNK_LEN)
+    }
+
+    /// The chaining values of one to four chunks, the last perhaps short.
+    fn group(&self, input: &[u8], counter: u64, values: &mut [Value; LANES]) {
+        let live = input.len().div_ceil(CHUNK_LEN);
+        let last_len = input.len() - CHUNK_LEN * (live - 1);
+        if live == 1 || live == 2 && last_len <= SHORT {
+            for (i, (chunk, value)) in input.chunks(CHUNK_LEN).zip(values).enumerate() {
+                *value = self.value(chunk, counter + i as u64, (CHUNK_START, CHUNK_END));
+            }
+            return;
+        }
+        let lanes = Lanes {
+            inputs: core::array::from_fn(|i| {
+                input.as_ptr().wrapping_add(if i < live { CHUNK_LEN * i } else { 0 })
+            }),
+            live,
+            len: CHUNK_LEN,
+            last_len,
+            counters: core::array::from_fn(|i| counter + i as u64),
+            last_flags: CHUNK_END,
+        };
+        // SAFETY: the lanes lie in the input.
+        unsafe { self.run(&lanes, values) }
+    }
+
+    /// The chaining values of the lanes.
+    ///
+    /// # Safety
+    ///
+    /// Every input must be readable.
+    unsafe fn run(&self, lanes: &Lanes, values: &mut [Value; LANES]) {
+        let &Lanes { mut inputs, live, len, last_len, counters, last_flags } = lanes;
+        let (blocks, last_blocks) = (len.div_ceil(BLOCK_LEN).max(1), last_len.div_ceil(BLOCK_LEN).max(1));
+        let mut padded = [const { MaybeUninit::uninit() }; LANES];
+        let mut tails = inputs;
+        for (i, tail) in tails.iter_mut().enumerate() {
+            let len = if i == live - 1 { last_len } else { len };
+            // SAFETY: the input is readable.
+            *tail = unsafe { tail_of(*tail, len, &mut padded[i]) };
+        }
+        let last = u32x4_eq(u32x4(0, 1, 2, 3), u32x4_splat(live as u32 - 1));
+        let low = u32x4(counters[0] as u32, counters[1] as u32, counters[2] as u32, counters[3] as u32);
+        let high = counters.map(|counter| (counter >> 32) as u32);
+        let high = u32x4(high[0], high[1], high[2], high[3]);
+        let mut h = self.key.map(|word| U32x4(u32x4_splat(word)));
+        let mut block = 0;
+        let mut ended = None;
+        while block < blocks {
+            let (ends, last_ends) = (block + 1 == blocks, block + 1 == last_blocks);
+            let start = if block == 0 { CHUNK_START } else { 0 };
+            let edge = |ends: bool| self.flags | start | if ends { last_flags } else { 0 };
+            let size = |ends: bool, len: usize| if ends { len - BLOCK_LEN * block } else { BLOCK_LEN } as u32;
+            let flags = choose(last, edge(last_ends), edge(ends));
+            let sizes = choose(last, size(last_ends, last_len), size(ends, len));
+            if ends {
+                inputs = tails;
+            } else if last_ends {
+                inputs[live - 1] = tails[live - 1];
+            }
+            // Up to the next block that is the last of some lane.
+            let next = match block {
+                0 => 1,
+                _ if ends || last_ends => block + 1,
+                _ if block < last_blocks => last_blocks - 1,
+                _ => blocks - 1,
+            };
+            // SAFETY: these blocks of all inputs are readable; a lane that has ended reads another.
+            unsafe {
+                absorb4(&mut h, &inputs, block..next, &[U32x4(low), U32x4(high), U32x4(sizes), U32x4(flags)])
+            };
+            if last_ends && !ends {
+                store_halves(&h, values);
+                ended = Some(values[live - 1]);
+                inputs[live - 1] = inputs[0];
+                tails[live - 1] = tails[0];
+            }
+            block = next;
+        }
+        store_halves(&h, values);
+        if let Some(value) = ended {
+            values[live - 1] = value;
+        }
+    }
+
+    /// The parents of neighbours, in place, level by level, until no more than `target` of the `n` values are left; returns how many are. An odd
+    /// one at the end moves up as it is.
+    pub(crate) fn ascend(&self, values: &mut [Value; 64], mut n: usize, target: usize) -> usize {
+        while n > target {
+            let pairs = n / 2;
+            let mut i = 0;
+            while i < pairs {
+                self.parents(values, i, (pairs - i).min(LANES));
+                i += LANES;
+            }
+            if n % 2 == 1 {
+                values[pairs] = values[n - 1];
+            }
+            n = n.div_ceil(2);
+        }
+        n
+    }
+
+    /// Parents `i` to `i + count` of the values, to their places: what is written over has been read. Up to four are written; those
+    /// beyond `count` where a level has no values any more.
+    fn parents(&self, values: &mut [Value; 64], i: usize, count: usize) {
+        let children = values[2 * i..2 * (i + count)].as_flattened();
+        if count == 1 {
+            values[i] = self.parent(children.first_chunk().expect("two values"));
+            return;
+        }
+        let blocks = core::array::from_fn(|k| {
+            children.as_ptr().wrapping_add(if k < count { BLOCK_LEN * k } else { 0 })
+        });
+        let mut h = self.key.map(|word| U32x4(u32x4_splat(word)));
+        let [zero, len, flags] =
+            [0, BLOCK_LEN as u32, self.flags | PARENT].map(|word| U32x4(u32x4_splat(word)));
+        // SAFETY: the children are readable.
+        unsafe { absorb4(&mut h, &blocks, 0..1, &[zero, zero, len, flags]) };
+        store_halves(&h, values[i..].first_chunk_mut().expect("two of four values are left at least"));
+    }
+
+    /// The parent of two values.
+    pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN]) -> Value {
+        let parents = Instance { flags: self.flags | PARENT, ..*self };
+        parents.value(children, 0, (0, 0))
+    }
+}
+
+/// The digests of inputs of `len` bytes, at most a chunk, which lie end to end.
+pub(crate) fn digests(mut input: &[u8], len: usize, out: &mut [Value]) {
+    for out in out.chunks_mut(LANES) {
+        let live = out.len();
+        let lanes = Lanes {
+            inputs: core::array::from_fn(|i| input.as_ptr().wrapping_add(if i < live { len * i } else { 0 })),
+            live,
+            len,
+            last_len: len,
+            counters: [0; LANES],
+            last_flags: CHUNK_END | ROOT,
+        };
+        let mut values = [[0; OUT_LEN]; LANES];
+        // SAFETY: the lanes lie in the input.
+        unsafe { Instance::PLAIN.run(&lanes, &mut values) };
+        out.copy_from_slice(&values[..live]);
+        input = &input[len * live..];
+    }
+}
+
+/// From where the last block of an input is read, given as where its first block would be: the input, or a padded copy.
+///
+/// # Safety
+///
+/// The input must be readable.
+#[inline(always)]
+unsafe fn tail_of(input: *const u8, len: usize, padded: &mut MaybeUninit<[u8; BLOCK_LEN]>) -> *const u8 {
+    let before = len.saturating_sub(1) / BLOCK_LEN * BLOCK_LEN;
+    if len - before == BLOCK_LEN {
+        return input;
+    }
+    let to = padded.as_mut_ptr().cast::<u8>();
+    // SAFETY: the last block of a readable input; the copy has room for a whole one.
+    unsafe { copy_padded(input.wrapping_add(before), len - before, to) };
+    to.wrapping_sub(before)
+}
+
+/// `yes` in the lanes of `mask`, `no` in the others.
+#[inline(always)]
+fn choose(mask: v128, yes: u32, no: u32) -> v128 {
+    v128_bitselect(u32x4_splat(yes), u32x4_splat(no), mask)
+}
+
+/// The words of a chaining value.
+pub(crate) fn words(value: &Value) -> Words {
+    let (words, _) = value.as_chunks::<4>();
+    core::array::from_fn(|i| u32::from_le_bytes(words[i]))
+}
