@@ -16,8 +16,11 @@ import { MODULE } from "./module.js";
 /** Bytes up to which storing them one by one beats a call of `set`. */
 const FEW = 32;
 
-/** A hasher that has not begun and holds more than this begins when it must make room, rather than be copied. */
+/** A hasher that holds more than this absorbs it when it must make room, rather than copy it. */
 const WORTH_COPYING = 8192;
+
+/** Bytes of a chunk: a leaf of the tree. */
+const CHUNK = 1024;
 
 /**
  * Compiles the module, at once.
@@ -35,7 +38,6 @@ function coreOf(wasm: Exports): Core {
   const memory = wasm.memory.buffer;
   const area = (at: number, length: number) => new Uint8Array(memory, at, length);
   const input = area(wasm.input(), wasm.input_len());
-  const inputWords = new Int32Array(memory, wasm.input(), wasm.input_len() >> 2);
   const buffer = area(wasm.buffer(), wasm.buffer_len());
   const key = area(wasm.key_ptr(), 32);
   const out = area(wasm.out_ptr(), wasm.out_len());
@@ -71,10 +73,11 @@ function coreOf(wasm: Exports): Core {
       const bytes = formatState(saved);
       state.#enter();
       input.set(bytes);
-      const problem = wasm.restore(bytes.length);
-      if (problem !== 0) throw plainError("ERR_STATE_LENGTH", `the module refuses the saved state (${problem})`);
+      const held = wasm.restore(bytes.length);
+      if (held < 0) throw plainError("ERR_STATE_LENGTH", `the module refuses the saved state (${held})`);
       input.fill(0, 0, bytes.length);
       state.#begun = true;
+      state.#held = held;
       return state;
     }
 
@@ -91,8 +94,8 @@ function coreOf(wasm: Exports): Core {
       for (; size - at > room; room = BUFFER) {
         buffer.set(part(data, at, at + room), this.#held);
         at += room;
-        this.#held = BUFFER;
-        this.#absorb();
+        this.#absorb(BUFFER);
+        this.#held = 0;
       }
       buffer.set(part(data, at, size));
       this.#held = size - at;
@@ -102,8 +105,7 @@ function coreOf(wasm: Exports): Core {
       if (sizeOf(to) > OUT) return this.root().read(0, 0, to);
       if (here !== this) this.#enter();
       if (this.#begun) {
-        this.#absorb();
-        wasm.finalize(sizeOf(to));
+        wasm.finalize(this.#held, sizeOf(to));
       } else {
         this.#withKey(() => wasm.hash_of(this.#mode, this.#held, sizeOf(to)));
       }
@@ -114,8 +116,7 @@ function coreOf(wasm: Exports): Core {
     root(): Root {
       if (here !== this) this.#enter();
       if (this.#begun) {
-        this.#absorb();
-        wasm.root();
+        wasm.root(this.#held);
       } else {
         this.#withKey(() => wasm.root_of(this.#mode, this.#held));
       }
@@ -140,9 +141,14 @@ function coreOf(wasm: Exports): Core {
 
     save(): Uint8Array {
       if (here !== this) this.#enter();
-      this.#absorb();
-      const saved = out.slice(0, wasm.save());
-      out.fill(0, 0, saved.length);
+      let size = 0;
+      if (this.#begun) {
+        size = wasm.save(this.#held);
+      } else {
+        this.#withKey(() => (size = wasm.save_of(this.#mode, this.#held)));
+      }
+      const saved = out.slice(0, size);
+      out.fill(0, 0, size);
       return saved;
     }
 
@@ -155,14 +161,13 @@ function coreOf(wasm: Exports): Core {
       buffer.fill(0);
     }
 
-    /** Absorbs what the buffer holds. */
-    #absorb(): void {
+    /** Absorbs the first bytes of the buffer: whole chunks, and not the only one. */
+    #absorb(size: number): void {
       if (!this.#begun) {
         this.#withKey(() => wasm.begin(this.#mode));
         this.#begun = true;
       }
-      wasm.update(this.#held);
-      this.#held = 0;
+      wasm.update(size);
     }
 
     #withKey(call: () => void): void {
@@ -183,7 +188,12 @@ function coreOf(wasm: Exports): Core {
 
     /** Takes out of the module what stands there of this one. */
     #leave(): void {
-      if (this.#begun || this.#held > WORTH_COPYING) this.#absorb();
+      if (this.#held > WORTH_COPYING) {
+        const whole = this.#held - (this.#held % CHUNK);
+        this.#absorb(whole);
+        buffer.copyWithin(0, whole, this.#held);
+        this.#held -= whole;
+      }
       if (this.#begun) this.#stateAway = stateArea.slice();
       if (this.#held > 0) this.#heldAway = buffer.slice(0, this.#held);
       here = undefined;
@@ -268,45 +278,21 @@ function coreOf(wasm: Exports): Core {
     return derived;
   }
 
-  /** Hashes as many inputs from the `from`-th on as fit into the module at once; returns where it stopped. */
+  /** Hashes as many inputs of one length from the `from`-th on as fit into the module at once; returns where it stopped. */
   function hashSome(inputs: readonly Uint8Array[], from: number, digests: Uint8Array[]): number {
-    const { lengths, isMixed } = fitting(inputs, from);
-    const count = lengths.length;
-    if (count === 0) {
+    const size = sizeOf(inputs[from]!);
+    const fit = size > CHUNK ? 1 : Math.min(OUT >> 5, Math.floor(INPUT / Math.max(size, 1)));
+    const most = Math.min(inputs.length, from + fit);
+    let to = from + 1;
+    while (to < most && sizeOf(inputs[to]!) === size) to++;
+    if (to === from + 1) {
       digests.push(hash(inputs[from]!, 32));
-      return from + 1;
+      return to;
     }
-    let at = isMixed ? 4 * count : 0;
-    for (let i = 0; i < count; i++) {
-      put(inputs[from + i]!, lengths[i]!, at);
-      at += lengths[i]!;
-    }
-    if (isMixed) {
-      inputWords.set(lengths);
-      wasm.many_mixed(count);
-    } else {
-      wasm.many(count, lengths[0]!);
-    }
-    for (let i = 0; i < count; i++) digests.push(digestOf(outWords, i * 8));
-    return from + count;
-  }
-
-  /** The lengths of the inputs from the `from`-th on that fit into the module at once. */
-  function fitting(inputs: readonly Uint8Array[], from: number): { lengths: number[]; isMixed: boolean } {
-    const lengths: number[] = [];
-    const most = Math.min(inputs.length - from, OUT >> 5);
-    let size = 0;
-    let isMixed = false;
-    for (let i = 0; i < most; i++) {
-      const one = sizeOf(inputs[from + i]!);
-      const differs: boolean = isMixed || (i > 0 && one !== lengths[0]);
-      // A word for the length of each, if they differ.
-      if (size + one + (differs ? 4 * (i + 1) : 0) > INPUT) break;
-      size += one;
-      isMixed = differs;
-      lengths.push(one);
-    }
-    return { lengths, isMixed };
+    for (let i = from; i < to; i++) put(inputs[i]!, size, size * (i - from));
+    wasm.many(to - from, size);
+    for (let i = from; i < to; i++) digests.push(digestOf(outWords, 8 * (i - from)));
+    return to;
   }
 
   return {

@@ -21,27 +21,27 @@ export interface Exports {
   hash_of(mode: number, length: number, outLength: number): void;
   /** The key of the context in `input`, to `key_ptr`. */
   context_key(length: number): void;
-  /** 32-byte hashes of `count` inputs of one length, end to end in `input`. */
+  /** 32-byte hashes of `count` inputs of one length, at most 1024 bytes, end to end in `input`. */
   many(count: number, length: number): void;
-  /** The same for inputs of any lengths: `input` begins with `count` lengths as 32-bit words. */
-  many_mixed(count: number): void;
 
   /** Makes the hasher in the module a new one. */
   begin(mode: number): void;
-  /** It absorbs the first bytes of `buffer`. */
+  /** It absorbs the first bytes of `buffer`: whole chunks, and not all of the input if they are one. */
   update(length: number): void;
-  /** Its digest; it stays as it is. */
-  finalize(outLength: number): void;
+  /** Its digest with the first `held` bytes of `buffer` after what it has absorbed; both stay as they are. */
+  finalize(held: number, outLength: number): void;
   /** Where it lies: opaque bytes that may be taken out and put back. */
   state_ptr(): number;
   state_len(): number;
-  /** Writes its saved state to `out_ptr`; returns the length. */
-  save(): number;
-  /** Makes it the one whose saved state is the first bytes of `input`; returns 0, or what is wrong. */
+  /** Writes its saved state, with the first `held` bytes of `buffer`, to `out_ptr`; returns the length. */
+  save(held: number): number;
+  /** The same for a hasher that has absorbed nothing. */
+  save_of(mode: number, held: number): number;
+  /** Makes it the one whose saved state is the first bytes of `input`; returns how many bytes of input it put into `buffer`, or what is wrong, below 0. */
   restore(length: number): number;
 
-  /** Makes a reader of the hasher's output. */
-  root(): void;
+  /** Makes a reader of the hasher's output with the first `held` bytes of `buffer`. */
+  root(held: number): void;
   /** Makes a reader of the output of the first bytes of `buffer`. */
   root_of(mode: number, length: number): void;
   /** Output from a position on. */
