@@ -16,8 +16,8 @@
 //! The crate has its own small tree over whole windows instead of the one of `bulla-blake3`, and of that crate only the two forms of
 //! the kernel: the module is a third as large for it. Built for any other machine, the crate is empty.
 
-#![no_std]
 #![cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#![no_std]
 
 mod kernel;
 mod memory;
