@@ -16,7 +16,7 @@ pub mod stats;
 pub mod table;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 8] = [
+pub const LABORATORY: [&str; 9] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -25,4 +25,5 @@ pub const LABORATORY: [&str; 8] = [
     "xof",
     "threads",
     "kernel-ab",
+    "blake2",
 ];

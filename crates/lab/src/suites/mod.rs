@@ -1,5 +1,6 @@
 //! What is measured: each suite is a table of cases, each case ours and its peers, which compute the same.
 
+mod blake2;
 mod blake3;
 
 use anyhow::{Context as _, Result, ensure};
@@ -74,7 +75,7 @@ impl Peer {
 
 /// Every suite, in the order of [`LABORATORY`].
 pub fn all() -> Vec<Suite> {
-    blake3::suites().into()
+    blake3::suites().into_iter().chain([blake2::suite()]).collect()
 }
 
 /// The suite of that name.
