@@ -12,6 +12,8 @@ pub enum Isa {
     Avx2,
     /// x86-64 with AVX-512 F, VL, BW and DQ.
     Avx512,
+    /// x86-64 with AVX-512 F, VL, BW, DQ and IFMA: multiply-adds of 52 bits.
+    Avx512Ifma,
     /// WebAssembly with 128-bit vectors.
     Simd128,
 }
@@ -24,6 +26,7 @@ impl Isa {
             Isa::Sse41 => "x86_64/sse4.1",
             Isa::Avx2 => "x86_64/avx2",
             Isa::Avx512 => "x86_64/avx512",
+            Isa::Avx512Ifma => "x86_64/avx512ifma",
             Isa::Simd128 => "wasm32/simd128",
         }
     }
@@ -50,6 +53,21 @@ pub fn has_half_width_avx512() -> bool {
     is_amd && family == 0x19
 }
 
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+cpufeatures::new!(
+    has_avx512ifma,
+    "ssse3",
+    "sse4.1",
+    "avx2",
+    "bmi1",
+    "bmi2",
+    "avx512f",
+    "avx512vl",
+    "avx512bw",
+    "avx512dq",
+    "avx512ifma"
+);
+
 /// True when code for `isa` may run here. Asks the CPU on the first call only; needs no standard library.
 pub fn supports(isa: Isa) -> bool {
     match isa {
@@ -60,6 +78,8 @@ pub fn supports(isa: Isa) -> bool {
         Isa::Avx2 => has_avx2::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512 => has_avx512::get(),
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Isa::Avx512Ifma => has_avx512ifma::get(),
         // What the build has: code that the engine does not know does not load.
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         Isa::Simd128 => true,
