@@ -1,0 +1,98 @@
+//! Powers: inversion, and the root that decoding a point needs. Several chains run in lock step, since one alone waits for its
+//! multiplications.
+
+use super::field::{D, Element, SQRT_M1};
+use crate::lanes::{Lanes, Mask};
+
+#[inline(always)]
+fn squares<V: Lanes, const K: usize>(mut x: [Element<V>; K], times: u32) -> [Element<V>; K] {
+    for _ in 0..times {
+        for element in &mut x {
+            *element = element.square();
+        }
+    }
+    x
+}
+
+#[inline(always)]
+fn products<V: Lanes, const K: usize>(mut x: [Element<V>; K], y: &[Element<V>; K]) -> [Element<V>; K] {
+    for k in 0..K {
+        x[k] = x[k].mul(&y[k]);
+    }
+    x
+}
+
+/// z^(2^250 - 1) and z^11.
+#[inline(always)]
+fn common<V: Lanes, const K: usize>(z: &[Element<V>; K]) -> ([Element<V>; K], [Element<V>; K]) {
+    let z2 = squares(*z, 1);
+    let z9 = products(squares(z2, 2), z);
+    let z11 = products(z9, &z2);
+    let mut power = products(squares(z11, 1), &z9);
+    // power is z^(2^n - 1): twice n, or n more by a power that was kept.
+    let z5 = power;
+    power = products(squares(power, 5), &z5);
+    let z10 = power;
+    power = products(squares(power, 10), &z10);
+    let z20 = power;
+    power = products(squares(power, 20), &z20);
+    power = products(squares(power, 10), &z10);
+    let z50 = power;
+    power = products(squares(power, 50), &z50);
+    let z100 = power;
+    power = products(squares(power, 100), &z100);
+    (products(squares(power, 50), &z50), z11)
+}
+
+/// z^(p - 2): the inverse, and 0 of 0.
+#[inline(always)]
+pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
+    let (power, z11) = common(&[*z]);
+    products(squares(power, 5), &z11)[0]
+}
+
+/// The points that `K` times eight encodings stand for (RFC 8032, section 5.1.3), and which lanes are points at all.
+///
+/// As in the field's most used library, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
+#[inline(always)]
+pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element<V>, Element<V>, Mask); K] {
+    let like = words[0][0];
+    let one = Element::small(like, 1);
+    let (mut y, mut u, mut v) = ([one; K], [one; K], [one; K]);
+    for k in 0..K {
+        y[k] = Element::from_words(&words[k]);
+        let yy = y[k].square().masked();
+        u[k] = yy.sub(&one);
+        v[k] = yy.mul(&Element::splat(like, &D)).masked().add(&one);
+    }
+    // x = u v^3 (u v^7)^((p-5)/8), or that times the root of -1
+    let v2 = squares(v, 1);
+    let uv3 = products(products(v2, &v), &u);
+    let uv7 = products(products(v2, &v2), &uv3);
+    let (power, _) = common(&uv7);
+    let power = products(squares(power, 2), &uv7);
+    let root = products(power, &uv3);
+    let mut out = [(one, one, 0); K];
+    for k in 0..K {
+        let (x, valid) = signed_root(&root[k], &u[k], &v[k], words[k][3].negative());
+        out[k] = (x, y[k], valid);
+    }
+    out
+}
+
+/// The root of u / v with the wanted parity, from a candidate that is right but for a factor that is a root of ±1.
+#[inline(always)]
+fn signed_root<V: Lanes>(
+    root: &Element<V>,
+    u: &Element<V>,
+    v: &Element<V>,
+    sign: Mask,
+) -> (Element<V>, Mask) {
+    let square = root.square().mul(v).canonical();
+    let u = u.canonical();
+    let right = square.equal(&u);
+    let turned = square.equal(&u.negate().canonical());
+    let other = root.mul(&Element::splat(u.0[0], &SQRT_M1));
+    let x = Element::select(right, root, &other).canonical();
+    (Element::select(sign ^ x.0[0].odd(), &x.negate(), &x), right | turned)
+}

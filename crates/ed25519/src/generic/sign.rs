@@ -1,0 +1,96 @@
+//! The steps of eight signatures. No branch and no address depends on a nonce or a key: rows of the table are chosen by permutations of
+//! whole rows, signs by masks.
+
+use super::field::Element;
+use super::point::{AffineAddend, Next, Point};
+use super::power;
+use super::scalar::{Scalar, Windows};
+use crate::lanes::Lanes;
+
+/// Windows of a nonce.
+const COUNT: u32 = 51;
+/// Windows of five bits, from which 31 odd digits of -31 to 31 are made: no digit is 0, and half a table is enough.
+const WINDOWS: Windows = Windows { bits: 5, count: 0 };
+
+/// For each window, the odd multiples 1, 3, ... 31 of the base point times 32^window. Word by word as in
+/// [`AffineRow`](super::table::AffineRow), the sixteen multiples of a word side by side.
+pub(crate) type Comb = [[[u64; 16]; 16]; COUNT as usize];
+
+/// Eight signatures in the making.
+#[derive(Clone, Copy)]
+pub(crate) struct Signing<V> {
+    /// The secret scalars of the keys.
+    pub(crate) key: Scalar<V>,
+    /// The nonces.
+    nonce: Scalar<V>,
+    point: Point<V>,
+    /// The product of all Z of those before.
+    before: Element<V>,
+    /// R, as little-endian words.
+    pub(crate) r: [V; 4],
+    /// S, as little-endian words.
+    pub(crate) s: [V; 4],
+}
+
+impl<V: Lanes> Signing<V> {
+    /// Nothing yet.
+    pub(crate) fn new(like: V) -> Self {
+        let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
+        let point = Point { x: element, y: element, z: element, t: element };
+        Self { key: scalar, nonce: scalar, point, before: element, r: words, s: words }
+    }
+
+    /// The nonce from its digest, and its multiple of the base point.
+    #[inline(always)]
+    pub(crate) fn multiply(&mut self, digest: &[V; 8], comb: &Comb) {
+        self.nonce = Scalar::from_digest(digest);
+        let windows = self.nonce.halved_odd();
+        let mut sum = Point::identity(digest[0]);
+        for (window, row) in comb.iter().enumerate() {
+            let digit = WINDOWS.digit(&windows, window as u32);
+            let negative = !digit.shr::<4>().odd();
+            let index = V::select(negative, digit.xor(digit.like(15)), digit);
+            sum.add_affine(&chosen(index, row).negate_where(negative), negative, Next::Sum);
+        }
+        self.point = sum;
+    }
+
+    /// S from the digest of R, A and the message.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, digest: &[V; 8]) {
+        self.s = Scalar::from_digest(digest).multiply_add(&self.key, &self.nonce).to_words();
+    }
+}
+
+/// The row that `index` chooses, in every lane for itself.
+#[inline(always)]
+fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 16]) -> AffineAddend<V> {
+    let mut words = [index; 15];
+    for n in 0..15 {
+        words[n] = index.pick(&row[n]);
+    }
+    let w = words;
+    AffineAddend {
+        plus: Element([w[0], w[1], w[2], w[3], w[12]]),
+        minus: Element([w[4], w[5], w[6], w[7], w[13]]),
+        t2d: Element([w[8], w[9], w[10], w[11], w[14]]),
+    }
+}
+
+/// R of every group from its point: one inversion for all.
+#[inline(always)]
+pub(crate) fn encode<V: Lanes>(all: &mut [Signing<V>]) {
+    let mut product = Element::small(all[0].point.z.0[0], 1);
+    for signing in all.iter_mut() {
+        signing.before = product;
+        product = product.mul(&signing.point.z);
+    }
+    let mut inverse = power::inverse(&product);
+    for signing in all.iter_mut().rev() {
+        let own = inverse.mul(&signing.before);
+        inverse = inverse.mul(&signing.point.z);
+        let x = signing.point.x.mul(&own).canonical();
+        signing.r = signing.point.y.mul(&own).canonical().to_words();
+        signing.r[3] = signing.r[3].or(x.0[0].shl::<63>());
+    }
+}

@@ -1,0 +1,155 @@
+//! The steps of strict verification of eight signatures: s B - k A, compared with R as bytes.
+
+use super::field::Element;
+use super::point::{Point, has_small_order};
+use super::power;
+use super::scalar::Scalar;
+use super::table::{self, BaseTable, KeyTable};
+use crate::lanes::{LANES, Lanes, Mask};
+
+/// What is known of eight signatures between two steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Group<V> {
+    /// Encodings of the public keys, R, and S, as little-endian words.
+    pub(crate) key: [V; 4],
+    pub(crate) r: [V; 4],
+    pub(crate) s: Scalar<V>,
+    /// SHA-512 of R, A and the message, modulo l.
+    pub(crate) k: Scalar<V>,
+    /// First -A, with `z` unused, then s B - k A without T.
+    pub(crate) x: Element<V>,
+    pub(crate) y: Element<V>,
+    pub(crate) z: Element<V>,
+    /// The product of all `z` of the groups before this one.
+    before: Element<V>,
+    /// Which lanes have not failed which test.
+    pub(crate) passed: Passed,
+}
+
+/// One mask for each test.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    /// S is below l.
+    pub(crate) scalar: Mask,
+    /// A is a point.
+    pub(crate) point: Mask,
+    /// A is not of small order.
+    pub(crate) large_key: Mask,
+    /// R's y is not that of a point of small order.
+    pub(crate) large_r: Mask,
+    /// The equation holds, and R is canonical.
+    pub(crate) equation: Mask,
+}
+
+impl<V: Lanes> Group<V> {
+    /// A group of which nothing is known.
+    pub(crate) fn new(like: V) -> Self {
+        let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
+        Self {
+            key: words,
+            r: words,
+            s: scalar,
+            k: scalar,
+            x: element,
+            y: element,
+            z: element,
+            before: element,
+            passed: Passed::default(),
+        }
+    }
+
+    /// Takes in the words of S and the digest.
+    #[inline(always)]
+    pub(crate) fn take_scalars(&mut self, s: &[V; 4], digest: &[V; 8]) {
+        self.s = Scalar::from_words(s);
+        self.passed.scalar = self.s.is_canonical();
+        self.k = Scalar::from_digest(digest);
+        self.passed.large_r = !has_small_order(&Element::from_words(&self.r).canonical());
+    }
+
+    /// The encoding of -A: the other sign.
+    #[inline(always)]
+    fn negative_key(&self) -> [V; 4] {
+        let mut words = self.key;
+        words[3] = words[3].xor(words[3].like(1 << 63));
+        words
+    }
+
+    #[inline(always)]
+    fn take_key(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
+        (self.x, self.y) = (x, y);
+        self.passed.point = valid;
+        self.passed.large_key = !has_small_order(&y.canonical());
+    }
+
+    /// Multiplies by the one table of each key.
+    #[inline(always)]
+    pub(crate) fn multiply(&mut self, tables: &mut [KeyTable; LANES], base: &BaseTable) {
+        table::fill_key_tables(&Point::from_affine(self.x, self.y), tables);
+        let t = &*tables;
+        let keys = [&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]];
+        self.multiply_prepared(&[keys], &[base]);
+    }
+
+    /// Multiplies by tables of each key that are there already.
+    #[inline(always)]
+    pub(crate) fn multiply_prepared<const S: usize>(
+        &mut self,
+        keys: &[[&KeyTable; LANES]; S],
+        base: &[&BaseTable; S],
+    ) {
+        let sum = table::multiply(&self.k, &self.s, keys, base);
+        (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
+    }
+
+    /// Whether the affine point is the one that R encodes.
+    #[inline(always)]
+    fn compare(&mut self, x: &Element<V>, y: &Element<V>) {
+        let same_y = y.equal(&Element::from_words(&self.r));
+        self.passed.equation = same_y & !(x.0[0].odd() ^ self.r[3].negative());
+    }
+
+    /// Compares with a decoded R instead, which a single group can have at the price of its idle second chain.
+    #[inline(always)]
+    pub(crate) fn compare_decoded(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
+        let canonical = y.canonical().equal(&Element::from_words(&self.r));
+        let same_x = self.x.canonical().equal(&x.mul(&self.z).canonical());
+        let same_y = self.y.canonical().equal(&y.mul(&self.z).canonical());
+        self.passed.equation = valid & canonical & same_x & same_y;
+    }
+}
+
+/// Decodes the keys of two groups.
+#[inline(always)]
+pub(crate) fn decode_keys<V: Lanes>(first: &mut Group<V>, second: &mut Group<V>) {
+    let [a, b] = power::decode(&[first.negative_key(), second.negative_key()]);
+    first.take_key(a);
+    second.take_key(b);
+}
+
+/// Decodes the keys of one group, and its R.
+#[inline(always)]
+pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, Element<V>, Mask) {
+    let [key, r] = power::decode(&[group.negative_key(), group.r]);
+    group.take_key(key);
+    r
+}
+
+/// Compares every group with its R: one inversion for all (Montgomery's trick, each lane for itself). Z is never 0: the formulas are
+/// complete.
+#[inline(always)]
+pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
+    let mut product = Element::small(groups[0].z.0[0], 1);
+    for group in groups.iter_mut() {
+        group.before = product;
+        product = product.mul(&group.z);
+    }
+    let mut inverse = power::inverse(&product);
+    for group in groups.iter_mut().rev() {
+        let own = inverse.mul(&group.before);
+        inverse = inverse.mul(&group.z);
+        let x = group.x.mul(&own).canonical();
+        let y = group.y.mul(&own).canonical();
+        group.compare(&x, &y);
+    }
+}

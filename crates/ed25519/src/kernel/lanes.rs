@@ -1,0 +1,199 @@
+//! Eight at a time by the steps of a [`Machine`].
+
+use super::machine::Machine;
+use super::prepared::PreparedKey;
+use super::{Engine, portable};
+use crate::generic::point::{Addend, Point};
+use crate::generic::sha512::{self, Block};
+use crate::generic::sign::Comb;
+use crate::generic::table::{AffineRow, BaseTable, EMPTY_KEY_TABLE, KeyTable, base_step};
+use crate::generic::verify::{Group, Passed};
+use crate::lanes::{LANES, Lanes, Mask};
+use crate::message::Framed;
+use crate::signing::SignItem;
+use crate::{Item, Reason, Verdict};
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+/// Groups that share an inversion: more would win a thousandth and take more stack than a small thread has.
+const GROUPS: usize = 16;
+
+/// How often the base point is doubled before each of its tables is made: for one, two and four tables a key.
+const SHIFTS: [u32; 5] = [0, 10 * base_step(2), 10 * base_step(4), 20 * base_step(4), 30 * base_step(4)];
+
+/// The engine of one kind of machine.
+pub(crate) struct LaneEngine<V, M> {
+    pub(super) machine: M,
+    /// Multiples of the base point after each of [`SHIFTS`], computed on first use.
+    base: [OnceLock<Box<BaseTable>>; SHIFTS.len()],
+    /// The table of signing, as well.
+    pub(super) comb: OnceLock<Box<Comb>>,
+    vectors: PhantomData<fn() -> V>,
+}
+
+impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
+    /// The engine for a machine of that kind.
+    pub(crate) const fn new(machine: M) -> Self {
+        let base = [const { OnceLock::new() }; SHIFTS.len()];
+        Self { machine, base, comb: OnceLock::new(), vectors: PhantomData }
+    }
+
+    /// Multiples of the base point after one of [`SHIFTS`].
+    pub(super) fn base(&self, doublings: u32) -> &BaseTable {
+        let place = SHIFTS.iter().position(|shift| *shift == doublings).expect("one of the shifts");
+        self.base[place].get_or_init(|| base_table(self.machine, doublings))
+    }
+
+    /// Up to `8 * G` items.
+    fn verify_groups<const G: usize>(
+        &self,
+        items: &[Item<'_>],
+        tables: &mut [KeyTable; LANES],
+        out: &mut [Verdict],
+    ) {
+        let machine = self.machine;
+        let mut all = [Group::new(machine.splat(0)); G];
+        let groups = &mut all[..items.len().div_ceil(LANES)];
+        self.take_groups(groups, items);
+        if let [group] = groups {
+            let mut r = (group.x, group.y, 0);
+            machine.decode_key_and_r(group, &mut r);
+            machine.multiply(group, tables, self.base(0));
+            machine.compare_decoded(group, &r);
+            give_verdicts(&group.passed, out);
+        } else {
+            decode_keys(machine, groups);
+            for group in groups.iter_mut() {
+                machine.multiply(group, tables, self.base(0));
+            }
+            self.give_groups(groups, out);
+        }
+    }
+
+    /// Hashes the items and takes in their scalars.
+    pub(super) fn take_groups(&self, groups: &mut [Group<V>], items: &[Item<'_>]) {
+        for (group, items) in groups.iter_mut().zip(items.chunks(LANES)) {
+            take_items(self.machine, group, items);
+        }
+    }
+
+    /// Compares with R, and gives the verdicts.
+    pub(super) fn give_groups(&self, groups: &mut [Group<V>], out: &mut [Verdict]) {
+        self.machine.compare(groups);
+        for (group, out) in groups.iter().zip(out.chunks_mut(LANES)) {
+            give_verdicts(&group.passed, out);
+        }
+    }
+}
+
+impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
+    fn verify(&self, items: &[Item<'_>], out: &mut [Verdict]) {
+        // A lone last item costs as much in lanes as alone.
+        let lone = usize::from(items.len() % LANES == 1);
+        let (items, last) = items.split_at(items.len() - lone);
+        let (out, last_out) = out.split_at_mut(items.len());
+        for (item, verdict) in last.iter().zip(last_out) {
+            *verdict = portable::verify_strict(item);
+        }
+        if items.is_empty() {
+            return;
+        }
+        let mut tables = [EMPTY_KEY_TABLE; LANES];
+        if items.len() <= 2 * LANES {
+            return self.verify_groups::<2>(items, &mut tables, out);
+        }
+        for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
+            self.verify_groups::<GROUPS>(items, &mut tables, out);
+        }
+    }
+
+    fn prepare(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
+        keys.chunks(LANES).flat_map(|keys| self.prepare_eight(keys, tables)).collect()
+    }
+
+    fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+        self.verify_under(items, keys, out);
+    }
+
+    fn sign(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+        self.sign_all(items, out);
+    }
+}
+
+/// Hashes up to eight items and takes in their scalars. Lanes without an item have zeros, and verdicts that nobody reads.
+fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, items: &[Item<'_>]) {
+    let like = machine.splat(0);
+    let empty: &[u8] = &[];
+    let mut framed = [Framed::new([empty; 3]); LANES];
+    let mut words = [[[0; LANES]; 4]; 3];
+    for (lane, item) in items.iter().enumerate() {
+        framed[lane] = Framed::new([item.r(), item.public_key, item.message]);
+        for (words, bytes) in words.iter_mut().zip([item.public_key, item.r(), item.s()]) {
+            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+                word[lane] = u64::from_le_bytes(*bytes);
+            }
+        }
+    }
+    let [key, r, s] = words.map(|words| words.map(|lanes| like.load(&lanes)));
+    (group.key, group.r) = (key, r);
+    machine.take_scalars(group, &s, &digests(machine, &mut framed));
+}
+
+/// SHA-512 of eight framed messages, as little-endian words.
+pub(super) fn digests<V: Lanes, M: Machine<V>>(machine: M, framed: &mut [Framed<'_>; LANES]) -> [V; 8] {
+    let mut state = sha512::START.map(|word| machine.splat(word));
+    let mut blocks: [Block; LANES] = [[[0; 2]; 8]; LANES];
+    loop {
+        let mut live: Mask = 0;
+        for (lane, (framed, block)) in framed.iter_mut().zip(&mut blocks).enumerate() {
+            live |= Mask::from(framed.next_block(block)) << lane;
+        }
+        if live == 0 {
+            return state.map(Lanes::swap_bytes);
+        }
+        machine.compress(&mut state, &blocks, live);
+    }
+}
+
+fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
+    for pair in groups.chunks_mut(2) {
+        match pair {
+            [first, second] => machine.decode_keys(first, second),
+            [group] => machine.decode_keys(group, &mut group.clone()),
+            _ => unreachable!("chunks of two"),
+        }
+    }
+}
+
+fn give_verdicts(passed: &Passed, out: &mut [Verdict]) {
+    let tests = [
+        (passed.scalar, Reason::ScalarNotCanonical),
+        (passed.point, Reason::KeyNotAPoint),
+        (passed.large_key, Reason::KeyOfSmallOrder),
+        (passed.large_r, Reason::ROfSmallOrder),
+        (passed.equation, Reason::Mismatch),
+    ];
+    for (lane, verdict) in out.iter_mut().enumerate() {
+        let failed = tests.iter().find(|(mask, _)| mask >> lane & 1 == 0);
+        *verdict = failed.map_or(Verdict::Valid, |(_, reason)| Verdict::Invalid(*reason));
+    }
+}
+
+/// Multiples 0 to 512 of the base point doubled `doublings` times.
+fn base_table<V: Lanes, M: Machine<V>>(machine: M, doublings: u32) -> Box<BaseTable> {
+    let mut point = Point::identity(machine.splat(0));
+    let mut multiple = point;
+    machine.base_point(&mut point);
+    if doublings > 0 {
+        machine.double_times(&mut point, doublings);
+    }
+    let mut step = Addend { plus: point.x, minus: point.x, t2d: point.x, z2: point.x };
+    machine.addend(&point, &mut step);
+    let mut table = vec![AffineRow([[0; 2]; 8]); 513];
+    let mut rows = [table[0]; LANES];
+    for out in table.chunks_mut(LANES) {
+        machine.eight_rows(&mut multiple, &step, &mut rows);
+        out.copy_from_slice(&rows[..out.len()]);
+    }
+    table.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("513 rows"))
+}

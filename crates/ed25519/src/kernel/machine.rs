@@ -1,0 +1,180 @@
+//! The steps that are compiled once for each kind of machine: each becomes a function of its own, into which the generic body is
+//! inlined, and which calls nothing.
+
+use crate::generic::field::Element;
+use crate::generic::point::{Addend, Point};
+use crate::generic::sha512::{self, Block};
+use crate::generic::sign::{self, Comb, Signing};
+use crate::generic::table::{self, AffineRow, BaseTable, KeyTable};
+use crate::generic::verify::{self, Group};
+use crate::lanes::model::Model;
+use crate::lanes::{LANES, Lanes, Mask};
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use {
+    crate::lanes::ifma::Vector,
+    bulla_simd::cpu::{Isa, supports},
+};
+
+/// Hands the list of all steps to another macro: what they take, and the generic body.
+macro_rules! steps {
+    ($emit:ident! $to:tt) => {
+        $emit! { $to
+            /// [`sha512::compress`].
+            fn compress(state: &mut [V; 8], blocks: &[Block; LANES], live: Mask) {
+                sha512::compress(state, blocks, live)
+            }
+            /// [`Group::take_scalars`].
+            fn take_scalars(group: &mut Group<V>, s: &[V; 4], digest: &[V; 8]) {
+                group.take_scalars(s, digest)
+            }
+            /// [`verify::decode_keys`].
+            fn decode_keys(first: &mut Group<V>, second: &mut Group<V>) {
+                verify::decode_keys(first, second)
+            }
+            /// [`verify::decode_key_and_r`].
+            fn decode_key_and_r(group: &mut Group<V>, r: &mut (Element<V>, Element<V>, Mask)) {
+                *r = verify::decode_key_and_r(group)
+            }
+            /// [`Group::multiply`].
+            fn multiply(group: &mut Group<V>, tables: &mut [KeyTable; LANES], base: &BaseTable) {
+                group.multiply(tables, base)
+            }
+            /// [`Group::compare_decoded`].
+            fn compare_decoded(group: &mut Group<V>, r: &(Element<V>, Element<V>, Mask)) {
+                group.compare_decoded(*r)
+            }
+            /// [`verify::compare`].
+            fn compare(groups: &mut [Group<V>]) {
+                verify::compare(groups)
+            }
+            /// [`Point::base`].
+            fn base_point(out: &mut Point<V>) {
+                *out = Point::base(out.x.0[0])
+            }
+            /// [`table::double_times`], for at least one doubling.
+            fn double_times(point: &mut Point<V>, doublings: u32) {
+                table::double_times(point, doublings)
+            }
+            /// [`Point::addend`].
+            fn addend(point: &Point<V>, out: &mut Addend<V>) {
+                *out = point.addend()
+            }
+            /// -A, ready for its tables.
+            fn key_point(group: &Group<V>, out: &mut Point<V>) {
+                *out = Point::from_affine(group.x, group.y)
+            }
+            /// [`table::fill_key_tables`].
+            fn fill_key_tables(point: &Point<V>, tables: &mut [KeyTable; LANES]) {
+                table::fill_key_tables(point, tables)
+            }
+            /// [`Group::multiply_prepared`] by one table of each key.
+            fn multiply_by_one(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 1], base: &[&BaseTable; 1]) {
+                group.multiply_prepared(keys, base)
+            }
+            /// [`Group::multiply_prepared`] by two.
+            fn multiply_by_two(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 2], base: &[&BaseTable; 2]) {
+                group.multiply_prepared(keys, base)
+            }
+            /// [`Group::multiply_prepared`] by four.
+            fn multiply_by_four(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 4], base: &[&BaseTable; 4]) {
+                group.multiply_prepared(keys, base)
+            }
+            /// [`Signing::multiply`].
+            fn multiply_nonce(signing: &mut Signing<V>, digest: &[V; 8], comb: &Comb) {
+                signing.multiply(digest, comb)
+            }
+            /// [`sign::encode`].
+            fn encode(all: &mut [Signing<V>]) {
+                sign::encode(all)
+            }
+            /// [`Signing::finish`].
+            fn finish(signing: &mut Signing<V>, digest: &[V; 8]) {
+                signing.finish(digest)
+            }
+            /// [`table::eight_rows`].
+            fn eight_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {
+                *out = table::eight_rows(first, step)
+            }
+        }
+    };
+}
+
+macro_rules! define {
+    (() $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+        /// A kind of machine, with vectors `V`. A value of the type is the proof that this machine is of that kind.
+        pub(crate) trait Machine<V: Lanes>: Copy + Sync + 'static {
+            /// `word` in every lane.
+            fn splat(self, word: u64) -> V;
+            /// Leaves nothing of what was computed in the vectors' registers.
+            fn wipe_registers(self);
+            $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
+        }
+    };
+}
+
+macro_rules! implement {
+    (($module:ident, $machine:ty, $vector:ty, $new:expr, $wipe:expr, #[$attribute:meta])
+     $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+        /// The compiled steps.
+        mod $module {
+            use super::*;
+
+            /// The vectors.
+            type V = $vector;
+
+            $(
+                #[$attribute]
+                #[inline(never)]
+                fn $name($($arg: $type),*) $body
+            )*
+
+            impl Machine<V> for $machine {
+                #[inline(always)]
+                fn splat(self, word: u64) -> V {
+                    $new(word)
+                }
+                #[inline(always)]
+                fn wipe_registers(self) {
+                    $wipe
+                }
+                $(
+                    #[inline(always)]
+                    fn $name(self, $($arg: $type),*) {
+                        #[allow(unused_unsafe, reason = "the model's steps need no features")]
+                        // SAFETY: a value of this type exists only where the features of the step were found.
+                        unsafe { $name($($arg),*) }
+                    }
+                )*
+            }
+        }
+    };
+}
+
+/// No machine in particular: lanes in plain Rust.
+#[derive(Clone, Copy)]
+pub(crate) struct Scalars;
+
+/// AVX-512 IFMA.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[derive(Clone, Copy)]
+pub(crate) struct Ifma(());
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+impl Ifma {
+    /// The proof, on a machine that has AVX-512 F, BW, DQ, VL and IFMA.
+    pub(crate) fn detect() -> Option<Self> {
+        supports(Isa::Avx512Ifma).then_some(Self(()))
+    }
+}
+
+steps!(define!());
+steps!(implement! (model, Scalars, Model, |word| Model([word; LANES]), {}, #[doc = "In plain Rust."]));
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+steps!(implement! (
+    // SAFETY: a value of `Ifma` exists only where detection has found the features.
+    ifma, Ifma, Vector, |word| unsafe { Vector::new(word) },
+    // SAFETY: as above.
+    unsafe { crate::wipe::vector_registers() },
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
+));

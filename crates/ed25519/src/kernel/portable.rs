@@ -1,0 +1,110 @@
+//! One signature after the other, by `ed25519-dalek`: every machine.
+
+use super::{Engine, PreparedKey};
+use crate::signing::SignItem;
+use crate::{Item, Reason, Verdict};
+use ed25519_dalek::{Signature, VerifyingKey};
+
+/// The engine.
+pub(crate) struct Portable;
+
+/// l, little-endian (RFC 8032, section 5.1).
+const ORDER: [u8; 32] = [
+    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+];
+
+/// Every y of a point of small order, the sign bit cleared, little-endian: the five below the prime, and 0 and 1 once more
+/// with the prime added.
+const SMALL_ORDER_Y: [[u8; 32]; 7] = {
+    const LAST: u8 = 0x7f;
+    const fn near_the_prime(first: u8) -> [u8; 32] {
+        let mut bytes = [0xff; 32];
+        bytes[0] = first;
+        bytes[31] = LAST;
+        bytes
+    }
+    let (zero, mut one) = ([0; 32], [0; 32]);
+    one[0] = 1;
+    [
+        zero,
+        one,
+        near_the_prime(0xec),
+        near_the_prime(0xed),
+        near_the_prime(0xee),
+        [
+            0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
+            0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+        ],
+        [
+            0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f,
+            0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+        ],
+    ]
+};
+
+/// Whether S is below the order.
+pub(crate) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
+    s.iter().rev().lt(ORDER.iter().rev())
+}
+
+/// Whether the y of an encoding, point or not, is that of a point of small order.
+pub(crate) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
+    let mut y = *encoding;
+    y[31] &= 0x7f;
+    SMALL_ORDER_Y.contains(&y)
+}
+
+/// The strict verdict on one signature.
+pub(crate) fn verify_strict(item: &Item<'_>) -> Verdict {
+    match strict(item) {
+        Ok(()) => Verdict::Valid,
+        Err(reason) => Verdict::Invalid(reason),
+    }
+}
+
+/// The tests beside the equation are made here too, since a feature of dalek that another package may switch on loosens the one for S.
+fn strict(item: &Item<'_>) -> Result<(), Reason> {
+    if !is_canonical_scalar(item.s()) {
+        return Err(Reason::ScalarNotCanonical);
+    }
+    let key = VerifyingKey::from_bytes(item.public_key).map_err(|_| Reason::KeyNotAPoint)?;
+    if key.is_weak() {
+        return Err(Reason::KeyOfSmallOrder);
+    }
+    if has_small_order_y(item.r()) {
+        return Err(Reason::ROfSmallOrder);
+    }
+    key.verify_strict(item.message, &Signature::from_bytes(item.signature)).map_err(|_| Reason::Mismatch)
+}
+
+impl Engine for Portable {
+    fn verify(&self, items: &[Item<'_>], out: &mut [Verdict]) {
+        for (item, verdict) in items.iter().zip(out) {
+            *verdict = verify_strict(item);
+        }
+    }
+
+    fn prepare(&self, keys: &[[u8; 32]], _tables: usize) -> Vec<PreparedKey> {
+        keys.iter().map(|key| PreparedKey::bare(key_fault(key))).collect()
+    }
+
+    fn verify_prepared(&self, items: &[Item<'_>], _keys: &[&PreparedKey], out: &mut [Verdict]) {
+        self.verify(items, out);
+    }
+
+    fn sign(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+        for (item, signature) in items.iter().zip(out) {
+            *signature = item.key.sign(item.message);
+        }
+    }
+}
+
+/// Why no signature under the key is valid.
+fn key_fault(public_key: &[u8; 32]) -> Option<Reason> {
+    match VerifyingKey::from_bytes(public_key) {
+        Err(_) => Some(Reason::KeyNotAPoint),
+        Ok(key) if key.is_weak() => Some(Reason::KeyOfSmallOrder),
+        Ok(_) => None,
+    }
+}

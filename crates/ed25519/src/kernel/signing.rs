@@ -1,0 +1,99 @@
+//! Signatures, eight at a time.
+
+use super::lanes::{LaneEngine, digests};
+use super::machine::Machine;
+use crate::generic::point::{Addend, Point};
+use crate::generic::sign::{Comb, Signing};
+use crate::generic::table::AffineRow;
+use crate::lanes::{LANES, Lanes};
+use crate::message::Framed;
+use crate::signing::SignItem;
+use crate::wipe;
+
+/// Groups that share an inversion.
+const GROUPS: usize = 8;
+
+impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
+    /// One signature for each item.
+    pub(crate) fn sign_all(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+        for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
+            if items.len() <= LANES {
+                self.sign_groups::<1>(items, out);
+                wipe::stack::<{ 24 << 10 }>();
+            } else {
+                self.sign_groups::<GROUPS>(items, out);
+                wipe::stack::<{ 48 << 10 }>();
+            }
+        }
+        self.machine.wipe_registers();
+    }
+
+    /// Everything secret that this writes lies in its own frame and in those below, which the caller wipes.
+    #[inline(never)]
+    fn sign_groups<const G: usize>(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+        let machine = self.machine;
+        let like = machine.splat(0);
+        let empty: &[u8] = &[];
+        let mut all = [Signing::new(like); G];
+        let all = &mut all[..items.len().div_ceil(LANES)];
+        for (signing, items) in all.iter_mut().zip(items.chunks(LANES)) {
+            let mut framed = [Framed::new([empty; 3]); LANES];
+            let mut words = [[0; LANES]; 4];
+            for (lane, item) in items.iter().enumerate() {
+                framed[lane] = Framed::new([item.key.prefix(), item.message, empty]);
+                for (word, bytes) in words.iter_mut().zip(item.key.scalar().as_chunks().0) {
+                    word[lane] = u64::from_le_bytes(*bytes);
+                }
+            }
+            signing.key = crate::generic::scalar::Scalar::from_words(&words.map(|lanes| like.load(&lanes)));
+            machine.multiply_nonce(signing, &digests(machine, &mut framed), self.comb());
+        }
+        machine.encode(all);
+        for ((signing, items), out) in all.iter_mut().zip(items.chunks(LANES)).zip(out.chunks_mut(LANES)) {
+            write_half(&signing.r, 0, out);
+            let mut framed = [Framed::new([empty; 3]); LANES];
+            for (lane, (item, signature)) in items.iter().zip(out.iter()).enumerate() {
+                framed[lane] = Framed::new([&signature[..32], item.key.public_key(), item.message]);
+            }
+            machine.finish(signing, &digests(machine, &mut framed));
+            write_half(&signing.s, 32, out);
+        }
+    }
+
+    fn comb(&self) -> &Comb {
+        self.comb.get_or_init(|| comb(self.machine))
+    }
+}
+
+/// The words of R or S of every lane into its signature.
+fn write_half<V: Lanes>(words: &[V; 4], at: usize, out: &mut [[u8; 64]]) {
+    for (n, lanes) in words.iter().enumerate() {
+        for (signature, word) in out.iter_mut().zip(lanes.store()) {
+            signature[at + 8 * n..][..8].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// The table of odd multiples.
+fn comb<V: Lanes, M: Machine<V>>(machine: M) -> Box<Comb> {
+    let mut base = Point::identity(machine.splat(0));
+    machine.base_point(&mut base);
+    let mut table = vec![[[0; 16]; 16]; 51];
+    for window in &mut table {
+        let (mut twice, mut multiple) = (base, base);
+        machine.double_times(&mut twice, 1);
+        let mut step = Addend { plus: base.x, minus: base.x, t2d: base.x, z2: base.x };
+        machine.addend(&twice, &mut step);
+        for first in [0, LANES] {
+            let mut rows = [AffineRow([[0; 2]; 8]); LANES];
+            machine.eight_rows(&mut multiple, &step, &mut rows);
+            for (entry, row) in rows.iter().enumerate() {
+                for (n, word) in row.0.as_flattened().iter().enumerate() {
+                    window[n][first + entry] = *word;
+                }
+            }
+        }
+        machine.double_times(&mut base, 5);
+    }
+    table.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("51 windows"))
+}

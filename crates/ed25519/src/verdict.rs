@@ -1,0 +1,59 @@
+//! What verification says.
+
+use std::fmt;
+
+/// What verification says of one signature.
+///
+/// When several reasons apply, it is the first one in the order of [`Reason`], whatever the kernel.
+#[must_use = "a verdict that is not looked at verifies nothing"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The signature is one of this message under this key.
+    Valid,
+    /// It is not.
+    Invalid(Reason),
+}
+
+/// Why a signature is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// S is not below the order of the base point, so that adding the order would have made a second signature.
+    ScalarNotCanonical,
+    /// The public key is no point of the curve.
+    KeyNotAPoint,
+    /// The public key is of small order: one signature would fit almost every message.
+    KeyOfSmallOrder,
+    /// R is of small order.
+    ROfSmallOrder,
+    /// The equation does not hold, or R is no canonical encoding: a changed message, a changed signature, or another key.
+    Mismatch,
+}
+
+impl Verdict {
+    /// Whether it is [`Verdict::Valid`].
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        matches!(self, Self::Valid)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Valid => f.write_str("valid"),
+            Self::Invalid(reason) => write!(f, "invalid: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ScalarNotCanonical => "S is not below the order of the group",
+            Self::KeyNotAPoint => "the public key is no point of the curve",
+            Self::KeyOfSmallOrder => "the public key is of small order",
+            Self::ROfSmallOrder => "R is of small order",
+            Self::Mismatch => "the signature does not match the message and the key",
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Keys whose tables are kept, since many signatures under few keys are the pattern of a service.
+
+use crate::kernel::{self, Kernel, PreparedKey};
+use crate::{Item, Reason, Verdict};
+use std::collections::HashMap;
+
+/// How many tables a key gets. More save doublings, and need more memory that should stay near the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// 2.7 KiB a key: worth it from two signatures a key.
+    One,
+    /// 5.3 KiB a key: half the doublings.
+    Two,
+    /// 10.6 KiB a key: a quarter of the doublings.
+    Four,
+}
+
+impl Tables {
+    /// The number that costs the least time in all for so many signatures under each of so many keys.
+    ///
+    /// More tables are slower once those of all keys are larger than half a second-level cache of 1 MiB.
+    #[must_use]
+    pub fn for_use(keys: usize, signatures_for_each: usize) -> Self {
+        const ROOM: usize = 512 << 10;
+        match signatures_for_each {
+            0..4 => Self::One,
+            4..12 if keys * Self::Two.bytes() <= ROOM => Self::Two,
+            12.. if keys * Self::Four.bytes() <= ROOM => Self::Four,
+            12.. if keys * Self::Two.bytes() <= ROOM => Self::Two,
+            _ => Self::One,
+        }
+    }
+
+    const fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// Bytes of a key.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        self.count() * 17 * 160
+    }
+}
+
+/// How many times a key is seen before a learning cache prepares it.
+const HOT: u8 = 3;
+
+/// How many keys that are not prepared are counted at a time.
+const COUNTED: usize = 4096;
+
+/// Prepared keys, and a bounded cache that learns which keys are used.
+///
+/// The verdicts are those of [`verify_many`](crate::verify_many), whatever the cache holds.
+#[derive(Debug)]
+pub struct VerifyingKeys {
+    kernel: Kernel,
+    tables: Tables,
+    /// Keys beyond those that were given at the start.
+    limit: usize,
+    slots: Vec<Slot>,
+    places: HashMap<[u8; 32], usize>,
+    /// How often keys without a slot were seen.
+    seen: HashMap<[u8; 32], u8>,
+    /// The slot that is looked at first when one has to go.
+    hand: usize,
+}
+
+struct Slot {
+    public_key: [u8; 32],
+    key: PreparedKey,
+    /// Pinned ones never go; others go unless they were used since they were last looked at.
+    pinned: bool,
+    used: bool,
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slot").field("public_key", &self.public_key).finish_non_exhaustive()
+    }
+}
+
+impl VerifyingKeys {
+    /// The given keys, each with that many tables; no others are ever prepared. Keys that are no points may be among them: signatures
+    /// under them are invalid.
+    ///
+    /// # Panics
+    ///
+    /// As [`kernel::active`].
+    #[must_use]
+    pub fn new(keys: &[[u8; 32]], tables: Tables) -> Self {
+        Self::with_kernel(kernel::active(), keys, tables)
+    }
+
+    /// As [`VerifyingKeys::new`], by a kernel of the caller's choice.
+    #[must_use]
+    pub fn with_kernel(kernel: Kernel, keys: &[[u8; 32]], tables: Tables) -> Self {
+        let mut this = Self {
+            kernel,
+            tables,
+            limit: 0,
+            slots: Vec::new(),
+            places: HashMap::new(),
+            seen: HashMap::new(),
+            hand: 0,
+        };
+        this.insert(keys, true);
+        this
+    }
+
+    /// Lets the cache learn keys by itself, as many as fit into `bytes` of tables: half of a core's second-level cache is a good
+    /// size, 512 KiB on a server. A key is prepared when it was seen three times, and goes when room is needed and it was not used of late.
+    #[must_use]
+    pub fn learning(mut self, bytes: usize) -> Self {
+        self.limit = bytes / self.tables.bytes();
+        self
+    }
+
+    /// How many keys are prepared.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Whether the key is prepared.
+    #[must_use]
+    pub fn contains(&self, public_key: &[u8; 32]) -> bool {
+        self.places.contains_key(public_key)
+    }
+
+    /// Verifies every item, those under prepared keys faster.
+    pub fn verify_many(&mut self, items: &[Item<'_>]) -> Vec<Verdict> {
+        self.learn(items);
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        for (index, item) in items.iter().enumerate() {
+            match self.places.get(item.public_key) {
+                Some(place) => {
+                    self.slots[*place].used = true;
+                    known.push((index, *place));
+                }
+                None => unknown.push(index),
+            }
+        }
+        let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+        let known_items: Vec<_> = known.iter().map(|(index, _)| items[*index]).collect();
+        let keys: Vec<_> = known.iter().map(|(_, place)| &self.slots[*place].key).collect();
+        let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); known.len()];
+        self.kernel.verify_prepared(&known_items, &keys, &mut verdicts);
+        for ((index, _), verdict) in known.iter().zip(&verdicts) {
+            out[*index] = *verdict;
+        }
+        let unknown_items: Vec<_> = unknown.iter().map(|index| items[*index]).collect();
+        verdicts.resize(unknown.len(), Verdict::Invalid(Reason::Mismatch));
+        self.kernel.verify_many_into(&unknown_items, &mut verdicts);
+        for (index, verdict) in unknown.iter().zip(&verdicts) {
+            out[*index] = *verdict;
+        }
+        out
+    }
+
+    /// Counts keys that are not prepared, and prepares those that were seen often enough.
+    fn learn(&mut self, items: &[Item<'_>]) {
+        if self.limit == 0 {
+            return;
+        }
+        let mut hot = Vec::new();
+        for item in items.iter().filter(|item| !self.places.contains_key(item.public_key)) {
+            // Forgetting all is crude and cheap, and bounds the memory: hot keys come back soon.
+            if self.seen.len() == COUNTED {
+                self.seen.clear();
+            }
+            let times = self.seen.entry(*item.public_key).or_default();
+            *times = times.saturating_add(1);
+            if *times == HOT && hot.len() < self.limit {
+                hot.push(*item.public_key);
+            }
+        }
+        for key in &hot {
+            self.seen.remove(key);
+        }
+        self.insert(&hot, false);
+    }
+
+    fn insert(&mut self, keys: &[[u8; 32]], pinned: bool) {
+        let prepared = self.kernel.prepare(keys, self.tables.count());
+        for (public_key, key) in keys.iter().zip(prepared) {
+            if self.places.contains_key(public_key) {
+                continue;
+            }
+            let slot = Slot { public_key: *public_key, key, pinned, used: true };
+            let learnt = self.slots.iter().filter(|slot| !slot.pinned).count();
+            let place = if pinned || learnt < self.limit {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            } else {
+                let place = self.least_used();
+                self.places.remove(&self.slots[place].public_key);
+                self.slots[place] = slot;
+                place
+            };
+            self.places.insert(*public_key, place);
+        }
+    }
+
+    /// The place of a learnt key that was not used since the hand last passed: a clock.
+    fn least_used(&mut self) -> usize {
+        loop {
+            let place = self.hand % self.slots.len();
+            self.hand = place + 1;
+            let slot = &mut self.slots[place];
+            if !slot.pinned && !std::mem::take(&mut slot.used) {
+                return place;
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the public interface, by every kernel that the machine has.
+
+mod cases;
+mod differential;
+mod interface;
+mod signing;

@@ -1,0 +1,108 @@
+//! Signatures, and prepared keys.
+
+use crate::cases::{self, Case};
+use bulla_ed25519::kernel::{self, Kernel};
+use bulla_ed25519::{SignItem, SigningKey, Tables, Verdict, VerifyingKeys};
+use ed25519_dalek::Signer as _;
+
+fn signers(count: usize) -> Vec<(ed25519_dalek::SigningKey, SigningKey)> {
+    let mut random = fastrand::Rng::with_seed(21);
+    let mut seed = [0; 32];
+    (0..count)
+        .map(|_| {
+            random.fill(&mut seed);
+            (ed25519_dalek::SigningKey::from_bytes(&seed), SigningKey::from_seed(&seed))
+        })
+        .collect()
+}
+
+/// Signs `count` messages of `length` bytes and more, and compares with dalek.
+fn compare(kernel: Kernel, count: usize, length: usize) {
+    let signers = signers(count);
+    let messages: Vec<Vec<u8>> = (0..count).map(|i| vec![i as u8; length + i % 3]).collect();
+    let items: Vec<_> =
+        signers.iter().zip(&messages).map(|((_, key), message)| SignItem { key, message }).collect();
+    let mut out = vec![[0; 64]; count];
+    kernel.sign_many_into(&items, &mut out);
+    for (((dalek, ours), message), signature) in signers.iter().zip(&messages).zip(&out) {
+        assert_eq!(*signature, dalek.sign(message).to_bytes(), "{kernel}: {count} of {length}");
+        assert_eq!(*ours.public_key(), dalek.verifying_key().to_bytes());
+        assert_eq!(*signature, ours.sign(message));
+    }
+}
+
+#[test]
+fn signatures_are_those_of_dalek() {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+        for count in (0..=17).chain([63, 64, 65, 130]) {
+            compare(kernel, count, 100);
+        }
+        for length in 0..=300 {
+            compare(kernel, 9, length);
+        }
+    }
+    compare(Kernel::by_name("model").unwrap(), 9, 50);
+}
+
+#[test]
+fn keys_do_not_show_their_secrets() {
+    let text = format!("{:?}", signers(1)[0].1);
+    assert!(text.starts_with("SigningKey { public_key: [") && text.ends_with(", .. }"), "{text}");
+    assert!(!text.contains("prefix") && !text.contains("scalar"));
+}
+
+/// Cases of every kind, and more signatures under some of their keys.
+fn repeated() -> Vec<Case> {
+    let mut cases = cases::cases(320, 100, 22);
+    let again: Vec<_> = cases.iter().take(64).cloned().collect();
+    for _ in 0..3 {
+        cases.extend(again.iter().cloned());
+    }
+    fastrand::Rng::with_seed(23).shuffle(&mut cases);
+    cases
+}
+
+#[test]
+fn prepared_keys_change_no_verdict() {
+    let cases = repeated();
+    let items: Vec<_> = cases.iter().map(Case::item).collect();
+    let keys: Vec<_> = cases.iter().step_by(2).map(|case| case.public_key).collect();
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+        let mut expected = vec![Verdict::Valid; items.len()];
+        kernel.verify_many_into(&items, &mut expected);
+        for tables in [Tables::One, Tables::Two, Tables::Four] {
+            let mut prepared = VerifyingKeys::with_kernel(kernel, &keys, tables);
+            assert_eq!(prepared.verify_many(&items), expected, "{kernel}, {tables:?}");
+        }
+    }
+}
+
+#[test]
+fn a_learning_cache_is_bounded_and_changes_no_verdict() {
+    let cases = repeated();
+    let items: Vec<_> = cases.iter().map(Case::item).collect();
+    let expected = bulla_ed25519::verify_many(&items);
+    let mut keys = VerifyingKeys::new(&[], Tables::Two).learning(10 * Tables::Two.bytes());
+    assert!(keys.is_empty());
+    for _ in 0..4 {
+        for (items, expected) in items.chunks(50).zip(expected.chunks(50)) {
+            assert_eq!(keys.verify_many(items), expected);
+            assert!(keys.len() <= 10);
+        }
+    }
+    assert_eq!(keys.len(), 10);
+}
+
+#[test]
+fn hot_keys_are_learnt_and_pinned_ones_stay() {
+    let cases = cases::cases(64, 10, 24);
+    let mut keys = VerifyingKeys::new(&[cases[0].public_key], Tables::One).learning(2 * Tables::One.bytes());
+    for case in &cases[16..20] {
+        for times in 1..=3 {
+            assert!(!keys.contains(&case.public_key), "{times}");
+            let _ = keys.verify_many(&[case.item()]);
+        }
+        assert!(keys.contains(&case.public_key));
+        assert!(keys.contains(&cases[0].public_key) && keys.len() <= 3);
+    }
+}
