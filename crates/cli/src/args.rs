@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     Sum(SumArgs),
     Check(CheckArgs),
+    Kernels(KernelsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -393,6 +394,27 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// Print which machine code hashes at which size
+///
+/// The best kernel that the CPU supports is chosen when bulla starts. BULLA_BLAKE3_FORCE_KERNEL names another one to use instead, for
+/// every operation.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla kernels
+  bulla kernels --json
+  BULLA_BLAKE3_FORCE_KERNEL=portable bulla kernels
+
+A shape says how many inputs lie side by side, and in registers of how many bits: `rows x4 2*256` are the four-row
+states of four inputs in pairs of 256-bit registers, `columns x16 512` a register for each word of sixteen inputs.
+
+Exit status: 0, or 2 if the variable names a kernel that this machine does not have.")]
+pub(crate) struct KernelsArgs {
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Print a completion script for your shell

@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 /// Runs a check by every kernel that this machine has, one after the other.
 fn by_every_kernel(check: impl Fn(Kernel)) {
-    kernel::available().for_each(check);
+    kernel::runnable().for_each(check);
 }
 
 #[test]

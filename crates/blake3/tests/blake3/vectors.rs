@@ -57,7 +57,7 @@ fn vectors_of_extended_output_in_every_mode() {
     let context_key = hash_derive_key_context(CONTEXT);
     for case in list(&file, "cases", 43) {
         let input = pattern(number(&case["input_len"]));
-        for kernel in kernel::available() {
+        for kernel in kernel::runnable() {
             for (name, mode) in named_modes(&context_key) {
                 let want = text(&case[name]);
                 let mut out = vec![0; want.len() / 2];
@@ -77,7 +77,7 @@ fn vectors_of_pieces_of_the_output() {
     for piece in list(&read("blake3.json"), "output_pieces", 32) {
         let input = pattern(number(&piece["input_len"]));
         let position = text(&piece["position"]).parse().expect("a position");
-        for kernel in kernel::available() {
+        for kernel in kernel::runnable() {
             let mut out = vec![0; number(&piece["len"])];
             let mut reader = kernel.hasher(Mode::Hash).update(&input).finalize_xof();
             reader.set_position(position);
@@ -98,7 +98,7 @@ fn vectors_of_every_length_in_every_mode() {
         let (from, to) = (number(&run["from"]), number(&run["to"]));
         assert_eq!(from, next, "a gap in the lengths");
         next = to + 1;
-        for kernel in kernel::available() {
+        for kernel in kernel::runnable() {
             for (name, mode) in named_modes(&context_key) {
                 let mut all = Hasher::new();
                 for len in from..=to {
@@ -123,7 +123,7 @@ fn vectors_of_saved_states() {
     for case in list(&file, "cases", 84) {
         let (offset, count) = (number(&case["offset"]), number(&case["count"]));
         let input = pattern(count);
-        for kernel in kernel::available() {
+        for kernel in kernel::runnable() {
             let (name, mode) = *named_modes(&context_key)
                 .iter()
                 .find(|(name, _)| *name == text(&case["mode"]))

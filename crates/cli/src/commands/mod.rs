@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod kernels;
 mod keys;
 mod man;
 mod sign;
@@ -14,12 +15,14 @@ use crate::exit::Exit;
 
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<Exit> {
+    kernels::check_forced()?;
     match command {
         Command::Sign(args) => sign::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Keys(args) => keys::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => check::run(&args.files, args.read, 0, args.report),
+        Command::Kernels(args) => kernels::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -5,6 +5,7 @@ mod bad_input;
 mod check;
 mod crash;
 mod folder;
+mod kernels;
 mod keys;
 mod minisign;
 mod program;

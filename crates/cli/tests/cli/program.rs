@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const COMMANDS: [&str; 7] = ["sign", "verify", "keys", "sum", "check", "completions", "man"];
+const COMMANDS: [&str; 8] = ["sign", "verify", "keys", "sum", "check", "kernels", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {

@@ -1,0 +1,70 @@
+//! `bulla kernels`: which machine code hashes, and at which size.
+
+use crate::args::KernelsArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::Out;
+use bulla_blake3::kernel::{self, FORCE_VARIABLE, Line};
+use serde::Serialize;
+
+/// The report in JSON.
+#[derive(Serialize)]
+struct Report {
+    algorithm: &'static str,
+    kernel: &'static str,
+    /// Whether the environment chose it.
+    forced: bool,
+    /// The kernels that this machine can run, best first.
+    available: Vec<&'static str>,
+    sizes: Vec<Size>,
+}
+
+/// Sizes of an operation that are served alike.
+#[derive(Serialize)]
+struct Size {
+    operation: &'static str,
+    unit: &'static str,
+    from: usize,
+    /// The last size; null without end.
+    to: Option<usize>,
+    shape: String,
+    prefetch: bool,
+}
+
+impl From<Line> for Size {
+    fn from(line: Line) -> Self {
+        let Line { operation, from, to, shape, prefetch } = line;
+        let (operation, unit) = (operation.name(), operation.unit());
+        Self { operation, unit, from, to, shape: shape.to_string(), prefetch }
+    }
+}
+
+pub(crate) fn run(args: &KernelsArgs) -> Result<Exit> {
+    let report = kernel::report();
+    let available = kernel::available().map(kernel::Kernel::name);
+    let mut out = Out::new();
+    if args.json {
+        out.json(&Report {
+            algorithm: "blake3",
+            kernel: report.kernel.name(),
+            forced: check_forced()?,
+            available: available.collect(),
+            sizes: report.lines().map(Size::from).collect(),
+        })?;
+    } else {
+        out.line(report)?;
+        out.line(format_args!("This machine has {}.", available.collect::<Vec<_>>().join(", ")))?;
+    }
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+/// Whether the environment forces a kernel; an error when it names one that this machine does not have, which otherwise would end the
+/// first hash with a panic.
+pub(crate) fn check_forced() -> Result<bool> {
+    match kernel::forced() {
+        Ok(forced) => Ok(forced.is_some()),
+        Err(unknown) => Err(Error::new("unknown_kernel", format!("{FORCE_VARIABLE}: {unknown}"))
+            .hint(format!("set it to one of these, or unset {FORCE_VARIABLE}"))),
+    }
+}
