@@ -61,7 +61,7 @@ function source() {
  * @param lo - low half of the counter
  * @param hi - high half of the counter
  * @param out - takes the chaining value that comes out, at \`outAt\`; may be \`words\` or, for 8 words, \`cv\`
- * @param outWords - 8, or 16 for the whole output of a single block
+ * @param outWords - 8, or 16 for the second half of the output too, which \`cv\` is not yet added to
  */
 export function compress(
   words: Int32Array,
@@ -99,7 +99,7 @@ ${indent([...rounds()])}
     if (blocks === 1) {
 ${each(8, (i) => `      out[${index("outAt", i)}] = v${i} ^ v${8 + i};`).join("\n")}
       if (outWords === 16) {
-${each(8, (i) => `        out[${index("outAt", 8 + i)}] = v${8 + i} ^ cv[${index("cvAt", i)}]!;`).join("\n")}
+${each(8, (i) => `        out[${index("outAt", 8 + i)}] = v${8 + i};`).join("\n")}
       }
       return;
     }

@@ -1,12 +1,12 @@
 import { DERIVE, HASH, KEYED } from "./core.js";
 import type { Core, Root, State } from "./core.js";
 import { plainError, rangeError, typeError } from "./errors.js";
-import { bytesOf, contextOf, describe, keyOf, part, sizeOf } from "./input.js";
+import { bytesOf, contextOf, keyOf, part, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
 import { OUT_LEN, allocate, checkLength, optionsOf, outputLength } from "./options.js";
 import type { OutputOptions } from "./options.js";
 import { parseState, roomOf } from "./state.js";
-import { checkEncoding, encode } from "./text.js";
+import { encoderOf } from "./text.js";
 import type { Encoding } from "./text.js";
 
 /** The mode of a hasher: plain without either of these. */
@@ -22,14 +22,16 @@ export class Hasher {
   readonly #core: Core;
   #state: State;
   /** Bytes that may still come; infinite as far as a number can tell. */
-  #room = Infinity;
+  #room: number;
   /** Whether this is part of a larger input, and has no root. */
-  #isSubtree = false;
+  #isPart: boolean;
 
   /** Not for callers: see `createHasher`. */
-  constructor(core: Core, state: State) {
+  constructor(core: Core, state: State, room = Infinity, isPart = false) {
     this.#core = core;
     this.#state = state;
+    this.#room = room;
+    this.#isPart = isPart;
   }
 
   /**
@@ -43,7 +45,7 @@ export class Hasher {
     const bytes = bytesOf(data);
     const size = sizeOf(bytes);
     if (size > this.#room) {
-      throw rangeError("ERR_INPUT_TOO_LONG", `${size} more bytes are too many: this hasher takes ${this.#room} more`);
+      throw rangeError("ERR_INPUT_TOO_LONG", `${size} bytes are too many: ${this.#room} are left`);
     }
     this.#room -= size;
     this.#state.update(bytes);
@@ -59,11 +61,11 @@ export class Hasher {
   digest(encoding: "hex" | "base64", options?: OutputOptions): string;
   digest(encoding?: Encoding, options?: OutputOptions): Uint8Array | string;
   digest(encoding: Encoding = "bytes", options?: OutputOptions): Uint8Array | string {
-    checkEncoding(encoding);
+    const encode = encoderOf(encoding);
     const out = allocate(outputLength(options));
     this.#requireRoot();
     this.#state.digest(out);
-    return encode(out, encoding);
+    return encode(out);
   }
 
   /** A reader of 2^64 - 1 bytes of output, of what was absorbed so far; the hasher may go on. */
@@ -76,16 +78,13 @@ export class Hasher {
   reset(): this {
     this.#state.reset();
     this.#room = Infinity;
-    this.#isSubtree = false;
+    this.#isPart = false;
     return this;
   }
 
   /** Another hasher in the same state. */
   clone(): Hasher {
-    const copy = new Hasher(this.#core, this.#state.clone());
-    copy.#room = this.#room;
-    copy.#isSubtree = this.#isSubtree;
-    return copy;
+    return new Hasher(this.#core, this.#state.clone(), this.#room, this.#isPart);
   }
 
   /**
@@ -103,18 +102,18 @@ export class Hasher {
    * @throws StateError if `saved` is not exactly one saved state. The hasher is then what it was.
    */
   restore(saved: ArrayBufferView | ArrayBufferLike): this {
-    if (typeof saved === "string") throw typeError("ERR_DATA_TYPE", "a saved state is bytes, not text");
+    if (typeof saved === "string") throw typeError("ERR_DATA_TYPE", "a saved state must be bytes, not string");
     const parsed = parseState(bytesOf(saved));
     this.#state = this.#core.restore(parsed);
     const room = roomOf(parsed.offset, parsed.count);
     this.#room = room > BigInt(Number.MAX_SAFE_INTEGER) ? Infinity : Number(room);
-    this.#isSubtree = parsed.offset > 0n;
+    this.#isPart = parsed.offset > 0n;
     return this;
   }
 
   #requireRoot(): void {
-    if (this.#isSubtree) {
-      throw plainError("ERR_SUBTREE", "this hasher works on a part of a larger input: only save() tells what it found");
+    if (this.#isPart) {
+      throw plainError("ERR_SUBTREE", "part of an input has no digest, only save()");
     }
   }
 }
@@ -143,13 +142,10 @@ export class OutputReader {
    */
   seek(position: number | bigint): this {
     if (typeof position !== "number" && typeof position !== "bigint") {
-      throw typeError("ERR_POSITION", `a position must be a number or a bigint, not ${describe(position)}`);
+      throw typeError("ERR_POSITION", `a position must be a number or bigint, not ${typeof position}`);
     }
-    if (typeof position === "number" && !Number.isSafeInteger(position)) {
-      throw rangeError("ERR_POSITION", `${position} is no exact position: beyond 2^53 - 1 use a bigint`);
-    }
-    if (position < 0 || position > END) {
-      throw rangeError("ERR_POSITION", `a position must be from 0 to 2^64 - 1, not ${position}`);
+    if (position < 0 || position > END || (typeof position === "number" && !Number.isSafeInteger(position))) {
+      throw rangeError("ERR_POSITION", `a position must be exact, from 0 to 2^64 - 1, not ${position}`);
     }
     this.#position = BigInt(position);
     return this;
@@ -170,7 +166,7 @@ export class OutputReader {
   /** Fills `target` with the next bytes and returns it. */
   readInto<T extends ArrayBufferView>(target: T): T {
     if (!ArrayBuffer.isView(target)) {
-      throw typeError("ERR_DATA_TYPE", `output needs a view to go into, not ${describe(target)}`);
+      throw typeError("ERR_DATA_TYPE", `output goes into a view, not ${typeof target}`);
     }
     const bytes = bytesOf(target);
     this.#require(sizeOf(bytes));
@@ -180,7 +176,7 @@ export class OutputReader {
 
   #require(length: number): void {
     if (BigInt(length) > END - this.#position) {
-      throw rangeError("ERR_POSITION", `only ${END - this.#position} bytes of output are left, not ${length}`);
+      throw rangeError("ERR_POSITION", `only ${END - this.#position} bytes are left, not ${length}`);
     }
   }
 
@@ -194,7 +190,7 @@ export class OutputReader {
 export function openHasher(core: Core, options: HasherOptions | undefined): Hasher {
   const { key, context } = optionsOf(options);
   if (key !== undefined && context !== undefined) {
-    throw typeError("ERR_OPTIONS", "a hasher has a key or a context, not both");
+    throw typeError("ERR_OPTIONS", "a key or a context, not both");
   }
   if (key !== undefined) return new Hasher(core, core.open(KEYED, keyOf(key)));
   if (context !== undefined) return new Hasher(core, core.open(DERIVE, core.contextKey(contextOf(context))));
@@ -232,7 +228,7 @@ export function deriveKeyWith(
 /** `hashMany` on a core. */
 export function hashManyWith(core: Core, inputs: Iterable<Data>): Uint8Array[] {
   if (typeof inputs === "string" || typeof inputs?.[Symbol.iterator] !== "function") {
-    throw typeError("ERR_DATA_TYPE", `inputs must be a list of data, not ${describe(inputs)}`);
+    throw typeError("ERR_DATA_TYPE", `inputs must be a list, not ${typeof inputs}`);
   }
   return core.hashMany(Array.from(inputs, bytesOf));
 }

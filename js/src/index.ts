@@ -8,10 +8,11 @@
 import { deriveKeyWith, hashManyWith, hashWith, keyedHashWith, openHasher } from "./hasher.js";
 import type { Hasher, HasherOptions } from "./hasher.js";
 import type { Data } from "./input.js";
+import { outputLength } from "./options.js";
 import type { OutputOptions } from "./options.js";
 import { core } from "./kernel.js";
-import { absorb, transformThrough } from "./stream.js";
-import type { HashTransformStream, Source, StreamOptions } from "./stream.js";
+import { transformThrough, updateFrom } from "./stream.js";
+import type { HashTransformStream, Source, StreamOptions as ReadOptions } from "./stream.js";
 
 export type { Kernel } from "./core.js";
 export { StateError } from "./errors.js";
@@ -20,7 +21,7 @@ export type { ErrorCode, StateErrorCode } from "./errors.js";
 export type { Hasher, HasherOptions, OutputReader } from "./hasher.js";
 export type { Data } from "./input.js";
 export type { OutputOptions } from "./options.js";
-export type { HashTransformStream, Source, StreamOptions } from "./stream.js";
+export type { HashTransformStream, Source } from "./stream.js";
 export { toHex } from "./text.js";
 export type { Encoding } from "./text.js";
 
@@ -49,9 +50,14 @@ export function createHasher(options?: HasherOptions): Hasher {
   return openHasher(core(), options);
 }
 
+/** How a stream is hashed. */
+export interface StreamOptions extends HasherOptions, OutputOptions, ReadOptions {}
+
 /** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
-export function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array> {
-  return absorb(core(), source, options);
+export async function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array> {
+  const length = outputLength(options);
+  const hasher = await updateFrom(openHasher(core(), options), source, options);
+  return hasher.digest("bytes", { length });
 }
 
 /** A `TransformStream` that passes on what it is given and hashes it: see its `hasher`. */

@@ -54,40 +54,18 @@ export function bytesOf(data: Data): Uint8Array {
 }
 
 function bytesUnder(data: Exclude<Data, string>): Uint8Array {
-  if (ArrayBuffer.isView(data)) {
-    const kind = kindOf.call(data);
-    if (kind !== undefined) requireMemory(data as Uint8Array);
+  const isView = ArrayBuffer.isView(data);
+  const kind = kindOf.call(data);
+  if (kind !== undefined) requireMemory(data as Uint8Array);
+  try {
+    // What is no buffer, or is one no more, cannot be viewed.
+    const view = isView ? data : new DataView(data);
     const { buffer, byteOffset, byteLength } = kind === undefined ? insideDataView : insideTypedArray;
-    try {
-      return new Uint8Array(buffer.call(data), byteOffset.call(data), byteLength.call(data));
-    } catch {
-      throw detached();
-    }
+    return new Uint8Array(buffer.call(view), byteOffset.call(view), byteLength.call(view));
+  } catch {
+    if (isView || Object.prototype.toString.call(data) === "[object ArrayBuffer]") throw detached();
+    throw typeError("ERR_DATA_TYPE", `data must be a string, buffer or view, not ${typeof data}`);
   }
-  if (isBuffer(data)) {
-    try {
-      return new Uint8Array(data);
-    } catch {
-      throw detached();
-    }
-  }
-  throw typeError("ERR_DATA_TYPE", `data must be a string, an ArrayBuffer or a view of one, not ${describe(data)}`);
-}
-
-const bufferLengths = /* @__PURE__ */ [ArrayBuffer, globalThis.SharedArrayBuffer]
-  .filter((kind) => kind !== undefined)
-  .map((kind) => accessor(kind.prototype, "byteLength"));
-
-/** Whether `data` is a buffer, of this realm or another: the accessor throws on anything else. */
-function isBuffer(data: unknown): data is ArrayBufferLike {
-  return bufferLengths.some((length) => {
-    try {
-      length.call(data);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }
 
 /** Any method of a typed array refuses memory that is gone, which the accessors do not. */
@@ -100,14 +78,14 @@ function requireMemory(view: Uint8Array): void {
 }
 
 function detached() {
-  return typeError("ERR_DETACHED", "the memory under data is gone: its buffer was transferred or made smaller");
+  return typeError("ERR_DETACHED", "the memory of data is gone: transferred or resized");
 }
 
 /** 32 bytes of key, copied: the caller may change or wipe its own. */
 export function keyOf(key: ArrayBufferView | ArrayBufferLike): Uint8Array {
-  if (typeof key === "string") throw typeError("ERR_KEY", "a key is 32 bytes, not text: derive one with deriveKey");
+  if (typeof key === "string") throw typeError("ERR_KEY", "a key must be bytes, not string");
   const bytes = bytesOf(key);
-  if (sizeOf(bytes) !== 32) throw rangeError("ERR_KEY", `a key is 32 bytes, not ${sizeOf(bytes)}`);
+  if (sizeOf(bytes) !== 32) throw rangeError("ERR_KEY", `a key must be 32 bytes, not ${sizeOf(bytes)}`);
   const copy = new Uint8Array(32);
   copy.set(bytes);
   return copy;
@@ -117,15 +95,7 @@ export function keyOf(key: ArrayBufferView | ArrayBufferLike): Uint8Array {
 /** A context string of key derivation as bytes. */
 export function contextOf(context: string | ArrayBufferView): Uint8Array {
   if (typeof context !== "string" && !ArrayBuffer.isView(context)) {
-    throw typeError("ERR_CONTEXT", `a context must be a string or bytes, not ${describe(context)}`);
+    throw typeError("ERR_CONTEXT", `a context must be a string or bytes, not ${typeof context}`);
   }
   return bytesOf(context);
 }
-
-/** What something is, for a message: never what it holds. */
-export function describe(value: unknown): string {
-  if (value === null) return "null";
-  if (typeof value !== "object") return typeof value;
-  return Array.isArray(value) ? "an array" : "another object";
-}
-

@@ -7,7 +7,7 @@
 import { plainError, rangeError, typeError } from "./errors.js";
 import { openHasher } from "./hasher.js";
 import type { Hasher, OutputReader } from "./hasher.js";
-import { bytesOf, describe, sizeOf } from "./input.js";
+import { bytesOf, sizeOf } from "./input.js";
 import { core } from "./kernel.js";
 import { checkLength, optionsOf } from "./options.js";
 
@@ -111,7 +111,7 @@ function ended() {
 }
 
 function outputOf(out: Uint8Array): Uint8Array {
-  if (!ArrayBuffer.isView(out)) throw typeError("ERR_DATA_TYPE", `"output" expected Uint8Array, got ${describe(out)}`);
+  if (!ArrayBuffer.isView(out)) throw typeError("ERR_DATA_TYPE", `"output" expected Uint8Array, got ${typeof out}`);
   return bytesOf(out);
 }
 

@@ -13,9 +13,9 @@ import { openHasher } from "./hasher.js";
 import type { Hasher, HasherOptions } from "./hasher.js";
 import { core } from "./kernel.js";
 import { optionsOf, outputLength } from "./options.js";
-import type { StreamOptions } from "./stream.js";
+import type { StreamOptions } from "./index.js";
 
-export type { StreamOptions } from "./stream.js";
+export type { StreamOptions } from "./index.js";
 
 /** Bytes of one read. Larger ones leave the processor's cache before they are hashed. */
 const READ = 256 * 1024;

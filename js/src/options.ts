@@ -1,5 +1,4 @@
 import { rangeError, typeError } from "./errors.js";
-import { describe } from "./input.js";
 
 /** How long the output is to be. */
 export interface OutputOptions {
@@ -14,7 +13,7 @@ export const OUT_LEN = 32;
 export function optionsOf<T extends object>(options: T | undefined): Partial<T> {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null) {
-    throw typeError("ERR_OPTIONS", `options must be an object, not ${describe(options)}`);
+    throw typeError("ERR_OPTIONS", `options must be an object, not ${typeof options}`);
   }
   return options;
 }
@@ -28,10 +27,10 @@ export function outputLength(options: OutputOptions | undefined): number {
 /** `length` if output can be that long. */
 export function checkLength(length: number): number {
   if (typeof length !== "number") {
-    throw typeError("ERR_LENGTH", `length must be a number of bytes, not ${describe(length)}`);
+    throw typeError("ERR_LENGTH", `length must be a number, not ${typeof length}`);
   }
   if (!Number.isSafeInteger(length) || length < 0) {
-    throw rangeError("ERR_LENGTH", `length must be a whole number of bytes, 0 or more, not ${length}`);
+    throw rangeError("ERR_LENGTH", `length must be a whole number, 0 or more, not ${length}`);
   }
   return length;
 }
@@ -41,6 +40,6 @@ export function allocate(length: number): Uint8Array<ArrayBuffer> {
   try {
     return new Uint8Array(length);
   } catch {
-    throw rangeError("ERR_LENGTH", `no memory for ${length} bytes of output: read them in pieces with xof()`);
+    throw rangeError("ERR_LENGTH", `no memory for ${length} bytes: see xof()`);
   }
 }

@@ -1,6 +1,6 @@
 /**
  * BLAKE3 in JavaScript alone: for where WebAssembly is forbidden or bytes to load are scarce. The same functions as in the
- * main entry, on the core `portable`.
+ * main entry, on the core `portable`; for streams see the entry `bulla/stream`.
  *
  * @module
  */
@@ -11,8 +11,6 @@ import type { Hasher, HasherOptions } from "./hasher.js";
 import type { Data } from "./input.js";
 import type { OutputOptions } from "./options.js";
 import { createPureCore } from "./pure/core.js";
-import { absorb, transformThrough } from "./stream.js";
-import type { HashTransformStream, Source, StreamOptions } from "./stream.js";
 
 export type { Kernel } from "./core.js";
 export { StateError } from "./errors.js";
@@ -20,7 +18,6 @@ export type { ErrorCode, StateErrorCode } from "./errors.js";
 export type { Hasher, HasherOptions, OutputReader } from "./hasher.js";
 export type { Data } from "./input.js";
 export type { OutputOptions } from "./options.js";
-export type { HashTransformStream, Source, StreamOptions } from "./stream.js";
 export { toHex } from "./text.js";
 export type { Encoding } from "./text.js";
 
@@ -49,16 +46,6 @@ export function hashMany(inputs: Iterable<Data>): Uint8Array[] {
 /** A hasher for input that comes in pieces. */
 export function createHasher(options?: HasherOptions): Hasher {
   return openHasher(core, options);
-}
-
-/** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
-export function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array> {
-  return absorb(core, source, options);
-}
-
-/** A `TransformStream` that passes on what it is given and hashes it: see its `hasher`. */
-export function createTransformStream(options?: HasherOptions): HashTransformStream {
-  return transformThrough(openHasher(core, options));
 }
 
 /** What hashes: always `portable` here. */

@@ -1,39 +1,42 @@
-// Hashing what comes over time.
+/**
+ * Hashing what comes over time, with a hasher of any entry.
+ *
+ * @module
+ */
 
-import type { Core } from "./core.js";
 import { typeError } from "./errors.js";
-import { openHasher } from "./hasher.js";
-import type { Hasher, HasherOptions } from "./hasher.js";
-import { bytesOf, describe, sizeOf } from "./input.js";
+import type { Hasher } from "./hasher.js";
+import { bytesOf, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
-import { optionsOf, outputLength } from "./options.js";
-import type { OutputOptions } from "./options.js";
+import { optionsOf } from "./options.js";
 
-/** How a stream is hashed. */
-export interface StreamOptions extends HasherOptions, OutputOptions {
+/** How a stream is read. */
+export interface StreamOptions {
   /** Called after each piece with the bytes absorbed so far, and with how many there are in all where that is known. */
   onProgress?: ((bytes: number, total?: number) => void) | undefined;
-  /** Stops the hashing: the promise is rejected with the signal's reason, and the source is closed. */
+  /** Stops: the promise is rejected with the signal's reason, and the source is closed. */
   signal?: AbortSignal | undefined;
 }
 
 /** What a stream may be made of. */
 export type Source = ReadableStream<Data> | AsyncIterable<Data> | Iterable<Data>;
 
-/** `hashStream` on a core. */
-export async function absorb(core: Core, source: Source, options: StreamOptions | undefined): Promise<Uint8Array> {
+/**
+ * Absorbs a whole stream.
+ *
+ * @returns the hasher itself
+ * @throws what the source, `onProgress` or the hasher throws, or the signal's reason; the hasher has then absorbed a part
+ */
+export async function updateFrom(hasher: Hasher, source: Source, options?: StreamOptions): Promise<Hasher> {
   const { onProgress, signal } = optionsOf(options);
-  const length = outputLength(options);
-  const hasher = openHasher(core, options);
-  const pieces = reader(source);
   let bytes = 0;
-  await eachPiece(pieces, signal, (piece) => {
+  await eachPiece(piecesOf(source), signal, (piece) => {
     const view = bytesOf(piece);
     hasher.update(view);
     bytes += sizeOf(view);
     onProgress?.(bytes);
   });
-  return hasher.digest("bytes", { length });
+  return hasher;
 }
 
 interface Pieces {
@@ -43,7 +46,7 @@ interface Pieces {
 }
 
 /** The pieces of a source. Streams are read by their reader, since not every browser can iterate over them. */
-function reader(source: Source): Pieces {
+function piecesOf(source: Source): Pieces {
   const { getReader } = (source ?? {}) as Partial<ReadableStream<Data>>;
   if (typeof getReader === "function") {
     const reader = (source as ReadableStream<Data>).getReader();
@@ -55,7 +58,7 @@ function reader(source: Source): Pieces {
   const iterate =
     (source as AsyncIterable<Data> | null)?.[Symbol.asyncIterator] ?? (source as Iterable<Data> | null)?.[Symbol.iterator];
   if (typeof source !== "object" || ArrayBuffer.isView(source) || typeof iterate !== "function") {
-    throw typeError("ERR_DATA_TYPE", `a source must be a ReadableStream or an iterable of data, not ${describe(source)}`);
+    throw typeError("ERR_DATA_TYPE", `a source must be a stream or iterable, not ${typeof source}`);
   }
   const iterator = (iterate as (this: Source) => AsyncIterator<Data> | Iterator<Data>).call(source);
   return { next: () => iterator.next(), close: () => iterator.return?.() };

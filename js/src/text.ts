@@ -16,26 +16,18 @@ export function toHex(bytes: Uint8Array): string {
 
 /** `bytes` in base64 with padding (RFC 4648, section 4). */
 export function toBase64(bytes: Uint8Array): string {
-  let text = "";
-  for (let i = 0; i < bytes.length; i++) text += String.fromCharCode(bytes[i]!);
-  return btoa(text);
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
 /** Bytes that standard base64 stands for. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
-  return bytes;
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 }
 
-/** `bytes` as `encoding` asks. */
-export function encode(bytes: Uint8Array, encoding: Encoding): Uint8Array | string {
-  return encoding === "hex" ? toHex(bytes) : encoding === "base64" ? toBase64(bytes) : bytes;
-}
+const ENCODERS = { bytes: (bytes: Uint8Array) => bytes, hex: toHex, base64: toBase64 };
 
-/** `encoding` if there is such a one. */
-export function checkEncoding(encoding: unknown): Encoding {
-  if (encoding === "bytes" || encoding === "hex" || encoding === "base64") return encoding;
-  throw typeError("ERR_ENCODING", `a digest comes as "bytes", "hex" or "base64", not ${JSON.stringify(encoding)}`);
+/** What turns bytes into `encoding`. */
+export function encoderOf(encoding: Encoding): (bytes: Uint8Array) => Uint8Array | string {
+  if (Object.hasOwn(ENCODERS, encoding)) return ENCODERS[encoding];
+  throw typeError("ERR_ENCODING", `an encoding is bytes, hex or base64, not ${String(encoding)}`);
 }

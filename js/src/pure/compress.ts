@@ -17,7 +17,7 @@
  * @param lo - low half of the counter
  * @param hi - high half of the counter
  * @param out - takes the chaining value that comes out, at `outAt`; may be `words` or, for 8 words, `cv`
- * @param outWords - 8, or 16 for the whole output of a single block
+ * @param outWords - 8, or 16 for the second half of the output too, which `cv` is not yet added to
  */
 export function compress(
   words: Int32Array,
@@ -212,14 +212,14 @@ export function compress(
       out[outAt + 6] = v6 ^ v14;
       out[outAt + 7] = v7 ^ v15;
       if (outWords === 16) {
-        out[outAt + 8] = v8 ^ cv[cvAt]!;
-        out[outAt + 9] = v9 ^ cv[cvAt + 1]!;
-        out[outAt + 10] = v10 ^ cv[cvAt + 2]!;
-        out[outAt + 11] = v11 ^ cv[cvAt + 3]!;
-        out[outAt + 12] = v12 ^ cv[cvAt + 4]!;
-        out[outAt + 13] = v13 ^ cv[cvAt + 5]!;
-        out[outAt + 14] = v14 ^ cv[cvAt + 6]!;
-        out[outAt + 15] = v15 ^ cv[cvAt + 7]!;
+        out[outAt + 8] = v8;
+        out[outAt + 9] = v9;
+        out[outAt + 10] = v10;
+        out[outAt + 11] = v11;
+        out[outAt + 12] = v12;
+        out[outAt + 13] = v13;
+        out[outAt + 14] = v14;
+        out[outAt + 15] = v15;
       }
       return;
     }

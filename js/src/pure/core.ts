@@ -24,31 +24,29 @@ const CV_WORDS = 8;
 
 // The words of one state: the chunk that is not finished, the key, the numbers, and the chaining values of the finished subtrees. The
 // longest input has 2^54 chunks; while one is finished, one more value is on the stack.
-const KEY = CHUNK_LEN / 4;
-const NUMBERS = KEY + CV_WORDS;
-const STACK = NUMBERS + 8;
-const STATE_WORDS = STACK + 56 * CV_WORDS;
+const KEY = 256;
+const NUMBERS = 264;
+const STACK = 272;
+const STATE_WORDS = 720;
 
 // The numbers: bytes of the unfinished chunk, chaining values on the stack, finished chunks and the chunks before the first one as halves of
 // 64-bit numbers, and the mode.
-const HELD = NUMBERS;
-const DEPTH = NUMBERS + 1;
-const CHUNKS = NUMBERS + 2;
-const OFFSET = NUMBERS + 4;
-const MODE = NUMBERS + 6;
+const HELD = 264;
+const DEPTH = 265;
+const CHUNKS = 266;
+const OFFSET = 268;
+const MODE = 270;
 
 const IV = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
-const MODE_FLAGS = { [HASH]: 0, [KEYED]: KEYED_HASH, [DERIVE]: DERIVE_KEY_MATERIAL } as const;
+/** The first stage of key derivation, beside the modes that states have. */
+const CONTEXT = 3;
+const MODE_FLAGS = { [HASH]: 0, [KEYED]: KEYED_HASH, [DERIVE]: DERIVE_KEY_MATERIAL, [CONTEXT]: DERIVE_KEY_CONTEXT };
 
-/** What the last compression of a tree takes. */
-interface Node {
-  words: Int32Array;
-  at: number;
-  length: number;
-  cv: Int32Array;
-  cvAt: number;
-  flags: number;
-}
+// What the last compression of a tree takes, in one array: the block, the chaining value, the length of the block, and the flags.
+const CV = 16;
+const LENGTH = 24;
+const FLAGS = 25;
+const NODE_WORDS = 26;
 
 /** Builds the core: its scratch memory belongs to it, not to the module, so that importing allocates nothing. */
 export function createPureCore(): Core {
@@ -56,45 +54,41 @@ export function createPureCore(): Core {
   const scratchBytes = new Uint8Array(scratch.buffer);
   const digest = new Int32Array(4 * CHUNK_LEN);
   const digestBytes = new Uint8Array(digest.buffer);
-  // A parent's two chaining values, and the chaining value of the last chunk but for its last block.
-  const node = new Int32Array(BLOCK_WORDS + CV_WORDS);
+  // The root of the call that is running; on the way there, the node above the stack.
+  const node = new Int32Array(NODE_WORDS);
   const ivWords = Int32Array.from(IV);
-  /** The root of the call that is running. */
-  let root: Node = { words: node, at: 0, length: 64, cv: ivWords, cvAt: 0, flags: 0 };
 
   /** Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising counter. */
-  function output({ words, at, length, cv, cvAt, flags }: Node, lo: number, hi: number, out: Uint8Array): void {
+  function output(root: Int32Array, lo: number, hi: number, out: Uint8Array): void {
     const size = sizeOf(out);
     let skip = lo & 63;
     let low = (lo >>> 6) | (hi << 26);
     let high = hi >>> 6;
     for (let done = 0; done < size; ) {
       const wanted = Math.min(size - done + skip, digestBytes.length);
-      const blocks = (wanted + 63) >>> 6;
-      for (let i = 0; i < blocks; i++) {
-        compress(words, at, 1, length, cv, cvAt, flags, 0, 0, low, high, digest, i * BLOCK_WORDS, 16);
+      const words = ((wanted + 63) >>> 6) * BLOCK_WORDS;
+      for (let at = 0; at < words; at += BLOCK_WORDS) {
+        compress(root, 0, 1, root[LENGTH]!, root, CV, root[FLAGS]!, 0, 0, low, high, digest, at, 16);
+        for (let i = 0; i < CV_WORDS; i++) digest[at + CV_WORDS + i]! ^= root[CV + i]!;
         low = (low + 1) | 0;
         if (low === 0) high++;
       }
-      order(digest, 0, blocks * BLOCK_WORDS);
+      order(digest, 0, words);
       out.set(digestBytes.subarray(skip, wanted), done);
       done += wanted - skip;
       skip = 0;
     }
   }
 
-  /** Sets the root to the last block of a chunk that is all there is. */
+  /** Sets the node to the last block of a chunk that is all there is. */
   function rootOfChunk(words: Int32Array, size: number, key: Int32Array, keyAt: number, flags: number): void {
     const before = size <= 64 ? 0 : (size - 1) >>> 6;
-    if (before > 0) compress(words, 0, before, 64, key, keyAt, flags, CHUNK_START, 0, 0, 0, node, BLOCK_WORDS, 8);
-    flags |= CHUNK_END | ROOT;
     const at = before * BLOCK_WORDS;
-    if (before > 0) setRoot(words, at, size - before * 64, node, BLOCK_WORDS, flags);
-    else setRoot(words, at, size, key, keyAt, flags | CHUNK_START);
-  }
-
-  function setRoot(words: Int32Array, at: number, length: number, cv: Int32Array, cvAt: number, flags: number): void {
-    root = { words, at, length, cv, cvAt, flags };
+    node.set(words.subarray(at, at + BLOCK_WORDS));
+    node[LENGTH] = size - before * 64;
+    node[FLAGS] = flags | CHUNK_END | ROOT | (before > 0 ? 0 : CHUNK_START);
+    if (before > 0) compress(words, 0, before, 64, key, keyAt, flags, CHUNK_START, 0, 0, 0, node, CV, 8);
+    else node.set(key.subarray(keyAt, keyAt + CV_WORDS), CV);
   }
 
   /** Zeroes what stands in `words` behind `size` bytes, to the end of the block. Words are in little-endian order. */
@@ -113,7 +107,7 @@ export function createPureCore(): Core {
     if (length !== 32) {
       rootOfChunk(scratch, size, key, 0, flags);
       const out = allocate(length);
-      output(root, 0, 0, out);
+      output(node, 0, 0, out);
       return out;
     }
     const blocks = size <= 64 ? 1 : (size + 63) >>> 6;
@@ -127,7 +121,7 @@ export function createPureCore(): Core {
     /** The unfinished chunk: its bytes as they came, which on a big-endian machine are not yet words. */
     readonly #bytes = new Uint8Array(this.#words.buffer, 0, CHUNK_LEN);
 
-    begin(mode: Mode, key: Int32Array): this {
+    begin(mode: Mode | typeof CONTEXT, key: Int32Array): this {
       this.#words.set(key, KEY);
       this.#words[MODE] = mode;
       this.reset();
@@ -252,16 +246,13 @@ export function createPureCore(): Core {
 
     digest(out: Uint8Array): void {
       this.#findRoot();
-      output(root, 0, 0, out);
+      output(node, 0, 0, out);
     }
 
     root(): Root {
       this.#findRoot();
-      const own = new Int32Array(BLOCK_WORDS + CV_WORDS);
-      own.set(root.words.subarray(root.at, root.at + BLOCK_WORDS));
-      own.set(root.cv.subarray(root.cvAt, root.cvAt + CV_WORDS), BLOCK_WORDS);
-      const kept: Node = { ...root, words: own, at: 0, cv: own, cvAt: BLOCK_WORDS };
-      return { read: (lo, hi, out) => output(kept, lo, hi, out) };
+      const own = node.slice();
+      return { read: (lo, hi, out) => output(own, lo, hi, out) };
     }
 
     #findRoot(): void {
@@ -283,7 +274,9 @@ export function createPureCore(): Core {
         compress(node, 0, 1, 64, own, KEY, this.#flags() | PARENT, 0, 0, 0, 0, node, CV_WORDS, 8);
         this.#copyValue(--next, 0);
       }
-      setRoot(node, 0, 64, own, KEY, this.#flags() | PARENT | ROOT);
+      node.set(own.subarray(KEY, NUMBERS), CV);
+      node[LENGTH] = 64;
+      node[FLAGS] = this.#flags() | PARENT | ROOT;
     }
 
     /** Copies a chaining value of the stack into the node. */
@@ -319,7 +312,7 @@ export function createPureCore(): Core {
   // Long inputs of one-shot calls.
   const whole = new PureState();
 
-  function hashWhole(mode: Mode, key: Int32Array, data: Uint8Array, length: number): Uint8Array {
+  function hashWhole(mode: Mode | typeof CONTEXT, key: Int32Array, data: Uint8Array, length: number): Uint8Array {
     const size = sizeOf(data);
     if (size <= CHUNK_LEN) return hashChunk(data, size, key, MODE_FLAGS[mode], length);
     const out = allocate(length);
@@ -333,15 +326,7 @@ export function createPureCore(): Core {
     kernel: "portable",
     hash: (data, length) => hashWhole(HASH, ivWords, data, length),
     hashKeyed: (mode, key, data, length) => hashWhole(mode, wordsOfBytes(key), data, length),
-    contextKey(context) {
-      const size = sizeOf(context);
-      if (size <= CHUNK_LEN) return hashChunk(context, size, ivWords, DERIVE_KEY_CONTEXT, 32);
-      const out = new Uint8Array(32);
-      const state = new PureState().begin(HASH, ivWords);
-      state.update(context);
-      state.digest(out);
-      return out;
-    },
+    contextKey: (context) => hashWhole(CONTEXT, ivWords, context, 32),
     hashMany: (inputs) => inputs.map((input) => hashWhole(HASH, ivWords, input, 32)),
     open: (mode, key) => new PureState().begin(mode, key === undefined ? ivWords : wordsOfBytes(key)),
     restore: (saved) => new PureState().restore(saved),

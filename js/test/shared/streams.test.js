@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import * as full from "bulla";
+import { updateFrom } from "bulla/stream";
 import { cores } from "../support/cores.js";
 import { pattern } from "../support/data.js";
 
@@ -31,10 +33,12 @@ function stream(size) {
   });
 }
 
-for (const { name, api } of cores) {
-  const { hash, keyedHash, hashStream, createTransformStream } = api;
+for (const kernel of full.kernels()) {
+  const name = `main entry, ${kernel}`;
+  const { hash, keyedHash, hashStream, createTransformStream } = full;
 
   test(`${name}: streams of all kinds`, async () => {
+    full.forceKernel(kernel);
     const expected = hash(input, { length: 64 });
     for (const size of [777, 4096, 100_000]) {
       for (const source of [pieces(size), slowPieces(size), stream(size), [input.subarray(0, 9), input.subarray(9)]]) {
@@ -110,5 +114,13 @@ for (const { name, api } of cores) {
     const writer = bad.writable.getWriter();
     bad.readable.getReader().read().catch(() => {});
     await assert.rejects(writer.write(/** @type {any} */ (5)), { code: "ERR_DATA_TYPE" });
+  });
+}
+
+for (const { name, api } of cores) {
+  test(`${name}: its hashers absorb streams`, async () => {
+    const hasher = api.createHasher({ key });
+    assert.equal(await updateFrom(hasher, stream(5000)), hasher);
+    assert.deepEqual(hasher.digest(), api.keyedHash(key, input));
   });
 }

@@ -1,0 +1,8 @@
+// Copies the licences, which stand at the root of the repository, to where `npm pack` takes them.
+//
+//     node scripts/licences.js
+
+import { copyFileSync } from "node:fs";
+
+const root = new URL("../", import.meta.url);
+for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(new URL(`../${name}`, root), new URL(name, root));
