@@ -37,6 +37,19 @@ pub(crate) fn libtest(line: &str) -> Option<Tally> {
     Some(Tally { passed: field(" passed")?, failed: field(" failed")? + field(" ignored")? })
 }
 
+/// Reads a line of the summary of Node's test runner, such as `i pass 67`, where the `i` is the sign U+2139.
+///
+/// A test that was cancelled, skipped or left for later did not run, and counts as failed.
+pub(crate) fn node_test(line: &str) -> Option<Tally> {
+    let (kind, count) = line.strip_prefix("\u{2139} ")?.split_once(' ')?;
+    let count = count.parse().ok()?;
+    match kind {
+        "pass" => Some(Tally { passed: count, failed: 0 }),
+        "fail" | "cancelled" | "skipped" | "todo" => Some(Tally { passed: 0, failed: count }),
+        _ => None,
+    }
+}
+
 /// One event of `go test -json` (cmd/test2json).
 #[derive(Deserialize)]
 struct GoEvent {
@@ -149,6 +162,29 @@ mod tests {
         for line in ["", "running 3 tests", "test a::b ... ok", "3 passed; 1 failed", "test result: ok."] {
             assert_eq!(libtest(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn node_summary_is_read() {
+        let lines = [
+            "\u{2139} tests 9",
+            "\u{2139} suites 1",
+            "\u{2139} pass 5",
+            "\u{2139} fail 1",
+            "\u{2139} cancelled 1",
+        ];
+        let more = [
+            "\u{2139} skipped 1",
+            "\u{2139} todo 1",
+            "\u{2139} duration_ms 12.5",
+            "pass 3",
+            "\u{2714} a test (3ms)",
+        ];
+        let mut tally = Tally::default();
+        for line in lines.into_iter().chain(more) {
+            tally += node_test(line).unwrap_or_default();
+        }
+        assert_eq!(tally, Tally { passed: 5, failed: 4 });
     }
 
     fn go(lines: &[&str]) -> Tally {

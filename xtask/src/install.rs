@@ -3,7 +3,7 @@
 use std::{
     env::{self, consts::EXE_SUFFIX},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -74,6 +74,30 @@ fn rustup(kind: &str, name: &str, is_it: impl Fn(&str) -> bool) -> Result<()> {
     }
     eprintln!("xtask: installing the Rust {kind} {name}");
     quiet(Command::new("rustup").args([kind, "add", name])).with_context(hint)?;
+    Ok(())
+}
+
+/// The oldest version of Node that the npm package runs on.
+const NODE: u32 = 20;
+
+/// Makes sure that Node is there and that `folder` has the packages of its lock file.
+pub(crate) fn node_packages(folder: &Path) -> Result<()> {
+    debian(&DebianTool { program: "node", package: "nodejs" })?;
+    debian(&DebianTool { program: "npm", package: "npm" })?;
+    let version = quiet(Command::new("node").arg("--version"))?;
+    let major = version.trim().trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok());
+    if major.is_none_or(|major: u32| major < NODE) {
+        bail!("node is {}: install {NODE} or newer from https://nodejs.org/", version.trim());
+    }
+    let lock = folder.join("package-lock.json");
+    // npm writes this file when it is done; an interrupted or older installation is done again.
+    let installed = folder.join("node_modules/.package-lock.json");
+    let age = |file: &Path| fs::metadata(file).and_then(|data| data.modified()).ok();
+    if age(&installed).is_some_and(|done| age(&lock).is_some_and(|wanted| done >= wanted)) {
+        return Ok(());
+    }
+    eprintln!("xtask: installing the npm packages of {}", folder.display());
+    quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(folder))?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the suites, and how one runs.
 
 mod go;
+mod js;
 mod runner;
 mod rust;
 mod tidy;
@@ -43,6 +44,8 @@ enum Suite {
     Lab,
     /// BLAKE3 for Go
     Go,
+    /// BLAKE3 for JavaScript
+    Js,
 }
 
 impl Suite {
@@ -54,6 +57,7 @@ impl Suite {
             Self::Cli => "cli",
             Self::Lab => "lab",
             Self::Go => "go",
+            Self::Js => "js",
         }
     }
 
@@ -65,6 +69,7 @@ impl Suite {
             Self::Cli => rust::cli(runner),
             Self::Lab => rust::lab(runner),
             Self::Go => go::run(runner),
+            Self::Js => js::run(runner),
         }
     }
 }

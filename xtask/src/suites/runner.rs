@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use crate::{
     context::Context,
-    count::{GoTests, Tally, libtest},
+    count::{GoTests, Tally, libtest, node_test},
     process::{Echo, stream},
 };
 
@@ -71,6 +71,14 @@ impl<'a> Runner<'a> {
             }
         });
         self.conclude(name, tests.tally(), status);
+    }
+
+    /// `node --test` with the reporter `spec`: its summary counts.
+    pub(super) fn node_test(&mut self, name: &str, command: &mut Command) {
+        self.announce(name);
+        let mut tally = Tally::default();
+        let status = stream(command, Echo::Show, |line| tally += node_test(line).unwrap_or_default());
+        self.conclude(name, tally, status);
     }
 
     /// A test runner has ended: a failure that it did not count, such as a build that broke, counts once.

@@ -1,0 +1,52 @@
+//! The suite of `js/`: the npm package, as source and as it is published.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context as _, Result};
+
+use super::runner::Runner;
+use crate::{
+    context::Context,
+    install::{self, node_packages},
+};
+
+pub(super) fn run(runner: &mut Runner<'_>) {
+    runner.need("rust target", |_| install::rust_target("wasm32-unknown-unknown"));
+    runner.need("npm packages", |context| node_packages(&context.root.join("js")));
+    let check = ["wasm/build.mjs", "--check"];
+    runner.command("the WebAssembly module is what crates/wasm gives", node(runner.context).args(check));
+    runner.command("the sources compile", node(runner.context).arg("scripts/build.js"));
+    match tests(runner.context) {
+        Ok(tests) => {
+            runner.node_test(
+                "node --test",
+                node(runner.context).args(["--test", "--test-reporter=spec"]).args(tests),
+            );
+        }
+        Err(error) => runner.need("the tests", |_| Err(error)),
+    }
+}
+
+/// The files of tests: Node 20 knows no patterns, and takes every file of a folder that is called `test`.
+fn tests(context: &Context) -> Result<Vec<PathBuf>> {
+    let mut tests = Vec::new();
+    for folder in ["js/test", "js/test/shared"] {
+        for entry in
+            fs::read_dir(context.root.join(folder)).with_context(|| format!("cannot read {folder}"))?
+        {
+            let path = entry?.path();
+            if path.to_string_lossy().ends_with(".test.js") {
+                tests.push(path);
+            }
+        }
+    }
+    tests.sort();
+    Ok(tests)
+}
+
+/// `node` in `js/`.
+fn node(context: &Context) -> Command {
+    let mut command = Command::new("node");
+    command.current_dir(context.root.join("js"));
+    command
+}
