@@ -19,11 +19,6 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-/** Bytes that standard base64 stands for. */
-export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-}
-
 const ENCODERS = { bytes: (bytes: Uint8Array) => bytes, hex: toHex, base64: toBase64 };
 
 /** What turns bytes into `encoding`. */

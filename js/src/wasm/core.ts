@@ -9,7 +9,7 @@ import { createPureCore } from "../pure/core.js";
 import { LITTLE_ENDIAN, digestOf } from "../pure/words.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
-import { fromBase64 } from "../text.js";
+import { decode } from "./decode.js";
 import type { Exports } from "./exports.js";
 import { MODULE } from "./module.js";
 
@@ -30,7 +30,7 @@ const CHUNK = 1024;
 export function createWasmCore(): Core {
   // The module's words are little-endian, our views of them as the machine is.
   if (!LITTLE_ENDIAN) throw plainError("ERR_KERNEL", "not on a big-endian machine");
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(fromBase64(MODULE)));
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(decode(MODULE)));
   return coreOf(instance.exports as unknown as Exports);
 }
 
