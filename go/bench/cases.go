@@ -9,30 +9,41 @@ import (
 )
 
 const (
-	kib = 1 << 10
-	mib = 1 << 20
+	kib     = 1 << 10
+	mib     = 1 << 20
+	largest = 64 * mib
+	// The implementations by the names of their modules.
+	bulla     = "bulla go"
+	zeeboName = "github.com/zeebo/blake3"
+	lukeName  = "lukechampine.com/blake3"
 )
 
-// Sink keeps results alive.
-var Sink [32]byte
-
+// cases are those of the table, on one thread first.
 func cases() []testCase {
-	input := make([]byte, 64*mib)
-	for i := range input {
-		input[i] = byte(i % 251)
-	}
 	var all []testCase
 	for _, n := range []int{0, 11, 64, 128, 256, 512, 1 * kib, 2 * kib, 3 * kib, 4 * kib, 5 * kib, 6 * kib, 7 * kib, 8 * kib,
-		9 * kib, 10 * kib, 11 * kib, 12 * kib, 13 * kib, 14 * kib, 15 * kib, 15*kib + 500, 16 * kib, 17 * kib, 24 * kib,
+		9 * kib, 10 * kib, 11 * kib, 12 * kib, 13 * kib, 14 * kib, 15 * kib, 16 * kib, 17 * kib, 24 * kib,
 		64 * kib, 256 * kib, 1 * mib, 16 * mib, 64 * mib} {
-		all = append(all, oneShot("", input[:n], 1, oneShotTarget(n)))
+		all = append(all, oneShot("sum", n, 1, oneShotTarget(n)))
 	}
-	all = append(all, keyed(input[:kib]))
-	all = append(all, stream(input[:mib], 64, 1.3), stream(input[:mib], kib, 0), stream(input[:mib], 32*kib, 1.9))
-	all = append(all, output(mib))
-	all = append(all, many(input, 64), many(input, kib))
+	all = append(all, keyed(kib))
+	all = append(all, stream(mib, 64, 1.3), stream(mib, kib, 0), stream(mib, 32*kib, 1.9))
+	all = append(all, output(mib), many(64), many(kib))
 	for _, n := range []int{mib, 4 * mib, 16 * mib, 64 * mib} {
-		all = append(all, oneShot("two threads, ", input[:n], 2, 1.5))
+		all = append(all, oneShot("threads2", n, 2, 1.5))
+	}
+	for i := range all {
+		all[i].contenders = withControl(all[i].contenders)
+	}
+	return all
+}
+
+// withControl adds the first peer once more.
+func withControl(all []contender) []contender {
+	for _, t := range all {
+		if t.role == peer {
+			return append(all, contender{t.name, control, t.run})
+		}
 	}
 	return all
 }
@@ -56,50 +67,66 @@ func oneShotTarget(n int) float64 {
 	return 2.0
 }
 
-// name writes a length in bytes, KiB or MiB.
-func name(n int) string {
-	switch {
-	case n >= mib && n%mib == 0:
-		return fmt.Sprintf("%d MiB", n/mib)
-	case n >= kib && n%kib == 0:
-		return fmt.Sprintf("%d KiB", n/kib)
-	}
-	return fmt.Sprintf("%d B", n)
-}
-
-func oneShot(prefix string, in []byte, threads int, target float64) testCase {
-	return testCase{prefix + name(len(in)), len(in), threads, target, []contender{
-		{ours, func() { Sink = blake3.Sum256(in) }},
-		{"zeebo", func() { Sink = zeebo.Sum256(in) }},
-		{"lukechampine", func() { Sink = luke.Sum256(in) }},
+// oneShot is one call for n bytes. The loops are written out, so that calls are as direct as in a user's program.
+func oneShot(group string, n, threads int, target float64) testCase {
+	return testCase{fmt.Sprintf("%s/%d", group, n), n, n, threads, target, []contender{
+		{bulla, ours, func(in []byte, n int) (sum [32]byte) {
+			for range n {
+				sum = blake3.Sum256(in)
+			}
+			return sum
+		}},
+		{zeeboName, peer, func(in []byte, n int) (sum [32]byte) {
+			for range n {
+				sum = zeebo.Sum256(in)
+			}
+			return sum
+		}},
+		{lukeName, peer, func(in []byte, n int) (sum [32]byte) {
+			for range n {
+				sum = luke.Sum256(in)
+			}
+			return sum
+		}},
 	}}
 }
 
-func keyed(in []byte) testCase {
+// repeat does an operation n times.
+func repeat(do func(in []byte) [32]byte) func([]byte, int) [32]byte {
+	return func(in []byte, n int) (sum [32]byte) {
+		for range n {
+			sum = do(in)
+		}
+		return sum
+	}
+}
+
+// keyed is a new keyed hasher for n bytes.
+func keyed(n int) testCase {
 	key := make([]byte, 32)
 	out := make([]byte, 0, 32)
-	return testCase{"new keyed hasher, 1 KiB", len(in), 1, 1.4, []contender{
-		{ours, func() {
+	finish := func(h writer, in []byte) [32]byte {
+		h.Write(in)
+		return [32]byte(h.Sum(out))
+	}
+	return testCase{fmt.Sprintf("new-keyed/%d", n), n, n, 1, 1.4, []contender{
+		{bulla, ours, repeat(func(in []byte) [32]byte {
 			h, err := blake3.NewKeyed(key)
 			if err != nil {
 				panic(err)
 			}
 			h.Write(in)
-			h.Sum(out)
-		}},
-		{"zeebo", func() {
+			return [32]byte(h.Sum(out))
+		})},
+		{zeeboName, peer, repeat(func(in []byte) [32]byte {
 			h, err := zeebo.NewKeyed(key)
 			if err != nil {
 				panic(err)
 			}
 			h.Write(in)
-			h.Sum(out)
-		}},
-		{"lukechampine", func() {
-			h := luke.New(32, key)
-			h.Write(in)
-			h.Sum(out)
-		}},
+			return [32]byte(h.Sum(out))
+		})},
+		{lukeName, peer, repeat(func(in []byte) [32]byte { return finish(luke.New(32, key), in) })},
 	}}
 }
 
@@ -110,52 +137,58 @@ type writer interface {
 	Sum([]byte) []byte
 }
 
-func stream(in []byte, step int, target float64) testCase {
+// stream is n bytes in writes of step bytes to a hasher that is used again.
+func stream(n, step int, target float64) testCase {
 	out := make([]byte, 0, 32)
-	in = in[:len(in):len(in)]
-	run := func(h writer) func() {
-		return func() {
+	by := func(h writer) func([]byte, int) [32]byte {
+		return repeat(func(in []byte) [32]byte {
 			h.Reset()
 			for at := 0; at < len(in); at += step {
 				h.Write(in[at:min(at+step, len(in))])
 			}
-			h.Sum(out)
-		}
+			return [32]byte(h.Sum(out))
+		})
 	}
-	return testCase{fmt.Sprintf("stream in writes of %s", name(step)), len(in), 1, target, []contender{
-		{ours, run(blake3.New())}, {"zeebo", run(zeebo.New())}, {"lukechampine", run(luke.New(32, nil))},
+	return testCase{fmt.Sprintf("stream-%d/%d", step, n), n, n, 1, target, []contender{
+		{bulla, ours, by(blake3.New())}, {zeeboName, peer, by(zeebo.New())}, {lukeName, peer, by(luke.New(32, nil))},
 	}}
 }
 
+// output is n bytes of extendable output. All contenders write to the same memory.
 func output(n int) testCase {
 	out := make([]byte, n)
+	last := func() [32]byte { return [32]byte(out[n-32:]) }
 	ourHasher, zeeboHasher, lukeHasher := blake3.New(), zeebo.New(), luke.New(32, nil)
-	return testCase{"output of " + name(n), n, 1, 2, []contender{
-		{ours, func() { ourHasher.Digest().Read(out) }},
-		{"zeebo", func() { zeeboHasher.Digest().Read(out) }},
-		{"lukechampine", func() { lukeHasher.XOF().Read(out) }},
+	return testCase{fmt.Sprintf("output/%d", n), n, 0, 1, 2, []contender{
+		{bulla, ours, repeat(func([]byte) [32]byte { ourHasher.Digest().Read(out); return last() })},
+		{zeeboName, peer, repeat(func([]byte) [32]byte { zeeboHasher.Digest().Read(out); return last() })},
+		{lukeName, peer, repeat(func([]byte) [32]byte { lukeHasher.XOF().Read(out); return last() })},
 	}}
 }
 
-// many measures 64 inputs at once against one call for each, of this package as well.
-func many(in []byte, n int) testCase {
+// many is 64 inputs of n bytes at once, against one call for each, of this package as well.
+func many(n int) testCase {
 	const count = 64
 	inputs := make([][]byte, count)
-	for i := range inputs {
-		inputs[i] = in[i*n : (i+1)*n]
-	}
 	out := make([][32]byte, count)
-	oneEach := func(sum func([]byte) [32]byte) func() {
-		return func() {
+	cut := func(in []byte) {
+		for i := range inputs {
+			inputs[i] = in[i*n : (i+1)*n]
+		}
+	}
+	oneEach := func(sum func([]byte) [32]byte) func([]byte, int) [32]byte {
+		return repeat(func(in []byte) [32]byte {
+			cut(in)
 			for i, in := range inputs {
 				out[i] = sum(in)
 			}
-		}
+			return out[count-1]
+		})
 	}
-	return testCase{fmt.Sprintf("%d inputs of %s", count, name(n)), count * n, 1, 4, []contender{
-		{ours, func() { blake3.SumMany(inputs, out) }},
-		{"bulla, one call each", oneEach(blake3.Sum256)},
-		{"zeebo", oneEach(zeebo.Sum256)},
-		{"lukechampine", oneEach(luke.Sum256)},
+	return testCase{fmt.Sprintf("many-%d/%d", count, count*n), count * n, count * n, 1, 4, []contender{
+		{bulla, ours, repeat(func(in []byte) [32]byte { cut(in); blake3.SumMany(inputs, out); return out[count-1] })},
+		{bulla + ", one call each", peer, oneEach(blake3.Sum256)},
+		{zeeboName, peer, oneEach(zeebo.Sum256)},
+		{lukeName, peer, oneEach(luke.Sum256)},
 	}}
 }
