@@ -2,7 +2,9 @@ package blake3
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"encoding/hex"
+	"hash"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -345,6 +347,45 @@ func TestParallel(t *testing.T) {
 		for workers := 1; workers <= 5; workers++ {
 			if got := rootParallel(in[:n], &guts.IV, 0, workers); got.Root256() != want.Root256() {
 				t.Errorf("%d bytes by %d goroutines: wrong", n, workers)
+			}
+		}
+	}
+}
+
+func TestZeroValue(t *testing.T) {
+	var empty, h Hasher
+	in := vectors.Pattern(100000)
+	h.Write(in)
+	if empty.Sum256() != Sum256(nil) || h.Sum256() != Sum256(in) {
+		t.Error("the zero value is not a plain hasher")
+	}
+	var fresh Hasher
+	a, _ := fresh.MarshalBinary()
+	b, _ := New().MarshalBinary()
+	if string(a) != string(b) {
+		t.Error("the zero value has another state than a new hasher")
+	}
+}
+
+// HMAC saves and restores the state of its hash after the padded key; that must not change the result.
+func TestHMAC(t *testing.T) {
+	for _, n := range []int{0, 1, 63, 1024, 5000} {
+		in := vectors.Pattern(n)
+		pad := func(b byte) []byte {
+			p := bytes.Repeat([]byte{b}, BlockSize)
+			for i := range testKey {
+				p[i] ^= testKey[i]
+			}
+			return p
+		}
+		inner := Sum256(append(pad(0x36), in...))
+		want := Sum256(append(pad(0x5C), inner[:]...))
+		mac := hmac.New(func() hash.Hash { return New() }, []byte(testKey))
+		for range 3 {
+			mac.Reset()
+			mac.Write(in)
+			if got := mac.Sum(nil); !bytes.Equal(got, want[:]) {
+				t.Fatalf("%d bytes: %x, want %x", n, got, want)
 			}
 		}
 	}

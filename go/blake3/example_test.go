@@ -91,6 +91,5 @@ func ExampleHasher_WriteReader() {
 	fmt.Printf("%d bytes: %x\n", n, h.Sum(nil)[:8])
 	// Output:
 	// read 3 of 3
-	// read 3 of 3
 	// 3 bytes: 6437b3ac38465133
 }

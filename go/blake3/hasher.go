@@ -2,6 +2,7 @@ package blake3
 
 import (
 	"hash"
+	"io"
 
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
@@ -26,11 +27,13 @@ type stage struct {
 
 // Hasher computes a hash of input that arrives piece by piece. It implements [hash.Hash], [io.StringWriter],
 // [encoding.BinaryMarshaler], [encoding.BinaryAppender] and [encoding.BinaryUnmarshaler]. Make one with [New], [NewKeyed]
-// or [NewDeriveKey]. It must not be used by two goroutines at once.
+// or [NewDeriveKey]; the zero value is one of the plain hash. It must not be used by two goroutines at once, nor copied other than by
+// [Hasher.Clone].
 //
 // A short message allocates no memory, nor does a long one in one write, or in writes of whole kibibytes from 16 up. A long
 // message in other writes allocates a buffer of 19 KiB once, which Reset keeps.
 type Hasher struct {
+	_       noCopy
 	key     guts.CV
 	mode    uint32
 	workers int
@@ -41,7 +44,16 @@ type Hasher struct {
 	buf     [guts.ChunkLen]byte // the buffer while there is no stage
 }
 
-var _ hash.Hash = (*Hasher)(nil)
+// noCopy makes go vet report copies, which would share a stage.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+var (
+	_ hash.Hash     = (*Hasher)(nil)
+	_ io.ReaderFrom = (*Hasher)(nil)
+)
 
 // New is a hasher of the plain hash.
 func New() *Hasher { return &Hasher{key: guts.IV} }
@@ -91,16 +103,24 @@ func (h *Hasher) Reset() {
 
 // Clone is an independent copy of the hasher in its present state.
 func (h *Hasher) Clone() *Hasher {
-	c := *h
+	c := &Hasher{key: h.key, mode: h.mode, workers: h.workers, pending: h.pending, offset: h.offset, stack: h.stack, buf: h.buf}
 	if h.stage != nil {
 		s := *h.stage
 		c.stage = &s
 	}
-	return &c
+	return c
+}
+
+// ready gives the zero value the key of the plain hash.
+func (h *Hasher) ready() {
+	if h.mode == 0 && h.key[0] == 0 {
+		h.key = guts.IV
+	}
 }
 
 // Write absorbs p. It never fails.
 func (h *Hasher) Write(p []byte) (int, error) {
+	h.ready()
 	if h.offset|h.stack.Last != 0 {
 		h.prepare(len(p))
 	}
@@ -256,6 +276,7 @@ func (h *Hasher) root() guts.Node {
 
 // node is the node over all input so far: the root of a whole input, the top of a subtree.
 func (h *Hasher) node() guts.Node {
+	h.ready()
 	if h.stack.Last != 0 {
 		return h.stack.RootOfLast(&h.key, h.mode)
 	}
@@ -278,6 +299,7 @@ func (h *Hasher) node() guts.Node {
 
 // Sum256 is the 32-byte hash of the input so far. The hasher stays as it is.
 func (h *Hasher) Sum256() (sum [32]byte) {
+	h.ready()
 	if h.stage == nil && h.stack.Count == 0 && h.offset == 0 {
 		guts.SumChunk(&sum, h.buf[:h.pending], &h.key, h.mode)
 		return sum

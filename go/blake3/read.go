@@ -51,13 +51,20 @@ var buffers = sync.Pool{New: func() any { return new([readLen]byte) }}
 func (h *Hasher) WriteReader(ctx context.Context, r io.Reader, opts *ReadOptions) (int64, error) {
 	m := newMeter(opts, -1)
 	buf := buffers.Get().(*[readLen]byte)
-	defer buffers.Put(buf)
-	defer clear(buf[:])
-	for {
+	used := 0
+	defer func() {
+		clear(buf[:used])
+		buffers.Put(buf)
+	}()
+	for empty := 0; empty < noProgressMost; {
 		if err := ctx.Err(); err != nil {
 			return m.at.Processed, err
 		}
-		n, err := fillBuffer(r, buf[:])
+		n, err := r.Read(buf[:])
+		if n < 0 || n > len(buf) {
+			return m.at.Processed, errors.New("blake3: the reader returned an impossible count")
+		}
+		used = max(used, n)
 		h.Write(buf[:n])
 		m.add(n)
 		switch {
@@ -66,27 +73,18 @@ func (h *Hasher) WriteReader(ctx context.Context, r io.Reader, opts *ReadOptions
 			return m.at.Processed, nil
 		case err != nil:
 			return m.at.Processed, err
+		case n == 0:
+			empty++
+		default:
+			empty = 0
 		}
 	}
+	return m.at.Processed, io.ErrNoProgress
 }
 
-// fillBuffer reads until buf is full or r ends or fails.
-func fillBuffer(r io.Reader, buf []byte) (n int, err error) {
-	empty := 0
-	for n < len(buf) && err == nil {
-		var k int
-		k, err = r.Read(buf[n:])
-		if k < 0 || k > len(buf)-n {
-			return n, errors.New("blake3: the reader returned an impossible count")
-		}
-		n += k
-		if k > 0 {
-			empty = 0
-		} else if empty++; err == nil && empty == noProgressMost {
-			return n, io.ErrNoProgress
-		}
-	}
-	return n, err
+// ReadFrom absorbs r to its end, as [Hasher.WriteReader] does. It makes [io.Copy] read long pieces.
+func (h *Hasher) ReadFrom(r io.Reader) (int64, error) {
+	return h.WriteReader(context.Background(), r, nil)
 }
 
 // HashReader is the 32-byte hash of r, read to its end. See [Hasher.WriteReader].

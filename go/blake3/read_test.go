@@ -30,6 +30,43 @@ func TestHashReader(t *testing.T) {
 	}
 }
 
+// Copying must take every byte, whatever the reader gives at a time.
+func TestReadFrom(t *testing.T) {
+	in := vectors.Pattern(3*readLen + 7)
+	for name, r := range map[string]io.Reader{
+		"plain":     struct{ io.Reader }{bytes.NewReader(in)},
+		"one bytes": iotest.OneByteReader(bytes.NewReader(in[:40000])),
+	} {
+		h := New()
+		n, err := io.Copy(h, r)
+		if err != nil || h.Sum256() != Sum256(in[:n]) || n < 40000 {
+			t.Errorf("%s: %d bytes, %v", name, n, err)
+		}
+	}
+}
+
+// slow gives a byte at a time and cancels the context after some.
+type slow struct {
+	left   int
+	cancel func()
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.left--; s.left == 0 {
+		s.cancel()
+	}
+	return copy(p, "x"), nil
+}
+
+// A stream that gives little must not hold up the end of the context.
+func TestCancellationBetweenReads(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n, err := New().WriteReader(ctx, &slow{1000, cancel}, nil)
+	if n != 1000 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
 // stuck gives some bytes and then neither bytes nor an error.
 type stuck struct{ bytes int }
 

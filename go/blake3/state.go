@@ -51,6 +51,7 @@ func (h *Hasher) MarshalBinary() ([]byte, error) {
 
 // AppendBinary appends what [Hasher.MarshalBinary] returns to b.
 func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
+	h.ready()
 	stack, tail := h.finished()
 	cvs := stack.CVs()
 	start := len(b)

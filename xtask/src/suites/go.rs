@@ -9,7 +9,10 @@ use anyhow::{Context as _, Result, bail};
 use ignore::WalkBuilder;
 
 use super::runner::Runner;
-use crate::{install, process::quiet};
+use crate::{
+    install::{self, DebianTool},
+    process::quiet,
+};
 
 /// The linter, pinned; `go run` fetches it through the module proxy.
 const STATICCHECK: &str = "honnef.co/go/tools/cmd/staticcheck@v0.8.2";
@@ -21,6 +24,8 @@ struct Module {
     folder: PathBuf,
     has_tests: bool,
     has_purego: bool,
+    /// Whether it has the package itself.
+    is_library: bool,
 }
 
 pub(super) fn run(runner: &mut Runner<'_>) {
@@ -37,6 +42,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         if module.has_tests {
             runner.go_test(&format!("go test, {name}"), go().args(["test", "-json", "./..."]));
         }
+        if module.is_library {
+            kernels_and_races(runner, &module);
+        }
         if module.has_purego {
             runner.command(&format!("go vet, purego, {name}"), go().args(["vet", "-tags=purego", "./..."]));
             let mut test = go();
@@ -44,6 +52,41 @@ pub(super) fn run(runner: &mut Runner<'_>) {
             runner.go_test(&format!("go test, purego, {name}"), &mut test);
         }
     }
+}
+
+/// The variable that forces a kernel.
+const FORCE: &str = "BULLA_BLAKE3_FORCE_KERNEL";
+
+/// Tests that take minutes under the race detector and start no goroutine.
+const SERIAL: &str = "EveryLength|SumMany|Vectors|StateRoundTrip|AnyLength";
+
+/// The packages above the kernels once more with each kernel forced, and under the race detector. (The tests of the kernels
+/// themselves go through all of them in one process.)
+fn kernels_and_races(runner: &mut Runner<'_>, module: &Module) {
+    const ABOVE: [&str; 4] = ["./blake3", "./bao", "./compat/...", "./cmd/..."];
+    for kernel in kernels() {
+        let mut test = go(&module.folder);
+        // The cache of results knows nothing of a variable that is read before main.
+        test.args(["test", "-json", "-count=1"]).args(ABOVE).env(FORCE, kernel);
+        runner.go_test(&format!("go test, {kernel}, {}", module.name), &mut test);
+    }
+    let mut test = go(&module.folder);
+    test.args(["test", "-json", "-race", "-skip", SERIAL]).args(ABOVE).env("CGO_ENABLED", "1");
+    runner.need("gcc", |_| install::debian(&DebianTool { program: "gcc", package: "gcc" }));
+    runner.go_test(&format!("go test, race detector, {}", module.name), &mut test);
+}
+
+/// The kernels of this machine but the one that is chosen anyway.
+fn kernels() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let avx512 = is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl");
+        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2");
+        let all = [("x86_64/sse4.1", avx2), ("x86_64/avx2", avx512)];
+        all.into_iter().filter(|(_, better)| *better).map(|(name, _)| name).collect()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    Vec::new()
 }
 
 /// All modules, the main one first.
@@ -80,6 +123,7 @@ fn modules(root: &Path) -> Result<Vec<Module>> {
             name: folder.strip_prefix(root)?.display().to_string(),
             has_tests: own.iter().any(|file| file.to_string_lossy().ends_with("_test.go")),
             has_purego,
+            is_library: folder.join("blake3").is_dir(),
             folder: folder.clone(),
         });
     }
@@ -94,7 +138,7 @@ fn formatted(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn go(folder: &Path) -> Command {
+pub(super) fn go(folder: &Path) -> Command {
     let mut command = Command::new("go");
     command.current_dir(folder);
     command

@@ -2,6 +2,7 @@
 
 mod go;
 mod js;
+mod lanes;
 mod runner;
 mod rust;
 mod tidy;
@@ -46,6 +47,8 @@ enum Suite {
     Go,
     /// BLAKE3 for JavaScript
     Js,
+    /// Processors that the machine is not, emulated
+    Lanes,
 }
 
 impl Suite {
@@ -58,6 +61,7 @@ impl Suite {
             Self::Lab => "lab",
             Self::Go => "go",
             Self::Js => "js",
+            Self::Lanes => "lanes",
         }
     }
 
@@ -70,6 +74,7 @@ impl Suite {
             Self::Lab => rust::lab(runner),
             Self::Go => go::run(runner),
             Self::Js => js::run(runner),
+            Self::Lanes => lanes::run(runner),
         }
     }
 }
