@@ -32,12 +32,20 @@ func Kernel() string { return guts.Active().String() }
 
 // Sum256 is the 32-byte hash of data. A large input is hashed by several goroutines, at most GOMAXPROCS.
 func Sum256(data []byte) (sum [32]byte) {
-	if len(data) <= guts.ChunkLen {
-		guts.SumChunk(&sum, data, &guts.IV, 0)
-		return sum
+	sumInto(&sum, data, &guts.IV, 0)
+	return sum
+}
+
+func sumInto(sum *[32]byte, data []byte, key *guts.CV, mode uint32) {
+	switch {
+	case len(data) <= guts.ChunkLen:
+		guts.SumChunk(sum, data, key, mode)
+	case len(data) <= guts.MaxLanes*guts.ChunkLen:
+		*sum = guts.SumShort(data, key, mode)
+	default:
+		n := rootNode(data, key, mode)
+		*sum = n.Root256()
 	}
-	n := rootNode(data, &guts.IV, 0)
-	return n.Root256()
 }
 
 // Sum512 is the 64-byte hash of data; its first half is that of [Sum256].
@@ -56,12 +64,8 @@ func Sum(data, out []byte) {
 // SumKeyed is the 32-byte hash of data in the keyed mode: a message authentication code.
 func SumKeyed(key *[KeySize]byte, data []byte) (sum [32]byte) {
 	words := guts.CVFromBytes(key)
-	if len(data) <= guts.ChunkLen {
-		guts.SumChunk(&sum, data, &words, guts.KeyedHash)
-		return sum
-	}
-	n := rootNode(data, &words, guts.KeyedHash)
-	return n.Root256()
+	sumInto(&sum, data, &words, guts.KeyedHash)
+	return sum
 }
 
 // DeriveKey fills out, of any length, with a key derived from material. The context says what the key is for: it is

@@ -12,8 +12,10 @@ func avx512(c *build.Context) {
 	for _, how := range []turning{byRotation, byShifts} {
 		m.rowOne(how)
 		m.rowStep(2, how)
+		m.rowParents(2, how)
 	}
 	m.rowStep(4, byRotation)
+	m.rowParents(4, byRotation)
 	m.columnStep(8)
 	m.columnStep(16)
 	m.columnTree(16)
@@ -42,6 +44,8 @@ func avx2Kernels(c *build.Context) {
 	m.rowOne(byRotation)
 	m.rowStep(2, byRotation)
 	m.rowStep(4, byRotation)
+	m.rowParents(2, byRotation)
+	m.rowParents(4, byRotation)
 	m.columnStep(8)
 	m.columnTree(8)
 	m.columnRoot(8)

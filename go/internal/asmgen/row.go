@@ -288,14 +288,12 @@ func (m *machine) rowStep(lanes int, how turning) {
 	m.Label(string(started))
 	flags := m.beginFlags(blocks)
 	if m.isa == avx512VL {
-		mask := m.GP32()
-		m.MOVL(operand.U32(0xAA), mask)
-		m.KMOVW(mask, reg.K1)
+		m.maskHighHalves()
 	}
 	m.Label(string(loop))
 	for i, r := range sets {
 		m.broadcast(m.iv, r.c)
-		m.lengthAndFlags(flags, r.d)
+		m.lengthAndFlags(flags.current, r.d)
 		m.xor(r.d, at(d, 16*each*i))
 	}
 	m.plannedRounds(sets, free, func(set, q int, to vec) {
@@ -316,6 +314,35 @@ func (m *machine) rowStep(lanes int, how turning) {
 	m.RET()
 }
 
+// rowParents is the parents of so many pairs of chaining values that lie one after the other.
+func (m *machine) rowParents(lanes int, how turning) {
+	m.begin("parents"+itoa(lanes)+how.suffix(), "func(out, in, key *byte, flags uint32)",
+		"writes the parents of "+itoa(lanes)+" pairs of chaining values, which lie one after the other.")
+	out, in, key, flags := m.param("out"), m.param("in"), m.param("key"), m.param32("flags")
+	sets, free := m.rowSets(lanes, how)
+	each := lanes / len(sets)
+	if m.isa == avx512VL {
+		m.maskHighHalves()
+	}
+	for _, r := range sets {
+		m.broadcast(at(key, 0), r.a)
+		m.broadcast(at(key, 16), r.b)
+		m.broadcast(m.iv, r.c)
+		m.lengthAndFlags(flags, r.d)
+	}
+	m.plannedRounds(sets, free, func(set, q int, to vec) {
+		m.loadParts(to, func(lane int) operand.Mem { return at(in, 64*(set*each+lane)+16*q) })
+	})
+	for i, r := range sets {
+		m.xor(r.a, r.c.op())
+		m.xor(r.b, r.d.op())
+		m.storeParts(r.a, func(lane int) operand.Mem { return at(out, cvLen*(each*i+lane)) })
+		m.storeParts(r.b, func(lane int) operand.Mem { return at(out, cvLen*(each*i+lane)+16) })
+	}
+	m.VZEROUPPER()
+	m.RET()
+}
+
 // rowSets are the registers for the rows of so many inputs, and the number of the first register that is left.
 func (m *machine) rowSets(lanes int, how turning) (sets []rows, free int) {
 	width := 16 * lanes
@@ -331,9 +358,9 @@ func (m *machine) rowSets(lanes int, how turning) (sets []rows, free int) {
 }
 
 // lengthAndFlags sets d to the length of a full block and the flags of the block, in the last words of each input.
-func (m *machine) lengthAndFlags(f blockFlags, d vec) {
+func (m *machine) lengthAndFlags(flags reg.GPVirtual, d vec) {
 	words := m.GP64()
-	m.MOVL(f.current, words.As32())
+	m.MOVL(flags, words.As32())
 	m.SHLQ(operand.U8(32), words)
 	m.ORQ(operand.U8(64), words)
 	if m.isa == avx512VL {
@@ -343,6 +370,13 @@ func (m *machine) lengthAndFlags(f blockFlags, d vec) {
 	m.VMOVQ(words, d.at(16).op())
 	m.VPSLLDQ(operand.U8(8), d.at(16).op(), d.at(16).op())
 	m.VINSERTI128(operand.U8(1), d.at(16).op(), d.op(), d.op())
+}
+
+// maskHighHalves makes the mask that lengthAndFlags uses.
+func (m *machine) maskHighHalves() {
+	mask := m.GP32()
+	m.MOVL(operand.U32(0xAA), mask)
+	m.KMOVW(mask, reg.K1)
 }
 
 // broadcast reads 16 bytes into every 128-bit part of a register.

@@ -25,3 +25,9 @@ func ungroup8AVX2(cvs *CV, group *Group)
 
 //go:noescape
 func root8AVX2(out *byte, node *Node, counter uint64, flags uint32, groups int)
+
+//go:noescape
+func parents2AVX2(out, in, key *CV, flags uint32)
+
+//go:noescape
+func parents4AVX2(out, in, key *CV, flags uint32)

@@ -1883,6 +1883,1225 @@ block3:
 	VZEROUPPER
 	RET
 
+// func parents2AVX2(out *byte, in *byte, key *byte, flags uint32)
+// Requires: AVX, AVX2
+TEXT ·parents2AVX2(SB), $672-28
+	MOVQ           out+0(FP), AX
+	MOVQ           in+8(FP), CX
+	MOVQ           key+16(FP), DX
+	MOVL           flags+24(FP), BX
+	VBROADCASTI128 (DX), Y0
+	VBROADCASTI128 16(DX), Y1
+	VBROADCASTI128 ivAVX2<>+0(SB), Y2
+	MOVL           BX, DX
+	SHLQ           $0x20, DX
+	ORQ            $0x40, DX
+	VMOVQ          DX, X3
+	VPSLLDQ        $0x08, X3, X3
+	VINSERTI128    $0x01, X3, Y3, Y3
+	LEAQ           31(SP), DX
+	ANDQ           $-32, DX
+	VMOVDQU        (CX), X5
+	VINSERTI128    $0x01, 64(CX), Y5, Y5
+	VMOVDQU        16(CX), X6
+	VINSERTI128    $0x01, 80(CX), Y6, Y6
+	VMOVDQU        32(CX), X7
+	VINSERTI128    $0x01, 96(CX), Y7, Y7
+	VMOVDQU        48(CX), X8
+	VINSERTI128    $0x01, 112(CX), Y8, Y8
+	VSHUFPS        $0x88, Y6, Y5, Y9
+	VSHUFPS        $0xdd, Y6, Y5, Y10
+	VSHUFPS        $0xc6, Y8, Y7, Y11
+	VSHUFPS        $0xc6, Y7, Y8, Y12
+	VSHUFPS        $0x88, Y11, Y12, Y13
+	VSHUFPS        $0x77, Y12, Y11, Y14
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VSHUFPS        $0x3e, Y6, Y5, Y15
+	VMOVDQU        Y12, (DX)
+	VSHUFPS        $0x62, Y6, Y13, Y12
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VMOVDQU        Y6, 32(DX)
+	VSHUFPS        $0x7c, Y12, Y7, Y6
+	VPADDD         Y13, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        Y6, 64(DX)
+	VSHUFPS        $0x34, Y14, Y5, Y6
+	VMOVDQU        Y5, 96(DX)
+	VSHUFPS        $0x82, Y6, Y12, Y5
+	VPADDD         Y14, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VSHUFPS        $0x67, Y11, Y6, Y14
+	VPADDD         Y15, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        Y12, 128(DX)
+	VSHUFPS        $0xc8, Y6, Y10, Y12
+	VMOVDQU        Y10, 160(DX)
+	VSHUFPS        $0x4d, Y13, Y9, Y10
+	VPADDD         Y5, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VSHUFPS        $0xd7, Y7, Y10, Y13
+	VMOVDQU        Y5, 192(DX)
+	VSHUFPS        $0xe1, Y15, Y8, Y5
+	VPADDD         Y14, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        Y14, 224(DX)
+	VSHUFPS        $0x87, Y10, Y5, Y14
+	VMOVDQU        Y7, 256(DX)
+	VSHUFPS        $0x94, Y15, Y11, Y7
+	VPADDD         64(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VMOVDQU        Y12, 288(DX)
+	VSHUFPS        $0x82, Y5, Y7, Y12
+	VPADDD         Y12, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VSHUFPS        $0x68, Y8, Y11, Y12
+	VMOVDQU        Y5, 320(DX)
+	VSHUFPS        $0xc3, Y10, Y9, Y5
+	VPADDD         Y14, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VSHUFPS        $0x7d, Y6, Y15, Y10
+	VPADDD         Y13, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VSHUFPS        $0x87, Y10, Y7, Y14
+	VPADDD         288(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VSHUFPS        $0x97, 64(DX), Y10, Y15
+	VPADDD         Y12, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VSHUFPS        $0xb6, Y8, Y11, Y7
+	VPADDD         Y14, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VMOVDQU        (DX), Y12
+	VSHUFPS        $0x2d, 256(DX), Y12, Y12
+	VPADDD         Y15, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        32(DX), Y8
+	VSHUFPS        $0x9e, 288(DX), Y8, Y8
+	VPADDD         Y5, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VSHUFPS        $0x76, 96(DX), Y9, Y11
+	VPADDD         Y7, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        128(DX), Y14
+	VSHUFPS        $0x6d, 224(DX), Y14, Y14
+	VMOVDQU        320(DX), Y15
+	VSHUFPS        $0x83, 96(DX), Y15, Y15
+	VPADDD         Y12, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VMOVDQU        160(DX), Y5
+	VSHUFPS        $0x87, 128(DX), Y5, Y5
+	VPADDD         Y8, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VSHUFPS        $0xce, Y13, Y10, Y9
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VMOVDQU        256(DX), Y7
+	VSHUFPS        $0x2d, Y9, Y7, Y7
+	VPADDD         Y7, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        64(DX), Y12
+	VSHUFPS        $0x99, Y9, Y12, Y12
+	VSHUFPS        $0x63, Y13, Y6, Y8
+	VPADDD         Y14, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VMOVDQU        192(DX), Y10
+	VSHUFPS        $0xd7, 320(DX), Y10, Y10
+	VPADDD         Y15, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VMOVDQU        320(DX), Y11
+	VSHUFPS        $0x8e, Y14, Y11, Y11
+	VPADDD         Y5, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VSHUFPS        $0xe8, 96(DX), Y11, Y7
+	VPADDD         Y12, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPADDD         Y8, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y7, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y4
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y4
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y4, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPXOR          Y2, Y0, Y0
+	VPXOR          Y3, Y1, Y1
+	VMOVDQU        X0, (AX)
+	VEXTRACTI128   $0x01, Y0, 32(AX)
+	VMOVDQU        X1, 16(AX)
+	VEXTRACTI128   $0x01, Y1, 48(AX)
+	VZEROUPPER
+	RET
+
+// func parents4AVX2(out *byte, in *byte, key *byte, flags uint32)
+// Requires: AVX, AVX2
+TEXT ·parents4AVX2(SB), $1312-28
+	MOVQ           out+0(FP), AX
+	MOVQ           in+8(FP), CX
+	MOVQ           key+16(FP), DX
+	MOVL           flags+24(FP), BX
+	VBROADCASTI128 (DX), Y0
+	VBROADCASTI128 16(DX), Y1
+	VBROADCASTI128 ivAVX2<>+0(SB), Y2
+	MOVL           BX, SI
+	SHLQ           $0x20, SI
+	ORQ            $0x40, SI
+	VMOVQ          SI, X3
+	VPSLLDQ        $0x08, X3, X3
+	VINSERTI128    $0x01, X3, Y3, Y3
+	VBROADCASTI128 (DX), Y4
+	VBROADCASTI128 16(DX), Y5
+	VBROADCASTI128 ivAVX2<>+0(SB), Y6
+	MOVL           BX, DX
+	SHLQ           $0x20, DX
+	ORQ            $0x40, DX
+	VMOVQ          DX, X7
+	VPSLLDQ        $0x08, X7, X7
+	VINSERTI128    $0x01, X7, Y7, Y7
+	LEAQ           31(SP), DX
+	ANDQ           $-32, DX
+	VMOVDQU        (CX), X9
+	VINSERTI128    $0x01, 64(CX), Y9, Y9
+	VMOVDQU        16(CX), X10
+	VINSERTI128    $0x01, 80(CX), Y10, Y10
+	VMOVDQU        32(CX), X11
+	VINSERTI128    $0x01, 96(CX), Y11, Y11
+	VMOVDQU        Y11, (DX)
+	VMOVDQU        48(CX), X11
+	VINSERTI128    $0x01, 112(CX), Y11, Y11
+	VMOVDQU        128(CX), X12
+	VINSERTI128    $0x01, 192(CX), Y12, Y12
+	VMOVDQU        144(CX), X13
+	VINSERTI128    $0x01, 208(CX), Y13, Y13
+	VMOVDQU        160(CX), X14
+	VINSERTI128    $0x01, 224(CX), Y14, Y14
+	VMOVDQU        Y14, 640(DX)
+	VMOVDQU        176(CX), X14
+	VINSERTI128    $0x01, 240(CX), Y14, Y14
+	VMOVDQU        Y11, 32(DX)
+	VSHUFPS        $0x88, Y10, Y9, Y11
+	VMOVDQU        Y14, 672(DX)
+	VSHUFPS        $0x88, Y13, Y12, Y14
+	VMOVDQU        Y11, 64(DX)
+	VSHUFPS        $0xdd, Y10, Y9, Y11
+	VMOVDQU        Y14, 704(DX)
+	VSHUFPS        $0xdd, Y13, Y12, Y14
+	VMOVDQU        Y11, 96(DX)
+	VMOVDQU        (DX), Y11
+	VSHUFPS        $0xc6, 32(DX), Y11, Y11
+	VMOVDQU        Y14, 736(DX)
+	VMOVDQU        640(DX), Y14
+	VSHUFPS        $0xc6, 672(DX), Y14, Y14
+	VMOVDQU        Y9, 128(DX)
+	VMOVDQU        32(DX), Y9
+	VSHUFPS        $0xc6, (DX), Y9, Y9
+	VMOVDQU        Y12, 768(DX)
+	VMOVDQU        672(DX), Y12
+	VSHUFPS        $0xc6, 640(DX), Y12, Y12
+	VMOVDQU        Y10, 160(DX)
+	VSHUFPS        $0x88, Y11, Y9, Y10
+	VMOVDQU        Y13, 800(DX)
+	VSHUFPS        $0x88, Y14, Y12, Y13
+	VMOVDQU        Y10, 192(DX)
+	VSHUFPS        $0x77, Y9, Y11, Y10
+	VMOVDQU        Y13, 832(DX)
+	VSHUFPS        $0x77, Y12, Y14, Y13
+	VPADDD         64(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         704(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 224(DX)
+	VMOVDQU        128(DX), Y9
+	VSHUFPS        $0x3e, 160(DX), Y9, Y9
+	VMOVDQU        Y12, 864(DX)
+	VMOVDQU        768(DX), Y12
+	VSHUFPS        $0x3e, 800(DX), Y12, Y12
+	VMOVDQU        Y9, 256(DX)
+	VMOVDQU        192(DX), Y9
+	VSHUFPS        $0x62, 160(DX), Y9, Y9
+	VMOVDQU        Y12, 896(DX)
+	VMOVDQU        832(DX), Y12
+	VSHUFPS        $0x62, 800(DX), Y12, Y12
+	VPADDD         96(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         736(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y11, 288(DX)
+	VMOVDQU        (DX), Y11
+	VSHUFPS        $0x7c, Y9, Y11, Y11
+	VMOVDQU        Y14, 928(DX)
+	VMOVDQU        640(DX), Y14
+	VSHUFPS        $0x7c, Y12, Y14, Y14
+	VPADDD         192(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         832(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y11, 320(DX)
+	VMOVDQU        128(DX), Y11
+	VSHUFPS        $0x34, Y10, Y11, Y11
+	VMOVDQU        Y14, 960(DX)
+	VMOVDQU        768(DX), Y14
+	VSHUFPS        $0x34, Y13, Y14, Y14
+	VMOVDQU        Y10, 352(DX)
+	VSHUFPS        $0x82, Y11, Y9, Y10
+	VMOVDQU        Y13, 992(DX)
+	VSHUFPS        $0x82, Y14, Y12, Y13
+	VPADDD         352(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         992(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 352(DX)
+	VSHUFPS        $0x67, 288(DX), Y11, Y9
+	VMOVDQU        Y12, 992(DX)
+	VSHUFPS        $0x67, 928(DX), Y14, Y12
+	VPADDD         256(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         896(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 384(DX)
+	VMOVDQU        96(DX), Y9
+	VSHUFPS        $0xc8, Y11, Y9, Y9
+	VMOVDQU        Y12, 1024(DX)
+	VMOVDQU        736(DX), Y12
+	VSHUFPS        $0xc8, Y14, Y12, Y12
+	VMOVDQU        Y9, 416(DX)
+	VMOVDQU        64(DX), Y9
+	VSHUFPS        $0x4d, 192(DX), Y9, Y9
+	VMOVDQU        Y12, 1056(DX)
+	VMOVDQU        704(DX), Y12
+	VSHUFPS        $0x4d, 832(DX), Y12, Y12
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y13, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y10, 192(DX)
+	VSHUFPS        $0xd7, (DX), Y9, Y10
+	VMOVDQU        Y13, 832(DX)
+	VSHUFPS        $0xd7, 640(DX), Y12, Y13
+	VMOVDQU        Y10, 448(DX)
+	VMOVDQU        32(DX), Y10
+	VSHUFPS        $0xe1, 256(DX), Y10, Y10
+	VMOVDQU        Y13, 1088(DX)
+	VMOVDQU        672(DX), Y13
+	VSHUFPS        $0xe1, 896(DX), Y13, Y13
+	VPADDD         384(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         1024(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y11, 480(DX)
+	VSHUFPS        $0x87, Y9, Y10, Y11
+	VMOVDQU        Y14, 1120(DX)
+	VSHUFPS        $0x87, Y12, Y13, Y14
+	VMOVDQU        Y11, 512(DX)
+	VMOVDQU        288(DX), Y11
+	VSHUFPS        $0x94, 256(DX), Y11, Y11
+	VMOVDQU        Y14, 1152(DX)
+	VMOVDQU        928(DX), Y14
+	VSHUFPS        $0x94, 896(DX), Y14, Y14
+	VPADDD         320(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         960(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 544(DX)
+	VSHUFPS        $0x82, Y10, Y11, Y9
+	VMOVDQU        Y12, 1184(DX)
+	VSHUFPS        $0x82, Y13, Y14, Y12
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        288(DX), Y9
+	VSHUFPS        $0x68, 32(DX), Y9, Y9
+	VMOVDQU        928(DX), Y12
+	VSHUFPS        $0x68, 672(DX), Y12, Y12
+	VMOVDQU        Y10, 576(DX)
+	VMOVDQU        64(DX), Y10
+	VSHUFPS        $0xc3, 544(DX), Y10, Y10
+	VMOVDQU        Y13, 1216(DX)
+	VMOVDQU        704(DX), Y13
+	VSHUFPS        $0xc3, 1184(DX), Y13, Y13
+	VPADDD         512(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y10, 512(DX)
+	VMOVDQU        256(DX), Y10
+	VSHUFPS        $0x7d, 480(DX), Y10, Y10
+	VMOVDQU        Y13, 1152(DX)
+	VMOVDQU        896(DX), Y13
+	VSHUFPS        $0x7d, 1120(DX), Y13, Y13
+	VPADDD         448(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         1088(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 256(DX)
+	VSHUFPS        $0x87, Y10, Y11, Y9
+	VMOVDQU        Y12, 896(DX)
+	VSHUFPS        $0x87, Y13, Y14, Y12
+	VPADDD         416(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1056(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VSHUFPS        $0x97, 320(DX), Y10, Y11
+	VSHUFPS        $0x97, 960(DX), Y13, Y14
+	VPADDD         256(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         896(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y10, 256(DX)
+	VMOVDQU        288(DX), Y10
+	VSHUFPS        $0xb6, 32(DX), Y10, Y10
+	VMOVDQU        Y13, 896(DX)
+	VMOVDQU        928(DX), Y13
+	VSHUFPS        $0xb6, 672(DX), Y13, Y13
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        224(DX), Y9
+	VSHUFPS        $0x2d, (DX), Y9, Y9
+	VMOVDQU        864(DX), Y12
+	VSHUFPS        $0x2d, 640(DX), Y12, Y12
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        160(DX), Y11
+	VSHUFPS        $0x9e, 416(DX), Y11, Y11
+	VMOVDQU        800(DX), Y14
+	VSHUFPS        $0x9e, 1056(DX), Y14, Y14
+	VPADDD         512(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y11, 512(DX)
+	VMOVDQU        64(DX), Y11
+	VSHUFPS        $0x76, 128(DX), Y11, Y11
+	VMOVDQU        Y14, 1152(DX)
+	VMOVDQU        704(DX), Y14
+	VSHUFPS        $0x76, 768(DX), Y14, Y14
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y13, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        352(DX), Y10
+	VSHUFPS        $0x6d, 384(DX), Y10, Y10
+	VMOVDQU        992(DX), Y13
+	VSHUFPS        $0x6d, 1024(DX), Y13, Y13
+	VMOVDQU        Y10, 384(DX)
+	VMOVDQU        576(DX), Y10
+	VSHUFPS        $0x83, 128(DX), Y10, Y10
+	VMOVDQU        Y13, 1024(DX)
+	VMOVDQU        1216(DX), Y13
+	VSHUFPS        $0x83, 768(DX), Y13, Y13
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        96(DX), Y9
+	VSHUFPS        $0x87, 352(DX), Y9, Y9
+	VMOVDQU        736(DX), Y12
+	VSHUFPS        $0x87, 992(DX), Y12, Y12
+	VPADDD         512(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         1152(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        Y9, 512(DX)
+	VMOVDQU        256(DX), Y9
+	VSHUFPS        $0xce, 448(DX), Y9, Y9
+	VMOVDQU        Y12, 1152(DX)
+	VMOVDQU        896(DX), Y12
+	VSHUFPS        $0xce, 1088(DX), Y12, Y12
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        (DX), Y11
+	VSHUFPS        $0x2d, Y9, Y11, Y11
+	VMOVDQU        640(DX), Y14
+	VSHUFPS        $0x2d, Y12, Y14, Y14
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        320(DX), Y11
+	VSHUFPS        $0x99, Y9, Y11, Y11
+	VMOVDQU        960(DX), Y14
+	VSHUFPS        $0x99, Y12, Y14, Y14
+	VMOVDQU        480(DX), Y9
+	VSHUFPS        $0x63, 448(DX), Y9, Y9
+	VMOVDQU        1120(DX), Y12
+	VSHUFPS        $0x63, 1088(DX), Y12, Y12
+	VPADDD         384(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1024(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 448(DX)
+	VMOVDQU        192(DX), Y9
+	VSHUFPS        $0xd7, 576(DX), Y9, Y9
+	VMOVDQU        Y12, 1088(DX)
+	VMOVDQU        832(DX), Y12
+	VSHUFPS        $0xd7, 1216(DX), Y12, Y12
+	VPADDD         Y10, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y13, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VMOVDQU        576(DX), Y10
+	VSHUFPS        $0x8e, 384(DX), Y10, Y10
+	VMOVDQU        1216(DX), Y13
+	VSHUFPS        $0x8e, 1024(DX), Y13, Y13
+	VPADDD         512(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VMOVDQU        Y9, 512(DX)
+	VSHUFPS        $0xe8, 128(DX), Y10, Y9
+	VMOVDQU        Y12, 1152(DX)
+	VSHUFPS        $0xe8, 768(DX), Y13, Y12
+	VPADDD         Y11, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y14, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPADDD         448(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x93, Y0, Y0
+	VPSHUFD        $0x39, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1088(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x93, Y4, Y4
+	VPSHUFD        $0x39, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VPADDD         Y9, Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot16AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x0c, Y1, Y8
+	VPSLLD         $0x14, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPADDD         Y12, Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot16AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x0c, Y5, Y8
+	VPSLLD         $0x14, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPADDD         512(DX), Y0, Y0
+	VPADDD         Y1, Y0, Y0
+	VPXOR          Y0, Y3, Y3
+	VPSHUFB        rot8AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y3, Y2, Y2
+	VPXOR          Y2, Y1, Y1
+	VPSRLD         $0x07, Y1, Y8
+	VPSLLD         $0x19, Y1, Y1
+	VPOR           Y8, Y1, Y1
+	VPSHUFD        $0x39, Y0, Y0
+	VPSHUFD        $0x93, Y2, Y2
+	VPSHUFD        $0x4e, Y3, Y3
+	VPADDD         1152(DX), Y4, Y4
+	VPADDD         Y5, Y4, Y4
+	VPXOR          Y4, Y7, Y7
+	VPSHUFB        rot8AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPXOR          Y6, Y5, Y5
+	VPSRLD         $0x07, Y5, Y8
+	VPSLLD         $0x19, Y5, Y5
+	VPOR           Y8, Y5, Y5
+	VPSHUFD        $0x39, Y4, Y4
+	VPSHUFD        $0x93, Y6, Y6
+	VPSHUFD        $0x4e, Y7, Y7
+	VPXOR          Y2, Y0, Y0
+	VPXOR          Y3, Y1, Y1
+	VMOVDQU        X0, (AX)
+	VEXTRACTI128   $0x01, Y0, 32(AX)
+	VMOVDQU        X1, 16(AX)
+	VEXTRACTI128   $0x01, Y1, 48(AX)
+	VPXOR          Y6, Y4, Y4
+	VPXOR          Y7, Y5, Y5
+	VMOVDQU        X4, 64(AX)
+	VEXTRACTI128   $0x01, Y4, 96(AX)
+	VMOVDQU        X5, 80(AX)
+	VEXTRACTI128   $0x01, Y5, 112(AX)
+	VZEROUPPER
+	RET
+
 // func step8AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2, CMOV
 TEXT ·step8AVX2(SB), $1056-52

@@ -37,3 +37,12 @@ func root16AVX512(out *byte, node *Node, counter uint64, flags uint32, groups in
 
 //go:noescape
 func cpuid(leaf uint32) (a, b, c, d uint32)
+
+//go:noescape
+func parents2AVX512(out, in, key *CV, flags uint32)
+
+//go:noescape
+func parents2ShiftsAVX512(out, in, key *CV, flags uint32)
+
+//go:noescape
+func parents4AVX512(out, in, key *CV, flags uint32)

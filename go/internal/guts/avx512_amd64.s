@@ -789,6 +789,315 @@ block3:
 	VZEROUPPER
 	RET
 
+// func parents2AVX512(out *byte, in *byte, key *byte, flags uint32)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·parents2AVX512(SB), NOSPLIT, $0-28
+	MOVQ            out+0(FP), AX
+	MOVQ            in+8(FP), CX
+	MOVQ            key+16(FP), DX
+	MOVL            flags+24(FP), BX
+	MOVL            $0x000000aa, SI
+	KMOVW           SI, K1
+	VBROADCASTI32X4 (DX), Y0
+	VBROADCASTI32X4 16(DX), Y1
+	VBROADCASTI32X4 ivAVX512<>+0(SB), Y2
+	MOVL            BX, DX
+	SHLQ            $0x20, DX
+	ORQ             $0x40, DX
+	VPBROADCASTQ.Z  DX, K1, Y3
+	VMOVDQU         (CX), X5
+	VINSERTI32X4    $0x01, 64(CX), Y5, Y5
+	VMOVDQU         16(CX), X6
+	VINSERTI32X4    $0x01, 80(CX), Y6, Y6
+	VMOVDQU         32(CX), X7
+	VINSERTI32X4    $0x01, 96(CX), Y7, Y7
+	VMOVDQU         48(CX), X8
+	VINSERTI32X4    $0x01, 112(CX), Y8, Y8
+	VSHUFPS         $0x88, Y6, Y5, Y9
+	VSHUFPS         $0xdd, Y6, Y5, Y10
+	VSHUFPS         $0xc6, Y8, Y7, Y11
+	VSHUFPS         $0xc6, Y7, Y8, Y12
+	VSHUFPS         $0x88, Y11, Y12, Y13
+	VSHUFPS         $0x77, Y12, Y11, Y14
+	VPADDD          Y9, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x3e, Y6, Y5, Y15
+	VSHUFPS         $0x62, Y6, Y13, Y16
+	VPADDD          Y10, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x7c, Y16, Y7, Y17
+	VPADDD          Y13, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x34, Y14, Y5, Y18
+	VSHUFPS         $0x82, Y18, Y16, Y19
+	VPADDD          Y14, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x67, Y11, Y18, Y20
+	VPADDD          Y15, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0xc8, Y18, Y10, Y21
+	VSHUFPS         $0x4d, Y13, Y9, Y22
+	VPADDD          Y19, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xd7, Y7, Y22, Y23
+	VSHUFPS         $0xe1, Y15, Y8, Y24
+	VPADDD          Y20, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x87, Y22, Y24, Y25
+	VSHUFPS         $0x94, Y15, Y11, Y26
+	VPADDD          Y17, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x82, Y24, Y26, Y27
+	VPADDD          Y27, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x68, Y8, Y11, Y28
+	VSHUFPS         $0xc3, Y22, Y9, Y29
+	VPADDD          Y25, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x7d, Y18, Y15, Y30
+	VPADDD          Y23, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x87, Y30, Y26, Y31
+	VPADDD          Y21, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x97, Y17, Y30, Y14
+	VPADDD          Y28, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0xb6, Y8, Y11, Y13
+	VPADDD          Y31, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x2d, Y7, Y12, Y27
+	VPADDD          Y14, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x9e, Y21, Y6, Y22
+	VPADDD          Y29, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x76, Y5, Y9, Y25
+	VPADDD          Y13, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x6d, Y20, Y16, Y15
+	VSHUFPS         $0x83, Y5, Y24, Y26
+	VPADDD          Y27, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x87, Y16, Y10, Y28
+	VPADDD          Y22, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0xce, Y23, Y30, Y8
+	VPADDD          Y25, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x2d, Y8, Y7, Y11
+	VPADDD          Y11, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x99, Y8, Y17, Y31
+	VSHUFPS         $0x63, Y23, Y18, Y12
+	VPADDD          Y15, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xd7, Y24, Y19, Y14
+	VPADDD          Y26, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VSHUFPS         $0x8e, Y15, Y24, Y6
+	VPADDD          Y28, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xe8, Y5, Y6, Y21
+	VPADDD          Y31, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VPADDD          Y12, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VPADDD          Y21, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x0c, Y1, Y1
+	VPADDD          Y14, Y0, Y0
+	VPADDD          Y1, Y0, Y0
+	VPXORD          Y0, Y3, Y3
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y3, Y2, Y2
+	VPXORD          Y2, Y1, Y1
+	VPRORD          $0x07, Y1, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VPXORD          Y2, Y0, Y0
+	VPXORD          Y3, Y1, Y1
+	VMOVDQU         X0, (AX)
+	VEXTRACTI32X4   $0x01, Y0, 32(AX)
+	VMOVDQU         X1, 16(AX)
+	VEXTRACTI32X4   $0x01, Y1, 48(AX)
+	VZEROUPPER
+	RET
+
 // func hash1ShiftsAVX512(out *byte, rest *byte, in *byte, length int, key *byte, counter uint64, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·hash1ShiftsAVX512(SB), NOSPLIT, $128-60
@@ -1771,6 +2080,427 @@ block3:
 	VZEROUPPER
 	RET
 
+// func parents2ShiftsAVX512(out *byte, in *byte, key *byte, flags uint32)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·parents2ShiftsAVX512(SB), NOSPLIT, $0-28
+	MOVQ            out+0(FP), AX
+	MOVQ            in+8(FP), CX
+	MOVQ            key+16(FP), DX
+	MOVL            flags+24(FP), BX
+	MOVL            $0x000000aa, SI
+	KMOVW           SI, K1
+	VBROADCASTI32X4 (DX), Y0
+	VBROADCASTI32X4 16(DX), Y1
+	VBROADCASTI32X4 ivAVX512<>+0(SB), Y2
+	MOVL            BX, DX
+	SHLQ            $0x20, DX
+	ORQ             $0x40, DX
+	VPBROADCASTQ.Z  DX, K1, Y3
+	VMOVDQU         (CX), X6
+	VINSERTI32X4    $0x01, 64(CX), Y6, Y6
+	VMOVDQU         16(CX), X7
+	VINSERTI32X4    $0x01, 80(CX), Y7, Y7
+	VMOVDQU         32(CX), X8
+	VINSERTI32X4    $0x01, 96(CX), Y8, Y8
+	VMOVDQU         48(CX), X9
+	VINSERTI32X4    $0x01, 112(CX), Y9, Y9
+	VSHUFPS         $0x88, Y7, Y6, Y10
+	VSHUFPS         $0xdd, Y7, Y6, Y11
+	VSHUFPS         $0xc6, Y9, Y8, Y12
+	VSHUFPS         $0xc6, Y8, Y9, Y13
+	VSHUFPS         $0x88, Y12, Y13, Y14
+	VSHUFPS         $0x77, Y13, Y12, Y15
+	VPADDD          Y10, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x3e, Y7, Y6, Y16
+	VSHUFPS         $0x62, Y7, Y14, Y17
+	VPADDD          Y11, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x7c, Y17, Y8, Y18
+	VPADDD          Y14, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x34, Y15, Y6, Y19
+	VSHUFPS         $0x82, Y19, Y17, Y20
+	VPADDD          Y15, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x67, Y12, Y19, Y21
+	VPADDD          Y16, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0xc8, Y19, Y11, Y22
+	VSHUFPS         $0x4d, Y14, Y10, Y23
+	VPADDD          Y20, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xd7, Y8, Y23, Y24
+	VSHUFPS         $0xe1, Y16, Y9, Y25
+	VPADDD          Y21, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x87, Y23, Y25, Y26
+	VSHUFPS         $0x94, Y16, Y12, Y27
+	VPADDD          Y18, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x82, Y25, Y27, Y28
+	VPADDD          Y28, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x68, Y9, Y12, Y29
+	VSHUFPS         $0xc3, Y23, Y10, Y30
+	VPADDD          Y26, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x7d, Y19, Y16, Y31
+	VPADDD          Y24, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x87, Y31, Y27, Y15
+	VPADDD          Y22, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x97, Y18, Y31, Y14
+	VPADDD          Y29, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0xb6, Y9, Y12, Y28
+	VPADDD          Y15, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x2d, Y8, Y13, Y23
+	VPADDD          Y14, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x9e, Y22, Y7, Y26
+	VPADDD          Y30, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x76, Y6, Y10, Y16
+	VPADDD          Y28, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x6d, Y21, Y17, Y27
+	VSHUFPS         $0x83, Y6, Y25, Y29
+	VPADDD          Y23, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x87, Y17, Y11, Y9
+	VPADDD          Y26, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0xce, Y24, Y31, Y12
+	VPADDD          Y16, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0x2d, Y12, Y8, Y15
+	VPADDD          Y15, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x99, Y12, Y18, Y13
+	VSHUFPS         $0x63, Y24, Y19, Y14
+	VPADDD          Y27, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xd7, Y25, Y20, Y7
+	VPADDD          Y29, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VSHUFPS         $0x8e, Y27, Y25, Y22
+	VPADDD          Y9, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VSHUFPS         $0xe8, Y6, Y22, Y30
+	VPADDD          Y13, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPADDD          Y14, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x93, Y0, Y0
+	VPSHUFD         $0x39, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VPADDD          Y30, Y0, Y0
+	VPRORD          $0x10, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x0c, Y1, Y1
+	VPSRLD          $0x10, Y0, Y4
+	VPSLLD          $0x10, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x0c, Y2, Y4
+	VPSLLD          $0x14, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPADDD          Y7, Y0, Y0
+	VPRORD          $0x08, Y3, Y3
+	VPADDD          Y1, Y0, Y0
+	VPRORD          $0x07, Y1, Y1
+	VPSRLD          $0x08, Y0, Y4
+	VPSLLD          $0x18, Y0, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y3
+	VPADDD          Y3, Y2, Y2
+	VPSRLD          $0x07, Y2, Y4
+	VPSLLD          $0x19, Y2, Y5
+	VPTERNLOGD      $0x96, Y4, Y5, Y1
+	VPSHUFD         $0x39, Y0, Y0
+	VPSHUFD         $0x93, Y2, Y2
+	VPSHUFD         $0x4e, Y3, Y3
+	VPXORD          Y2, Y0, Y0
+	VPXORD          Y3, Y1, Y1
+	VMOVDQU         X0, (AX)
+	VEXTRACTI32X4   $0x01, Y0, 32(AX)
+	VMOVDQU         X1, 16(AX)
+	VEXTRACTI32X4   $0x01, Y1, 48(AX)
+	VZEROUPPER
+	RET
+
 // func step4AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·step4AVX512(SB), NOSPLIT, $0-52
@@ -2119,6 +2849,327 @@ block3:
 	CMOVLEQ         R12, SI
 	DECQ            BX
 	JNZ             block3
+	VMOVDQU         X0, (AX)
+	VEXTRACTI32X4   $0x01, Z0, 32(AX)
+	VEXTRACTI32X4   $0x02, Z0, 64(AX)
+	VEXTRACTI32X4   $0x03, Z0, 96(AX)
+	VMOVDQU         X1, 16(AX)
+	VEXTRACTI32X4   $0x01, Z1, 48(AX)
+	VEXTRACTI32X4   $0x02, Z1, 80(AX)
+	VEXTRACTI32X4   $0x03, Z1, 112(AX)
+	VZEROUPPER
+	RET
+
+// func parents4AVX512(out *byte, in *byte, key *byte, flags uint32)
+// Requires: AVX, AVX512F
+TEXT ·parents4AVX512(SB), NOSPLIT, $0-28
+	MOVQ            out+0(FP), AX
+	MOVQ            in+8(FP), CX
+	MOVQ            key+16(FP), DX
+	MOVL            flags+24(FP), BX
+	MOVL            $0x000000aa, SI
+	KMOVW           SI, K1
+	VBROADCASTI32X4 (DX), Z0
+	VBROADCASTI32X4 16(DX), Z1
+	VBROADCASTI32X4 ivAVX512<>+0(SB), Z2
+	MOVL            BX, DX
+	SHLQ            $0x20, DX
+	ORQ             $0x40, DX
+	VPBROADCASTQ.Z  DX, K1, Z3
+	VMOVDQU         (CX), X5
+	VINSERTI32X4    $0x01, 64(CX), Z5, Z5
+	VINSERTI32X4    $0x02, 128(CX), Z5, Z5
+	VINSERTI32X4    $0x03, 192(CX), Z5, Z5
+	VMOVDQU         16(CX), X6
+	VINSERTI32X4    $0x01, 80(CX), Z6, Z6
+	VINSERTI32X4    $0x02, 144(CX), Z6, Z6
+	VINSERTI32X4    $0x03, 208(CX), Z6, Z6
+	VMOVDQU         32(CX), X7
+	VINSERTI32X4    $0x01, 96(CX), Z7, Z7
+	VINSERTI32X4    $0x02, 160(CX), Z7, Z7
+	VINSERTI32X4    $0x03, 224(CX), Z7, Z7
+	VMOVDQU         48(CX), X8
+	VINSERTI32X4    $0x01, 112(CX), Z8, Z8
+	VINSERTI32X4    $0x02, 176(CX), Z8, Z8
+	VINSERTI32X4    $0x03, 240(CX), Z8, Z8
+	VSHUFPS         $0x88, Z6, Z5, Z9
+	VSHUFPS         $0xdd, Z6, Z5, Z10
+	VSHUFPS         $0xc6, Z8, Z7, Z11
+	VSHUFPS         $0xc6, Z7, Z8, Z12
+	VSHUFPS         $0x88, Z11, Z12, Z13
+	VSHUFPS         $0x77, Z12, Z11, Z14
+	VPADDD          Z9, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x3e, Z6, Z5, Z15
+	VSHUFPS         $0x62, Z6, Z13, Z16
+	VPADDD          Z10, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x7c, Z16, Z7, Z17
+	VPADDD          Z13, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x34, Z14, Z5, Z18
+	VSHUFPS         $0x82, Z18, Z16, Z19
+	VPADDD          Z14, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x67, Z11, Z18, Z20
+	VPADDD          Z15, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0xc8, Z18, Z10, Z21
+	VSHUFPS         $0x4d, Z13, Z9, Z22
+	VPADDD          Z19, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0xd7, Z7, Z22, Z23
+	VSHUFPS         $0xe1, Z15, Z8, Z24
+	VPADDD          Z20, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x87, Z22, Z24, Z25
+	VSHUFPS         $0x94, Z15, Z11, Z26
+	VPADDD          Z17, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x82, Z24, Z26, Z27
+	VPADDD          Z27, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x68, Z8, Z11, Z28
+	VSHUFPS         $0xc3, Z22, Z9, Z29
+	VPADDD          Z25, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x7d, Z18, Z15, Z30
+	VPADDD          Z23, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x87, Z30, Z26, Z31
+	VPADDD          Z21, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x97, Z17, Z30, Z14
+	VPADDD          Z28, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0xb6, Z8, Z11, Z13
+	VPADDD          Z31, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x2d, Z7, Z12, Z27
+	VPADDD          Z14, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x9e, Z21, Z6, Z22
+	VPADDD          Z29, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x76, Z5, Z9, Z25
+	VPADDD          Z13, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x6d, Z20, Z16, Z15
+	VSHUFPS         $0x83, Z5, Z24, Z26
+	VPADDD          Z27, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x87, Z16, Z10, Z28
+	VPADDD          Z22, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0xce, Z23, Z30, Z8
+	VPADDD          Z25, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0x2d, Z8, Z7, Z11
+	VPADDD          Z11, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x99, Z8, Z17, Z31
+	VSHUFPS         $0x63, Z23, Z18, Z12
+	VPADDD          Z15, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0xd7, Z24, Z19, Z14
+	VPADDD          Z26, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VSHUFPS         $0x8e, Z15, Z24, Z6
+	VPADDD          Z28, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VSHUFPS         $0xe8, Z5, Z6, Z21
+	VPADDD          Z31, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VPADDD          Z12, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x93, Z0, Z0
+	VPSHUFD         $0x39, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VPADDD          Z21, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x10, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x0c, Z1, Z1
+	VPADDD          Z14, Z0, Z0
+	VPADDD          Z1, Z0, Z0
+	VPXORD          Z0, Z3, Z3
+	VPRORD          $0x08, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPXORD          Z2, Z1, Z1
+	VPRORD          $0x07, Z1, Z1
+	VPSHUFD         $0x39, Z0, Z0
+	VPSHUFD         $0x93, Z2, Z2
+	VPSHUFD         $0x4e, Z3, Z3
+	VPXORD          Z2, Z0, Z0
+	VPXORD          Z3, Z1, Z1
 	VMOVDQU         X0, (AX)
 	VEXTRACTI32X4   $0x01, Z0, 32(AX)
 	VEXTRACTI32X4   $0x02, Z0, 64(AX)

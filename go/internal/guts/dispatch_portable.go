@@ -41,3 +41,7 @@ func root256(out *[OutLen]byte, n *Node) { root256Portable(out, n) }
 func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 	sumEach(inputs, out, key, mode)
 }
+
+func sumParent(out *[OutLen]byte, children *[2]CV, key *CV, flags uint32) {
+	sumParentPortable(out, children, key, flags)
+}

@@ -36,6 +36,15 @@ func parentOf(out *CV, children *[2]CV, key *CV, flags uint32) {
 	one(out, nil, (*[BlockLen]byte)(unsafe.Pointer(children))[:], key, 0, Flags{All: flags})
 }
 
+// sumParent is the hash of an input by the two children of its root. flags are all flags.
+func sumParent(out *[OutLen]byte, children *[2]CV, key *CV, flags uint32) {
+	if active == Portable {
+		sumParentPortable(out, children, key, flags)
+		return
+	}
+	parentOf((*CV)(unsafe.Pointer(out)), children, key, flags)
+}
+
 // compressNode is a compression whose words of output are wanted as bytes: the 32 of out, and those of rest too if it is
 // not nil.
 func compressNode(out, rest *CV, n *Node, counter uint64, flags uint32) {
@@ -163,23 +172,28 @@ func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 		parentsPortable(dst, src, pairs, key, flags)
 		return
 	}
-	var ptr pointers
 	for i := 0; i < pairs; {
 		k, width := group(pairs - i)
-		if width == 1 {
+		switch {
+		case width == 1:
 			parentOf(&dst[i], (*[2]CV)(src[2*i:]), key, flags)
-			i++
-			continue
+		case !parentsOf(width, &dst[i], &src[2*i], key, flags):
+			parentStep(dst[i:], src[2*i:], k, width, key, flags)
 		}
-		for j := range k {
-			ptr[j&15] = unsafe.Pointer(&src[2*(i+j)])
-		}
-		for j := k; j < width; j++ {
-			ptr[j&15] = ptr[0]
-		}
-		step(width, &dst[i], &ptr, &nothing, 1, key, Flags{All: flags})
 		i += k
 	}
+}
+
+// parentStep writes the parents of the first k pairs by a kernel of so many lanes.
+func parentStep(dst, src []CV, k, width int, key *CV, flags uint32) {
+	var ptr pointers
+	for j := range k {
+		ptr[j&15] = unsafe.Pointer(&src[2*j])
+	}
+	for j := k; j < width; j++ {
+		ptr[j&15] = ptr[0]
+	}
+	step(width, &dst[0], &ptr, &nothing, 1, key, Flags{All: flags})
 }
 
 // xof writes root output. The blocks that do not fill a group are made as a group too, beside out, where that is

@@ -122,6 +122,26 @@ func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Fla
 	}
 }
 
+// parentsOf writes the parents of at most width pairs of chaining values that lie one after the other, and reports whether there is
+// a kernel for that.
+func parentsOf(width int, out, in, key *CV, flags uint32) bool {
+	switch {
+	case width == 2 && active == AVX2:
+		parents2AVX2(out, in, key, flags)
+	case width == 2 && turnsByShifts:
+		parents2ShiftsAVX512(out, in, key, flags)
+	case width == 2:
+		parents2AVX512(out, in, key, flags)
+	case width == 4 && active == AVX2:
+		parents4AVX2(out, in, key, flags)
+	case width == 4:
+		parents4AVX512(out, in, key, flags)
+	default:
+		return false
+	}
+	return true
+}
+
 // groupLanes is the number of lanes of the kernels that work on groups, 0 if there are none.
 func groupLanes() int {
 	if n := manyLanes(); n > 1 {

@@ -49,6 +49,9 @@ func step(_ int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) 
 	step4NEON(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 }
 
+// parentsOf reports that there is no kernel for parents alone.
+func parentsOf(int, *CV, *CV, *CV, uint32) bool { return false }
+
 // rootBlocks writes groups of rootWidth blocks of root output.
 func rootBlocks(out *byte, n *Node, counter uint64, groups int) {
 	root4NEON(out, n, counter, n.Flags|Root, groups)

@@ -68,6 +68,13 @@ func parentsPortable(dst, src []CV, pairs int, key *CV, flags uint32) {
 	}
 }
 
+// sumParentPortable is sumParent in Go.
+func sumParentPortable(out *[OutLen]byte, children *[2]CV, key *CV, flags uint32) {
+	var cv CV
+	parentPortable(&cv, &children[0], &children[1], key, flags)
+	*out = cv.Bytes()
+}
+
 func xofPortable(out []byte, n *Node, counter uint64) {
 	var v [16]uint32
 	for len(out) > 0 {

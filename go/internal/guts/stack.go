@@ -169,6 +169,15 @@ func SubtreeNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 // RootNode is the root of the tree over in.
 func RootNode(in []byte, key *CV, flags uint32) Node { return SubtreeNode(in, key, 0, flags) }
 
+// SumShort is the 32-byte hash of an input of two chunks to MaxLanes.
+func SumShort(in []byte, key *CV, mode uint32) (sum [OutLen]byte) {
+	var cvs [2 * MaxLanes]CV
+	var groups [1]Group
+	reduceToTwo(cvs[:], groups[:], in, key, 0, mode)
+	sumParent(&sum, (*[2]CV)(cvs[:]), key, mode|ParentFlag|Root)
+	return sum
+}
+
 // mediumChunks is how many chunks are still hashed without the stack and the scratch of long inputs, which cost the
 // time to clear them.
 const mediumChunks = 4 * MaxLanes
@@ -181,11 +190,16 @@ func mediumNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 
 // treeNode is the tree over two chunks or more, all of whose chaining values find room in cvs.
 func treeNode(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags uint32) Node {
+	reduceToTwo(cvs, groups, in, key, counter, flags)
+	return ParentNode(&cvs[0], &cvs[1], key, flags)
+}
+
+// reduceToTwo leaves the children of the top of the tree over two chunks or more in cvs.
+func reduceToTwo(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags uint32) {
 	n, _ := Reduce(cvs, groups, in, key, counter, flags, MaxDepth)
 	for n > 2 {
 		n = ParentLevel(cvs, n, key, flags)
 	}
-	return ParentNode(&cvs[0], &cvs[1], key, flags)
 }
 
 // ParentLevel replaces n values by their parents, the last one by itself if it has no sibling, and returns how many
