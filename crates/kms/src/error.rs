@@ -53,6 +53,10 @@ pub enum Code {
     Conflict,
     /// There is too much to do at the moment; trying again may help.
     Busy,
+    /// The key's algorithm cannot do that: one that signs does not encapsulate, and the reverse.
+    WrongUse,
+    /// The ciphertext is not one that carries a key, or not for this key.
+    InvalidCiphertext,
     /// No backend of this build serves the algorithm.
     UnsupportedAlgorithm,
     /// Another key of the tenant has the label.
@@ -114,6 +118,8 @@ impl Code {
             Self::VersionRefused => "version_refused",
             Self::Conflict => "conflict",
             Self::Busy => "busy",
+            Self::WrongUse => "wrong_use",
+            Self::InvalidCiphertext => "invalid_ciphertext",
             Self::UnsupportedAlgorithm => "unsupported_algorithm",
             Self::LabelTaken => "label_taken",
             Self::VersionsExhausted => "versions_exhausted",

@@ -45,7 +45,7 @@ mod store;
 mod time;
 mod unlock;
 
-pub use algorithm::Algorithm;
+pub use algorithm::{Algorithm, Use};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 pub use error::{Code, KmsError, Result};
 pub use id::{KeyFamily, KeyId, KeyRef, Name};

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, Prepared, Request};
+use crate::backend::{Backends, Encapsulated, Prepared, Request};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, serde_as_text};
@@ -102,6 +102,17 @@ impl PublicKey {
     }
 }
 
+impl PublicKey {
+    /// Makes a key of 32 bytes for the holder of the private key, and the ciphertext that carries it:
+    /// [`Keystore::decapsulate`](crate::Keystore::decapsulate).
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when keys of the algorithm sign; [`Code::UnsupportedAlgorithm`]; [`Code::RandomUnavailable`].
+    pub fn encapsulate(&self) -> Result<Encapsulated> {
+        Backends::software().verifier(self.0.algorithm)?.encapsulate(self)
+    }
+}
+
 impl PartialEq for PublicKey {
     fn eq(&self, other: &Self) -> bool {
         (self.0.algorithm, &self.0.bytes) == (other.0.algorithm, &other.0.bytes)
@@ -127,7 +138,6 @@ impl fmt::Display for PublicKey {
         let base64 = encoding::base64(self.as_bytes());
         match self.0.algorithm {
             Algorithm::Ed25519 => f.pad(&base64),
-            #[allow(unreachable_patterns, reason = "there may be one algorithm only")]
             algorithm => f.pad(&format!("{algorithm}:{base64}")),
         }
     }

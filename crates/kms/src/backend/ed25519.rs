@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::{Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE};
+use super::{Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::Verdict;
@@ -40,21 +40,31 @@ impl Backend for Software {
     }
 
     fn prepare(&self, _algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
-        let invalid =
-            |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
-        let bytes = public_key.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
-        let key =
-            VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))?;
-        if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(Box::new(key)) }
+        Ok(Box::new(decode(public_key)?))
     }
 
     fn verify(&self, request: Request<'_>) -> Verdict {
-        let Some(key) = request.public_key.prepared::<VerifyingKey>() else { return Verdict::Invalid };
-        let Ok(signature) = Signature::from_slice(request.signature) else { return Verdict::Invalid };
-        match key.verify_strict(request.message, &signature) {
-            Ok(()) => Verdict::Valid,
-            Err(_) => Verdict::Invalid,
+        match request.public_key.prepared() {
+            Some(key) => verify(key, request.message, request.signature),
+            None => Verdict::Invalid,
         }
+    }
+}
+
+/// A public key under which a signature says something: a point of the curve that is not of small order.
+pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
+    let invalid =
+        |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
+    let bytes = bytes.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
+    let key = VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))?;
+    if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(key) }
+}
+
+/// The strict predicate.
+pub(super) fn verify(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Verdict {
+    match Signature::from_slice(signature) {
+        Ok(signature) if key.verify_strict(message, &signature).is_ok() => Verdict::Valid,
+        _ => Verdict::Invalid,
     }
 }
 
@@ -68,6 +78,10 @@ impl PrivateKey for SoftwareKey {
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         Ok(self.0.sign(message).to_bytes().to_vec())
+    }
+
+    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
+        Err(super::wrong_use(Algorithm::Ed25519))
     }
 }
 

@@ -3,8 +3,16 @@
 //! A backend knows algorithms on one kind of device. The keystore above it knows names, versions and policy, and
 //! keeps what the backend needs to find a private key again sealed with the key's record.
 
+#[cfg(feature = "mldsa")]
+mod composite;
 mod ed25519;
+#[cfg(feature = "mldsa")]
+mod mldsa;
+#[cfg(feature = "mlkem")]
+mod mlkem;
 mod set;
+#[cfg(feature = "slhdsa")]
+mod slhdsa;
 
 use std::any::Any;
 use std::fmt;
@@ -13,8 +21,8 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 pub use self::set::Backends;
-use crate::algorithm::Algorithm;
-use crate::error::Result;
+use crate::algorithm::{Algorithm, Use};
+use crate::error::{Code, KmsError, Result};
 use crate::public_key::{PublicKey, Verdict};
 
 /// What a backend needs to find a private key again: for a key in software the key itself, for one in a device its
@@ -50,6 +58,26 @@ pub struct Request<'a> {
     pub signature: &'a [u8],
 }
 
+/// A key that two parties share after an encapsulation.
+pub type SharedKey = Zeroizing<[u8; 32]>;
+
+/// A key and the ciphertext that carries it: see [`Backend::encapsulate`].
+pub struct Encapsulated {
+    /// For the holder of the private key.
+    pub ciphertext: Vec<u8>,
+    /// For who made it.
+    pub shared_key: SharedKey,
+}
+
+/// The error of an algorithm that is asked for what it does not do.
+pub(crate) fn wrong_use(algorithm: Algorithm) -> KmsError {
+    let does = match algorithm.usage() {
+        Use::Signature => "signs, and does not encapsulate keys",
+        Use::KeyEncapsulation => "encapsulates keys, and does not sign",
+    };
+    KmsError::new(Code::WrongUse, format!("a key of {algorithm} {does}"))
+}
+
 /// Makes and loads private keys, and verifies.
 ///
 /// The verdict on a signature must not depend on the backend: each implementation of an algorithm has the one
@@ -77,11 +105,19 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Checks the bytes of a public key and decodes them for [`Backend::verify`].
     ///
     /// # Errors
-    /// [`Code::InvalidPublicKey`](crate::Code::InvalidPublicKey).
+    /// [`Code::InvalidPublicKey`].
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared>;
 
     /// Whether the signature is one of the message under the public key.
     fn verify(&self, request: Request<'_>) -> Verdict;
+
+    /// Makes a key of 32 bytes and the ciphertext from which the holder of the private key gets it.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when the algorithm signs.
+    fn encapsulate(&self, public_key: &PublicKey) -> Result<Encapsulated> {
+        Err(wrong_use(public_key.algorithm()))
+    }
 
     /// The verdict of [`Backend::verify`] on each request, in their order. All are of one algorithm.
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
@@ -100,8 +136,16 @@ pub trait PrivateKey: Send + Sync {
     /// Signs a message.
     ///
     /// # Errors
-    /// Those of the device.
+    /// [`Code::WrongUse`] when the algorithm does not sign; those of the device.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>>;
+
+    /// The key of 32 bytes that the ciphertext carries. A ciphertext of the right length that was made for another key
+    /// may give a key that nobody else has, as the algorithm's specification says.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when the algorithm does not encapsulate,
+    /// [`Code::InvalidCiphertext`]; those of the device.
+    fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey>;
 
     /// Signs each message, in their order.
     ///

@@ -9,7 +9,19 @@ use crate::error::{Code, KmsError, Result};
 #[derive(Clone)]
 pub struct Backends(Vec<Arc<dyn Backend>>);
 
-static DEFAULT: LazyLock<Backends> = LazyLock::new(|| Backends(vec![Arc::new(ed25519::Software)]));
+static DEFAULT: LazyLock<Backends> = LazyLock::new(|| {
+    Backends(vec![
+        Arc::new(ed25519::Software),
+        #[cfg(feature = "mldsa")]
+        Arc::new(super::mldsa::Software),
+        #[cfg(feature = "mldsa")]
+        Arc::new(super::composite::Software),
+        #[cfg(feature = "slhdsa")]
+        Arc::new(super::slhdsa::Software),
+        #[cfg(feature = "mlkem")]
+        Arc::new(super::mlkem::Software),
+    ])
+});
 
 impl Backends {
     /// Those that this build has: keys in software.

@@ -1,13 +1,14 @@
 //! How a keystore changes: one record at a time, on the store first and then for those who read.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::index::{Head, Index, LoadedKey};
+use super::index::{Index, LoadedKey, Sealed};
 use super::load;
 use super::{Keystore, MutexGuard, PoisonError};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Use};
 use crate::backend::{KeyMaterial, PrivateKey};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
@@ -39,7 +40,7 @@ pub(super) struct Edit {
 /// A private key that was just made.
 pub(super) struct NewKeyPair {
     material: KeyMaterial,
-    signer: Arc<dyn PrivateKey>,
+    private_key: Arc<dyn PrivateKey>,
     pub(super) public_key: PublicKey,
 }
 
@@ -93,9 +94,9 @@ impl Keystore {
     pub(super) fn generate(&self, backend: &str, algorithm: Algorithm) -> Result<NewKeyPair> {
         let backend = self.backends.find(backend, algorithm)?;
         let material = backend.generate(algorithm)?;
-        let signer = backend.load(algorithm, &material)?;
-        let public_key = PublicKey::from_bytes(algorithm, &signer.public_key()?)?;
-        Ok(NewKeyPair { material, signer, public_key })
+        let private_key = backend.load(algorithm, &material)?;
+        let public_key = PublicKey::from_bytes(algorithm, &private_key.public_key()?)?;
+        Ok(NewKeyPair { material, private_key, public_key })
     }
 
     /// A panic while the lock is held leaves nothing half-changed: the index is replaced as a whole, and the store
@@ -125,16 +126,35 @@ impl Writer {
                 let id = record.key.version(record.head()).to_string();
                 let sealed = sealer.seal(Place::PrivateKey(id.clone()), &pair.material)?;
                 rows.push((Table::PrivateKeys, id, Some(sealed.clone())));
-                Head::ready(sealed, pair.signer)
+                Sealed::opened(sealed, pair.private_key)
             }
-            None if record.state == KeyState::Destroyed => Head::sealed(Vec::new()),
+            None if record.state == KeyState::Destroyed => Sealed::new(Vec::new()),
             None => Arc::clone(&old.expect("a key's first record comes with its private key").head),
         };
+        let older = old.map(|old| older(old, &record)).unwrap_or_default();
         let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
         rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
         self.store.commit(Change { expected_state: &self.sealed_state, rows })?;
         (self.state, self.sealed_state) = (state, sealed_state);
-        Ok(LoadedKey { record, binding, head })
+        Ok(LoadedKey { record, binding, head, older })
+    }
+}
+
+/// The private keys of older versions after a change.
+fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
+    let mut older = old.older.clone();
+    if new.head() != old.record.head() && keeps_older(new.key.algorithm()) {
+        older.insert(old.record.head().get(), Arc::clone(&old.head));
+    }
+    older.retain(|version, _| new.version(*version).is_some_and(VersionRecord::is_held));
+    older
+}
+
+/// Whether the private keys of older versions are of any use.
+pub(super) fn keeps_older(algorithm: Algorithm) -> bool {
+    match algorithm.usage() {
+        Use::Signature => false,
+        Use::KeyEncapsulation => true,
     }
 }
 

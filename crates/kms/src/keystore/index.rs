@@ -1,5 +1,7 @@
 //! The keys that are there, as one snapshot that never changes: whoever reads sees the store at one moment.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -57,27 +59,30 @@ pub(super) struct LoadedKey {
     pub(super) record: KeyRecord,
     /// What the record adds to the store's state.
     pub(super) binding: [u8; 32],
-    pub(super) head: Arc<Head>,
+    pub(super) head: Arc<Sealed>,
+    /// The private keys of older versions, where those are of use: they decapsulate what was sent to them, and sign
+    /// nothing.
+    pub(super) older: BTreeMap<u32, Arc<Sealed>>,
 }
 
-/// The private key of the newest version. It stays sealed until it is needed, so that a store of many keys opens
-/// quickly and holds few of them in the clear.
-pub(super) struct Head {
+/// A private key that stays sealed until it is needed, so that a store of many keys opens quickly and holds few of them
+/// in the clear.
+pub(super) struct Sealed {
     sealed: Vec<u8>,
-    signer: OnceLock<Arc<dyn PrivateKey>>,
+    opened: OnceLock<Arc<dyn PrivateKey>>,
     /// How many of the uses that the store counts as made are still to be made.
     reserved: AtomicU64,
 }
 
-impl Head {
+impl Sealed {
     /// Of the private key's row; empty for a key that was destroyed.
-    pub(super) fn sealed(sealed: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self { sealed, signer: OnceLock::new(), reserved: AtomicU64::new(0) })
+    pub(super) fn new(sealed: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self { sealed, opened: OnceLock::new(), reserved: AtomicU64::new(0) })
     }
 
     /// Of a key that was just made.
-    pub(super) fn ready(sealed: Vec<u8>, signer: Arc<dyn PrivateKey>) -> Arc<Self> {
-        Arc::new(Self { sealed, signer: OnceLock::from(signer), reserved: AtomicU64::new(0) })
+    pub(super) fn opened(sealed: Vec<u8>, key: Arc<dyn PrivateKey>) -> Arc<Self> {
+        Arc::new(Self { sealed, opened: OnceLock::from(key), reserved: AtomicU64::new(0) })
     }
 
     /// Adds uses that the store now counts as made.
@@ -116,16 +121,43 @@ impl LoadedKey {
 
     /// The head's private key; opened and checked against the record when it is first needed.
     pub(super) fn signer(&self, sealer: &Sealer, backends: &Backends) -> Result<&Arc<dyn PrivateKey>> {
-        if let Some(signer) = self.head.signer.get() {
-            return Ok(signer);
+        self.open(&self.head, self.record.head(), sealer, backends)
+    }
+
+    /// The private key of a version that may be used; the same way.
+    pub(super) fn private_key(
+        &self,
+        id: &KeyId,
+        sealer: &Sealer,
+        backends: &Backends,
+    ) -> Result<&Arc<dyn PrivateKey>> {
+        self.usable(id)?;
+        let version = self.record.head();
+        if id.version() == version.get() {
+            return self.open(&self.head, version, sealer, backends);
         }
-        let id = self.record.key.version(self.record.head());
+        let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
+        let sealed = self.older.get(&id.version()).ok_or_else(gone)?;
+        self.open(sealed, NonZeroU32::new(id.version()).ok_or_else(gone)?, sealer, backends)
+    }
+
+    fn open<'a>(
+        &self,
+        sealed: &'a Sealed,
+        version: NonZeroU32,
+        sealer: &Sealer,
+        backends: &Backends,
+    ) -> Result<&'a Arc<dyn PrivateKey>> {
+        if let Some(opened) = sealed.opened.get() {
+            return Ok(opened);
+        }
+        let id = self.record.key.version(version);
         let algorithm = self.record.key.algorithm();
-        let material = sealer.open(&Place::PrivateKey(id.to_string()), &self.head.sealed)?;
-        let signer = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
-        if signer.public_key()? != self.record.head_version().public_key.as_bytes() {
+        let material = sealer.open(&Place::PrivateKey(id.to_string()), &sealed.sealed)?;
+        let key = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
+        if key.public_key()? != self.version(&id)?.public_key.as_bytes() {
             return Err(KmsError::damaged(format!("the private key of {id} does not fit its public key")));
         }
-        Ok(self.head.signer.get_or_init(|| signer))
+        Ok(sealed.opened.get_or_init(|| key))
     }
 }

@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::Keystore;
-use super::edit::Writer;
-use super::index::{Head, Index, LoadedKey};
+use super::edit::{Writer, keeps_older};
+use super::index::{Index, LoadedKey, Sealed};
 use crate::backend::Backends;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
-use crate::id::KeyId;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
 use crate::seal::{Argon2Cost, Place, Protection, RootKey, Sealer};
@@ -177,18 +176,24 @@ fn load_key(
             "the keystore was edited: the record of {family} is another key's"
         )));
     }
-    let mut head = Vec::new();
-    for id in record.held().map(|id: KeyId| id.to_string()) {
+    let mut head = Sealed::new(Vec::new());
+    let mut older = BTreeMap::new();
+    for version in record.held() {
+        let id = version.to_string();
         let sealed = rows.private_keys.get(&id).ok_or_else(|| {
             KmsError::damaged(format!(
                 "the keystore was damaged or edited: the private key of {id} is missing"
             ))
         })?;
         sealer.open(&Place::PrivateKey(id), sealed)?;
-        head.clone_from(sealed);
+        if version.version() == record.head().get() {
+            head = Sealed::new(sealed.clone());
+        } else if keeps_older(record.key.algorithm()) {
+            older.insert(version.version(), Sealed::new(sealed.clone()));
+        }
     }
     if record.head_version().is_held() == (record.state == KeyState::Destroyed) {
         return Err(KmsError::damaged(format!("the record of {family} contradicts itself")));
     }
-    Ok(LoadedKey { record, binding, head: Head::sealed(head) })
+    Ok(LoadedKey { record, binding, head, older })
 }

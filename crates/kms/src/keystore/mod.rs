@@ -21,9 +21,9 @@ pub use self::batch::VerifyItem;
 use self::edit::{Edit, Writer};
 use self::index::Index;
 pub use self::options::KeystoreOptions;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Use};
 use crate::attestation::Attestation;
-use crate::backend::{Backends, Request, SOFTWARE};
+use crate::backend::{Backends, Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
 use crate::policy::{KeyChange, KeyState, RotationPolicy, VersionState};
@@ -176,6 +176,22 @@ impl Keystore {
         Ok(backend.verify(Request { public_key, message, signature }))
     }
 
+    /// The key of 32 bytes that a ciphertext carries, which [`PublicKey::encapsulate`] made for this version of a key.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`]; [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; [`Code::WrongUse`] when the key signs;
+    /// [`Code::InvalidCiphertext`]; those of the backend.
+    pub fn decapsulate(&self, key: &KeyId, ciphertext: &[u8]) -> Result<SharedKey> {
+        let index = self.index.load();
+        let loaded = index.key(key.family())?;
+        if key.family().algorithm().usage() == Use::Signature {
+            return Err(wrong_use(key.family().algorithm()));
+        }
+        signing::check_enabled(&loaded.record)?;
+        loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)
+    }
+
     /// The public key of one version, whether or not it may be used.
     ///
     /// # Errors
@@ -222,7 +238,7 @@ impl Keystore {
             if !wanted(&old.record)? {
                 return Ok(None);
             }
-            signing::may_sign(&old.record)?;
+            signing::check_enabled(&old.record)?;
             let mut record = old.record.clone();
             if record.versions.len() >= u32::MAX as usize {
                 let message = format!("the key {family} has no number for another version");

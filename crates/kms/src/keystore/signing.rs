@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::edit::Edit;
 use super::index::LoadedKey;
 use super::{Keystore, Signature};
+use crate::algorithm::Use;
 use crate::attestation::{Attestation, SignedAttestation};
+use crate::backend::wrong_use;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, KeyRef};
 use crate::policy::{KeyState, RotationPolicy};
@@ -23,7 +25,8 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version,
-    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`]; those of
+    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`],
+    /// [`Code::WrongUse`]; those of
     /// the backend; where the key has a rotation policy, those of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         if signature::RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
@@ -32,7 +35,11 @@ impl Keystore {
                 "the message begins like what a signature file signs; sign it as a file or as a message statement",
             ));
         }
-        let (id, loaded) = self.head_for_one_use(key.into())?;
+        let key = key.into();
+        if key.family().algorithm().usage() == Use::KeyEncapsulation {
+            return Err(wrong_use(key.family().algorithm()));
+        }
+        let (id, loaded) = self.head_for_one_use(key)?;
         let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
         Ok(Signature { key: id, bytes })
     }
@@ -120,13 +127,13 @@ impl Keystore {
                 ));
             }
         }
-        may_sign(&loaded.record)?;
+        check_enabled(&loaded.record)?;
         Ok((loaded.record.key.version(head), Arc::clone(loaded)))
     }
 }
 
-/// Whether a key may sign and be rotated.
-pub(super) fn may_sign(record: &KeyRecord) -> Result<()> {
+/// Whether a key's private keys may be used, and new ones made.
+pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
     let key = &record.key;
     let (code, message) = match record.state {
         KeyState::Enabled => return Ok(()),

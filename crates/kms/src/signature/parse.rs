@@ -49,7 +49,7 @@ pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
         signed_at: lines.parsed("time")?,
         comment: lines.parsed::<Comment>("comment")?,
         signature: {
-            let length = algorithm.signature_length();
+            let length = algorithm.output_length();
             let of_length = |text: &str| encoding::from_base64(text).filter(|bytes| bytes.len() == length);
             lines.field("signature", &format!("the base64 of {length} bytes"), of_length)?
         },

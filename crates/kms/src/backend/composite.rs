@@ -1,0 +1,111 @@
+//! ML-DSA-65 and Ed25519 as one algorithm: `id-MLDSA65-Ed25519-SHA512` of draft-ietf-lamps-pq-composite-sigs.
+//!
+//! Both sign `M' = Prefix || Label || 00 || SHA-512(M)`, the 00 being the length of the empty context; ML-DSA has
+//! the label as its own context. Keys and signatures are the two halves one after the other, ML-DSA first. The material
+//! is both seeds, 32 bytes each. Whoever breaks one of the two algorithms cannot sign.
+
+use std::sync::Arc;
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use ml_dsa::{MlDsa65, VerifyingKey};
+use sha2::{Digest as _, Sha512};
+use zeroize::Zeroizing;
+
+use super::{
+    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, ed25519, mldsa,
+    wrong_use,
+};
+use crate::algorithm::Algorithm;
+use crate::error::{KmsError, Result};
+use crate::public_key::Verdict;
+
+const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";
+const LABEL: &[u8] = b"COMPSIG-MLDSA65-Ed25519-SHA512";
+
+const ALGORITHM: Algorithm = Algorithm::MlDsa65Ed25519;
+
+#[derive(Debug)]
+pub(super) struct Software;
+
+/// Both public keys, decoded.
+struct PublicPair {
+    mldsa: VerifyingKey<MlDsa65>,
+    ed25519: ed25519_dalek::VerifyingKey,
+}
+
+impl Backend for Software {
+    fn name(&self) -> &str {
+        SOFTWARE
+    }
+
+    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
+        (algorithm == ALGORITHM).then_some(Capabilities {
+            verify_lanes: 1,
+            sign_lanes: 1,
+            material_is_key: true,
+        })
+    }
+
+    fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
+        let mut seeds = Zeroizing::new(vec![0; mldsa::SEED + ed25519_dalek::SECRET_KEY_LENGTH]);
+        crate::seal::random(&mut seeds)?;
+        Ok(seeds)
+    }
+
+    fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
+        let error = || KmsError::damaged(format!("a sealed key of {ALGORITHM} does not have 64 bytes"));
+        let (first, second) = material.split_first_chunk::<{ mldsa::SEED }>().ok_or_else(error)?;
+        let mldsa = mldsa::SoftwareKey::new(Algorithm::MlDsa65, first)?;
+        let ed25519 = SigningKey::try_from(second).map_err(|_| error())?;
+        Ok(Arc::new(SoftwareKey { mldsa, ed25519 }))
+    }
+
+    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
+        let (first, second) = halves(public_key, Algorithm::MlDsa65.public_key_length());
+        // A wrong length is that of the second half, and its error is the one that is told.
+        let ed25519 = ed25519::decode(second)?;
+        Ok(Box::new(PublicPair { mldsa: mldsa::decode(algorithm, first)?, ed25519 }))
+    }
+
+    fn verify(&self, request: Request<'_>) -> Verdict {
+        let Some(key) = request.public_key.prepared::<PublicPair>() else { return Verdict::Invalid };
+        let (first, second) = halves(request.signature, Algorithm::MlDsa65.output_length());
+        let message = representative(request.message);
+        let verdicts = [
+            mldsa::verify(&key.mldsa, &message, LABEL, first),
+            ed25519::verify(&key.ed25519, &message, second),
+        ];
+        if verdicts == [Verdict::Valid; 2] { Verdict::Valid } else { Verdict::Invalid }
+    }
+}
+
+/// What both algorithms sign for a message.
+fn representative(message: &[u8]) -> Vec<u8> {
+    [PREFIX, LABEL, &[0], Sha512::digest(message).as_slice()].concat()
+}
+
+fn halves(bytes: &[u8], first: usize) -> (&[u8], &[u8]) {
+    bytes.split_at(first.min(bytes.len()))
+}
+
+struct SoftwareKey {
+    mldsa: mldsa::SoftwareKey<MlDsa65>,
+    ed25519: SigningKey,
+}
+
+impl PrivateKey for SoftwareKey {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        Ok([self.mldsa.public_bytes(), self.ed25519.verifying_key().to_bytes().to_vec()].concat())
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        let message = representative(message);
+        let mut signature = self.mldsa.sign_with_context(&message, LABEL)?;
+        signature.extend_from_slice(&self.ed25519.sign(&message).to_bytes());
+        Ok(signature)
+    }
+
+    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
+        Err(wrong_use(ALGORITHM))
+    }
+}

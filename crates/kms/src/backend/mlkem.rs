@@ -1,0 +1,160 @@
+//! ML-KEM (FIPS 203) by `ml-kem`, and X-Wing (draft-connolly-cfrg-xwing-kem) by `x-wing`, both of RustCrypto, in
+//! software. The material is the seed: 64 random bytes for ML-KEM (FIPS 203, section 7.1), 32 for X-Wing.
+
+use std::sync::Arc;
+
+use getrandom::SysRng;
+use getrandom::rand_core::UnwrapErr;
+use ml_kem::kem::{Ciphertext, Decapsulator, EncapsulationKey, TryDecapsulate};
+use ml_kem::{Encapsulate as _, KeyExport as _, KeyInit, MlKem512, MlKem768, MlKem1024, TryKeyInit as _};
+use x_wing::DecapsulationKeyRejectNonContrib;
+use zeroize::{Zeroize as _, Zeroizing};
+
+use super::{
+    Backend, Capabilities, Encapsulated, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey,
+    wrong_use,
+};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::public_key::{PublicKey, Verdict};
+
+#[derive(Debug)]
+pub(super) struct Software;
+
+/// A private key of one of the algorithms.
+trait Private: TryDecapsulate + KeyInit + Send + Sync + 'static {}
+
+impl<D: TryDecapsulate + KeyInit + Send + Sync + 'static> Private for D {}
+
+/// The public key that belongs to one of type `D`.
+type PublicOf<D> = EncapsulationKey<<D as Decapsulator>::Kem>;
+
+/// What there is for one algorithm.
+struct Set {
+    seed: usize,
+    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
+    prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
+    encapsulate: fn(&PublicKey) -> Option<Encapsulated>,
+}
+
+impl Set {
+    fn of<D: Private>() -> Self
+    where
+        PublicOf<D>: Send + Sync + 'static,
+    {
+        Self { seed: D::key_size(), load: load::<D>, prepare: prepare::<D>, encapsulate: encapsulate::<D> }
+    }
+}
+
+fn set(algorithm: Algorithm) -> Option<Set> {
+    match algorithm {
+        Algorithm::MlKem512 => Some(Set::of::<ml_kem::DecapsulationKey<MlKem512>>()),
+        Algorithm::MlKem768 => Some(Set::of::<ml_kem::DecapsulationKey<MlKem768>>()),
+        Algorithm::MlKem1024 => Some(Set::of::<ml_kem::DecapsulationKey<MlKem1024>>()),
+        Algorithm::XWing => Some(Set::of::<DecapsulationKeyRejectNonContrib>()),
+        _ => None,
+    }
+}
+
+/// The set of an algorithm that the backend said to serve.
+fn served(algorithm: Algorithm) -> Set {
+    set(algorithm).expect("only algorithms that are served are asked for")
+}
+
+impl Backend for Software {
+    fn name(&self) -> &str {
+        SOFTWARE
+    }
+
+    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
+        set(algorithm).map(|_| Capabilities { verify_lanes: 1, sign_lanes: 1, material_is_key: true })
+    }
+
+    fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
+        let mut seed = Zeroizing::new(vec![0; served(algorithm).seed]);
+        crate::seal::random(&mut seed)?;
+        Ok(seed)
+    }
+
+    fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
+        (served(algorithm).load)(algorithm, material)
+    }
+
+    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
+        (served(algorithm).prepare)(algorithm, public_key)
+    }
+
+    /// Nothing verifies under a key that does not sign.
+    fn verify(&self, _request: Request<'_>) -> Verdict {
+        Verdict::Invalid
+    }
+
+    fn encapsulate(&self, public_key: &PublicKey) -> Result<Encapsulated> {
+        // Whether there are random bytes is asked here, where it can be answered by an error.
+        crate::seal::random(&mut [0])?;
+        (served(public_key.algorithm()).encapsulate)(public_key).ok_or_else(|| {
+            KmsError::new(Code::InvalidPublicKey, format!("not a public key of {}", public_key.algorithm()))
+        })
+    }
+}
+
+fn load<D: Private>(algorithm: Algorithm, seed: &[u8]) -> Result<Arc<dyn PrivateKey>> {
+    let key = D::new_from_slice(seed)
+        .map_err(|_| KmsError::damaged(format!("a sealed key of {algorithm} has a wrong length")))?;
+    Ok(Arc::new(SoftwareKey { algorithm, key }))
+}
+
+fn prepare<D: Private>(algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared>
+where
+    PublicOf<D>: Send + Sync + 'static,
+{
+    match PublicOf::<D>::new_from_slice(public_key) {
+        Ok(key) => Ok(Box::new(key)),
+        Err(_) => {
+            let length = algorithm.public_key_length();
+            let why =
+                format!("not a public key of {algorithm}: it has {length} bytes, of numbers in their range");
+            Err(KmsError::new(Code::InvalidPublicKey, why))
+        }
+    }
+}
+
+fn encapsulate<D: Private>(public_key: &PublicKey) -> Option<Encapsulated>
+where
+    PublicOf<D>: 'static,
+{
+    let (ciphertext, mut shared) =
+        public_key.prepared::<PublicOf<D>>()?.encapsulate_with_rng(&mut UnwrapErr(SysRng));
+    let shared_key = Zeroizing::new(shared.as_slice().try_into().ok()?);
+    shared.as_mut_slice().zeroize();
+    Some(Encapsulated { ciphertext: ciphertext.to_vec(), shared_key })
+}
+
+/// A private key. The crates wipe it when it is dropped.
+struct SoftwareKey<D> {
+    algorithm: Algorithm,
+    key: D,
+}
+
+impl<D: Private> PrivateKey for SoftwareKey<D> {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        Ok(self.key.encapsulation_key().to_bytes().to_vec())
+    }
+
+    fn sign(&self, _message: &[u8]) -> Result<Vec<u8>> {
+        Err(wrong_use(self.algorithm))
+    }
+
+    fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
+        let invalid = || {
+            let length = self.algorithm.output_length();
+            let why = format!("not a ciphertext of {}, which has {length} bytes", self.algorithm);
+            KmsError::new(Code::InvalidCiphertext, why)
+        };
+        let ciphertext = <&Ciphertext<D::Kem>>::try_from(ciphertext).map_err(|_| invalid())?;
+        let mut shared = self.key.try_decapsulate(ciphertext).map_err(|_| invalid())?;
+        let bytes = shared.as_slice().try_into().map_err(|_| invalid())?;
+        shared.as_mut_slice().zeroize();
+        Ok(Zeroizing::new(bytes))
+    }
+}

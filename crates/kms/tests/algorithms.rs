@@ -1,0 +1,184 @@
+//! What holds for every algorithm that this build serves, whatever its backend.
+
+use bulla_kms::backend::Backends;
+use bulla_kms::{
+    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, NewKey, PublicKey, Unlock, Use, Verdict,
+};
+
+fn served() -> impl Iterator<Item = Algorithm> {
+    Algorithm::ALL.into_iter().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
+}
+
+fn of_use(usage: Use) -> impl Iterator<Item = Algorithm> {
+    served().filter(move |algorithm| algorithm.usage() == usage)
+}
+
+fn new_key(algorithm: Algorithm) -> NewKey {
+    NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), algorithm)
+}
+
+fn with_key(algorithm: Algorithm) -> (Keystore, KeyId) {
+    let keystore = Keystore::in_memory();
+    let id = keystore.create_key(new_key(algorithm)).unwrap();
+    (keystore, id)
+}
+
+#[test]
+#[cfg(all(feature = "mldsa", feature = "slhdsa", feature = "mlkem"))]
+fn a_build_with_all_features_serves_all_algorithms() {
+    assert_eq!(served().count(), Algorithm::ALL.len());
+}
+
+#[test]
+fn what_a_build_does_not_serve_is_refused_by_name() {
+    for algorithm in
+        Algorithm::ALL.into_iter().filter(|algorithm| !served().any(|served| served == *algorithm))
+    {
+        let keystore = Keystore::in_memory();
+        assert_eq!(keystore.create_key(new_key(algorithm)).unwrap_err().code, Code::UnsupportedAlgorithm);
+        let bytes = vec![0; algorithm.public_key_length()];
+        assert_eq!(PublicKey::from_bytes(algorithm, &bytes).unwrap_err().code, Code::UnsupportedAlgorithm);
+    }
+}
+
+#[test]
+fn a_public_key_has_one_length_and_one_text() {
+    for algorithm in served() {
+        let (keystore, id) = with_key(algorithm);
+        let public_key = keystore.public_key(&id).unwrap();
+        assert_eq!(public_key.as_bytes().len(), algorithm.public_key_length(), "{algorithm}");
+        assert_eq!(public_key.to_string().parse::<PublicKey>().unwrap(), public_key);
+        for bytes in [&[][..], &public_key.as_bytes()[1..], &[public_key.as_bytes(), &[0]].concat()] {
+            assert_eq!(PublicKey::from_bytes(algorithm, bytes).unwrap_err().code, Code::InvalidPublicKey);
+        }
+    }
+}
+
+#[test]
+fn a_signature_is_of_its_message_its_key_and_its_bytes() {
+    for algorithm in of_use(Use::Signature) {
+        let (keystore, id) = with_key(algorithm);
+        // Once for each algorithm: some take a second.
+        let signature = keystore.sign(id.family(), b"a message").unwrap();
+        let length = signature.bytes.len();
+        assert_eq!(length, algorithm.output_length(), "{algorithm}");
+        let other = keystore.rotate(id.family()).unwrap();
+        let verdict =
+            |id: &KeyId, message: &[u8], signature: &[u8]| keystore.verify(id, message, signature).unwrap();
+        assert_eq!(verdict(&id, b"a message", &signature.bytes), Verdict::Valid, "{algorithm}");
+        assert_eq!(verdict(&id, b"a massage", &signature.bytes), Verdict::Invalid, "{algorithm}");
+        assert_eq!(verdict(&other, b"a message", &signature.bytes), Verdict::Invalid, "{algorithm}");
+        for place in [0, 31, 63, length / 3, length / 2, length - 64, length - 33, length - 1] {
+            let mut flipped = signature.bytes.clone();
+            flipped[place] ^= 1;
+            assert_eq!(verdict(&id, b"a message", &flipped), Verdict::Invalid, "{algorithm}, byte {place}");
+        }
+        for wrong in [&[][..], &signature.bytes[..length - 1], &[&signature.bytes[..], &[0]].concat()] {
+            assert_eq!(verdict(&id, b"a message", wrong), Verdict::Invalid, "{algorithm}");
+        }
+    }
+}
+
+#[test]
+#[cfg(feature = "mldsa")]
+fn both_halves_of_a_composite_signature_must_verify() {
+    let algorithm = Algorithm::MlDsa65Ed25519;
+    let (keystore, id) = with_key(algorithm);
+    let [one, two] = [0, 1].map(|turn| keystore.sign(id.family(), &[turn]).unwrap().bytes);
+    let split = Algorithm::MlDsa65.output_length();
+    let mixed = [&one[..split], &two[split..]].concat();
+    for (message, signature, verdict) in [
+        (0, &one, Verdict::Valid),
+        (1, &two, Verdict::Valid),
+        (0, &mixed, Verdict::Invalid),
+        (1, &mixed, Verdict::Invalid),
+    ] {
+        assert_eq!(keystore.verify(&id, &[message], signature).unwrap(), verdict);
+    }
+}
+
+#[test]
+fn an_encapsulated_key_reaches_the_holder_of_its_version_and_nobody_else() {
+    for algorithm in of_use(Use::KeyEncapsulation) {
+        let (keystore, old) = with_key(algorithm);
+        let sent = keystore.public_key(&old).unwrap().encapsulate().unwrap();
+        let new = keystore.rotate(old.family()).unwrap();
+        let received = keystore.decapsulate(&old, &sent.ciphertext).unwrap();
+        assert_eq!(*received, *sent.shared_key, "{algorithm}");
+        // Another key gets nothing, or a key that nobody else has (implicit rejection).
+        let stray = keystore.decapsulate(&new, &sent.ciphertext);
+        assert!(stray.map_or(true, |key| *key != *sent.shared_key), "{algorithm}");
+        let mut flipped = sent.ciphertext.clone();
+        flipped[7] ^= 1;
+        let stray = keystore.decapsulate(&old, &flipped);
+        assert!(stray.map_or(true, |key| *key != *sent.shared_key), "{algorithm}");
+        for wrong in [&[][..], &sent.ciphertext[1..], &[&sent.ciphertext[..], &[0]].concat()] {
+            assert_eq!(keystore.decapsulate(&old, wrong).unwrap_err().code, Code::InvalidCiphertext);
+        }
+        keystore.disable(old.family()).unwrap();
+        assert_eq!(keystore.decapsulate(&old, &sent.ciphertext).unwrap_err().code, Code::KeyDisabled);
+        keystore.enable(old.family()).unwrap();
+        let destroy = KeyChange::DestroyVersion(1.try_into().unwrap());
+        keystore.update(old.family(), None, &destroy).unwrap();
+        assert_eq!(keystore.decapsulate(&old, &sent.ciphertext).unwrap_err().code, Code::KeyDestroyed);
+    }
+}
+
+#[test]
+fn an_algorithm_does_not_do_what_it_is_not_for() {
+    for algorithm in served() {
+        let (keystore, id) = with_key(algorithm);
+        let error = match algorithm.usage() {
+            Use::Signature => {
+                assert_eq!(
+                    keystore.public_key(&id).unwrap().encapsulate().err().unwrap().code,
+                    Code::WrongUse
+                );
+                keystore.decapsulate(&id, &[]).unwrap_err()
+            }
+            Use::KeyEncapsulation => {
+                let verdict = keystore.verify(&id, b"a message", &[0; 64]).unwrap();
+                assert_eq!(verdict, Verdict::Invalid);
+                keystore.sign(id.family(), b"a message").unwrap_err()
+            }
+        };
+        assert_eq!(error.code, Code::WrongUse, "{algorithm}");
+    }
+}
+
+#[test]
+fn keys_are_there_when_the_store_is_opened_again() {
+    // One of each kind: the small sets of SLH-DSA take seconds to sign.
+    let quick = |algorithm: &Algorithm| {
+        !algorithm.as_str().starts_with("slh-dsa") || algorithm.as_str().ends_with("128f")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, secret) = (folder.path().join("keys.redb"), folder.path().join("secret"));
+    KeyFile::create(&secret).unwrap();
+    let unlock = Unlock::KeyFile(secret);
+    let keystore = Keystore::create(&path, &unlock).unwrap();
+    let made: Vec<_> = served()
+        .filter(quick)
+        .map(|algorithm| {
+            let id = keystore.create_key(new_key(algorithm)).unwrap();
+            keystore.rotate(id.family()).unwrap();
+            (id.clone(), keystore.public_key(&id).unwrap())
+        })
+        .collect();
+    drop(keystore);
+    let keystore = Keystore::open(&path, &unlock).unwrap();
+    for (id, public_key) in made {
+        assert_eq!(keystore.public_key(&id).unwrap(), public_key);
+        match id.family().algorithm().usage() {
+            Use::Signature => {
+                let signature = keystore.sign(id.family(), b"a message").unwrap();
+                let verdict = keystore.verify(&signature.key, b"a message", &signature.bytes);
+                assert_eq!((signature.key.version(), verdict.unwrap()), (2, Verdict::Valid));
+            }
+            Use::KeyEncapsulation => {
+                let sent = public_key.encapsulate().unwrap();
+                assert_eq!(*keystore.decapsulate(&id, &sent.ciphertext).unwrap(), *sent.shared_key);
+            }
+        }
+    }
+}
