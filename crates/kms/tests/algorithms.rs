@@ -2,7 +2,8 @@
 
 use bulla_kms::backend::Backends;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, NewKey, PublicKey, Unlock, Use, Verdict,
+    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, NewKey, PublicKey, SignatureFile, Statement,
+    Unlock, Use, Verdict,
 };
 
 fn served() -> impl Iterator<Item = Algorithm> {
@@ -11,6 +12,11 @@ fn served() -> impl Iterator<Item = Algorithm> {
 
 fn of_use(usage: Use) -> impl Iterator<Item = Algorithm> {
     served().filter(move |algorithm| algorithm.usage() == usage)
+}
+
+/// Leaves out all but one set of SLH-DSA: most take seconds to sign.
+fn quick(algorithm: &Algorithm) -> bool {
+    !algorithm.as_str().starts_with("slh-dsa") || algorithm.as_str() == "slh-dsa-shake-128f"
 }
 
 fn new_key(algorithm: Algorithm) -> NewKey {
@@ -75,6 +81,22 @@ fn a_signature_is_of_its_message_its_key_and_its_bytes() {
         }
         for wrong in [&[][..], &signature.bytes[..length - 1], &[&signature.bytes[..], &[0]].concat()] {
             assert_eq!(verdict(&id, b"a message", wrong), Verdict::Invalid, "{algorithm}");
+        }
+    }
+}
+
+#[test]
+fn a_signature_file_holds_a_signature_of_every_length() {
+    for algorithm in of_use(Use::Signature).filter(quick) {
+        let (keystore, id) = with_key(algorithm);
+        let file = SignatureFile::sign(&keystore, id.family(), Statement::message(b"a message")).unwrap();
+        let read = SignatureFile::parse(file.to_string().as_bytes()).unwrap();
+        assert_eq!((&read, read.verify_in(&keystore).unwrap()), (&file, Verdict::Valid), "{algorithm}");
+        // The public key of another algorithm does not pass for this key's.
+        let text = file.to_string().replacen(&format!("/{algorithm}/"), "/ml-dsa-44/", 1);
+        if algorithm.as_str() != "ml-dsa-44" {
+            let error = SignatureFile::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error.code, Code::MalformedSignature);
         }
     }
 }

@@ -62,6 +62,8 @@ fn vectors(context: &Context) -> Result<()> {
 
 pub(super) fn kms(runner: &mut Runner<'_>) {
     runner.cargo_test(&["-p", "bulla-kms", "--all-features"]);
+    // And what a build without them says of algorithms that it does not serve.
+    runner.cargo_test(&["-p", "bulla-kms", "--test", "algorithms"]);
 }
 
 pub(super) fn cli(runner: &mut Runner<'_>) {

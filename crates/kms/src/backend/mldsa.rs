@@ -13,7 +13,7 @@ use ml_dsa::{
 use zeroize::Zeroizing;
 
 use super::{
-    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, wrong_use,
+    Backend, Capabilities, KeyMaterial, Loaded, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, wrong_use,
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
@@ -27,7 +27,7 @@ pub(super) struct Software;
 
 /// What there is for one parameter set.
 struct Set {
-    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
+    load: fn(Algorithm, &[u8]) -> Result<Loaded>,
     prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
     verify: fn(Request<'_>) -> Verdict,
 }

@@ -11,8 +11,8 @@ use x_wing::DecapsulationKeyRejectNonContrib;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{
-    Backend, Capabilities, Encapsulated, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey,
-    wrong_use,
+    Backend, Capabilities, Encapsulated, KeyMaterial, Loaded, Prepared, PrivateKey, Request, SOFTWARE,
+    SharedKey, wrong_use,
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
@@ -32,7 +32,7 @@ type PublicOf<D> = EncapsulationKey<<D as Decapsulator>::Kem>;
 /// What there is for one algorithm.
 struct Set {
     seed: usize,
-    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
+    load: fn(Algorithm, &[u8]) -> Result<Loaded>,
     prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
     encapsulate: fn(&PublicKey) -> Option<Encapsulated>,
 }

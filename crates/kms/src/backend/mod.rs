@@ -32,6 +32,10 @@ pub type KeyMaterial = Zeroizing<Vec<u8>>;
 /// A public key as its backend wants it for verification, decoded once: see [`PublicKey::prepared`].
 pub type Prepared = Box<dyn Any + Send + Sync>;
 
+/// A private key as [`Backend::load`] gives it.
+#[cfg(any(feature = "mldsa", feature = "mlkem", feature = "slhdsa"))]
+type Loaded = Arc<dyn PrivateKey>;
+
 /// The name of the backend that keeps private keys in this process's memory.
 pub const SOFTWARE: &str = "software";
 

@@ -237,7 +237,7 @@ impl SignatureFile {
     /// Reads a signature file and stops where it ends: for a manifest at the start of its body; for all other kinds
     /// nothing may follow.
     ///
-    /// Reads at most 64 KiB.
+    /// Reads at most 100 KiB.
     ///
     /// # Errors
     /// As [`SignatureFile::parse`]; those of reading.

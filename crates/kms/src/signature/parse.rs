@@ -9,7 +9,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::public_key::PublicKey;
 
-/// The most bytes of a line. The longest field is the comment; a file of ten lines stays below 64 KiB.
+/// The most bytes of a line with its line feed, but for that of a long signature.
 const MAX_LINE: usize = 4096;
 
 const FORMAT: &str = "bulla signature v";
@@ -26,7 +26,7 @@ pub(super) fn trailing(kind: Kind) -> KmsError {
 }
 
 pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
-    let mut lines = Lines { reader, number: 0 };
+    let mut lines = Lines { reader, number: 0, longest: MAX_LINE };
     format_line(&lines.next("format")?)?;
     let kind = lines.field("kind", "file, manifest or message", Kind::parse)?;
     let key: KeyId = lines.parsed("key")?;
@@ -50,6 +50,7 @@ pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
         comment: lines.parsed::<Comment>("comment")?,
         signature: {
             let length = algorithm.output_length();
+            lines.longest = MAX_LINE.max("signature: ".len() + length.div_ceil(3) * 4 + 1);
             let of_length = |text: &str| encoding::from_base64(text).filter(|bytes| bytes.len() == length);
             lines.field("signature", &format!("the base64 of {length} bytes"), of_length)?
         },
@@ -91,6 +92,8 @@ fn unreadable(error: std::io::Error) -> KmsError {
 struct Lines<'a, R> {
     reader: &'a mut R,
     number: u32,
+    /// The most bytes of the next line with its line feed.
+    longest: usize,
 }
 
 impl<R: BufRead> Lines<'_, R> {
@@ -98,14 +101,16 @@ impl<R: BufRead> Lines<'_, R> {
     fn next(&mut self, name: &str) -> Result<String> {
         self.number += 1;
         let mut line = Vec::new();
-        (&mut *self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut line).map_err(unreadable)?;
+        (&mut *self.reader).take(self.longest as u64).read_until(b'\n', &mut line).map_err(unreadable)?;
         match line.pop() {
             None => Err(self.error(name, "it is missing: the file ends here")),
             Some(b'\n') if line.last() == Some(&b'\r') => {
                 Err(self.error(name, "it ends with a carriage return; lines end with a line feed alone"))
             }
             Some(b'\n') => String::from_utf8(line).map_err(|_| self.error(name, "it is not UTF-8")),
-            Some(_) if line.len() + 1 == MAX_LINE => Err(self.error(name, "it is longer than 4095 bytes")),
+            Some(_) if line.len() + 1 == self.longest => {
+                Err(self.error(name, format_args!("it is longer than {} bytes", self.longest - 1)))
+            }
             Some(_) => Err(self.error(name, "it is cut: there is no line feed at its end")),
         }
     }
