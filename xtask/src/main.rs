@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask fuzz`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `fuzz`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -6,6 +6,7 @@ mod context;
 mod count;
 mod documents;
 mod fuzz;
+mod gate;
 mod install;
 mod process;
 mod report;
@@ -30,6 +31,8 @@ enum Command {
     Test(suites::Args),
     /// Measure ours against the best peers
     Bench(bench::Args),
+    /// Whether ours is as fast as lab/limits.toml says
+    Gate(gate::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Test(args) => suites::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Gate(args) => gate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
     };
     match result {

@@ -38,9 +38,15 @@ enum Command {
         /// Only cases of these many bytes
         #[arg(long, value_delimiter = ',')]
         sizes: Vec<usize>,
-        /// Only cases whose names begin so
+        /// Only cases whose names begin so; after an equals sign, whose names are so
         #[arg(long, value_delimiter = ',')]
         cases: Vec<String>,
+        /// Make ours slower on purpose, by so many percent, in the cases of --slow-cases
+        #[arg(long, requires = "slow_cases", value_parser = clap::value_parser!(u64).range(1..=100))]
+        slow_down: Option<u64>,
+        /// The cases to slow down, by their whole names
+        #[arg(long, requires = "slow_down", value_delimiter = ',')]
+        slow_cases: Vec<String>,
     },
     /// List the kernels that this machine can run
     Kernels {
@@ -68,9 +74,10 @@ const THREADS: usize = 2;
 
 fn main() -> Result<()> {
     match Args::parse().command {
-        Command::Measure { suite, launch, sizes, cases } => {
+        Command::Measure { suite, launch, sizes, cases, slow_down, slow_cases } => {
             rayon::ThreadPoolBuilder::new().num_threads(THREADS).build_global()?;
-            let filter = Filter { prefixes: cases, sizes };
+            let slowed = slow_down.map(|percent| (percent, slow_cases));
+            let filter = Filter { prefixes: cases, sizes, slowed };
             suites::find(&suite)?.run(launch, &filter, &Plan::default(), |record| print(&record.line()?))
         }
         Command::Kernels { suite } => {

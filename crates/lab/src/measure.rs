@@ -58,6 +58,32 @@ impl<R, F: FnMut(&Input<'_>, &mut R), B: Fn(&R) -> Vec<u8>> Subject for Op<R, F,
     }
 }
 
+/// A subject that does more than it is asked for: a regression on purpose, for which the gate must be seen to fail.
+pub struct Slowed {
+    /// What is slowed down.
+    pub subject: Box<dyn Subject>,
+    /// By how many percent.
+    pub percent: u64,
+}
+
+impl Slowed {
+    /// The least number of operations of which `percent` is a whole number.
+    pub fn least_iterations(percent: u64) -> u64 {
+        100_u64.div_ceil(percent)
+    }
+}
+
+impl Subject for Slowed {
+    /// The time of all operations, those beyond `iterations` included: nothing is multiplied.
+    fn time(&mut self, input: &Input<'_>, iterations: u64) -> Duration {
+        self.subject.time(input, iterations + (iterations * self.percent).div_ceil(100))
+    }
+
+    fn output(&mut self, input: &Input<'_>) -> Vec<u8> {
+        self.subject.output(input)
+    }
+}
+
 /// How long and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
@@ -70,6 +96,8 @@ pub struct Plan {
     pub max_rounds: u32,
     /// The time that a case may take, once the least number of rounds is done.
     pub budget: Duration,
+    /// The least number of operations in a sample.
+    pub least_iterations: u64,
 }
 
 impl Default for Plan {
@@ -79,6 +107,7 @@ impl Default for Plan {
             min_rounds: 51,
             max_rounds: 101,
             budget: Duration::from_millis(250),
+            least_iterations: 1,
         }
     }
 }
@@ -129,7 +158,7 @@ pub fn measure(
 ) -> Result<Samples> {
     agree(contenders, &data.at(random.usize(..MAX_OFFSET)))?;
     let start = Instant::now();
-    let iterations = calibrate(contenders, &data.at(0), plan.sample);
+    let iterations = calibrate(contenders, &data.at(0), plan);
     let mut samples = Samples { iterations, ns: vec![Vec::new(); contenders.len()] };
     let mut order: Vec<usize> = (0..contenders.len()).collect();
     for round in 0..plan.max_rounds {
@@ -158,9 +187,9 @@ fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
 }
 
 /// How many operations make a sample: the fastest contender decides, so that every sample is long enough.
-fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, sample: Duration) -> u64 {
-    let mut iterations = 1;
-    while contenders.iter_mut().any(|contender| contender.time(input, iterations) < sample) {
+fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan) -> u64 {
+    let mut iterations = plan.least_iterations;
+    while contenders.iter_mut().any(|contender| contender.time(input, iterations) < plan.sample) {
         iterations = (iterations * 5).div_ceil(4);
     }
     iterations
@@ -168,10 +197,53 @@ fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, sample: Dur
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, rc::Rc};
+
     use super::*;
 
-    const QUICK: Plan =
-        Plan { sample: Duration::from_nanos(200), min_rounds: 5, max_rounds: 9, budget: Duration::ZERO };
+    const QUICK: Plan = Plan {
+        sample: Duration::from_nanos(200),
+        min_rounds: 5,
+        max_rounds: 9,
+        budget: Duration::ZERO,
+        least_iterations: 1,
+    };
+
+    /// Counts its operations and takes no time.
+    struct Counter(Rc<Cell<u64>>);
+
+    impl Subject for Counter {
+        fn time(&mut self, _: &Input<'_>, iterations: u64) -> Duration {
+            self.0.set(self.0.get() + iterations);
+            Duration::from_secs(1)
+        }
+
+        fn output(&mut self, _: &Input<'_>) -> Vec<u8> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn what_is_slowed_down_does_more() {
+        let done = Rc::new(Cell::new(0));
+        let mut slowed = Slowed { subject: Box::new(Counter(done.clone())), percent: 5 };
+        let input = Input { whole: &[], parts: vec![] };
+        for (iterations, expected) in [(20, 21), (1000, 1050), (21, 23)] {
+            done.set(0);
+            slowed.time(&input, iterations);
+            assert_eq!(done.get(), expected);
+        }
+        assert_eq!((Slowed::least_iterations(5), Slowed::least_iterations(3)), (20, 34));
+    }
+
+    #[test]
+    fn a_sample_has_the_least_number_of_operations() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let data = Data::random(8, None, &mut random);
+        let counter: Box<dyn Subject> = Box::new(Counter(Rc::default()));
+        let plan = Plan { least_iterations: 20, ..QUICK };
+        assert_eq!(measure(&mut [counter], &data, &plan, &mut random).unwrap().iterations, 20);
+    }
 
     fn sum(factor: u8) -> Box<dyn Subject> {
         Box::new(Op {

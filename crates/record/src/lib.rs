@@ -3,6 +3,8 @@
 //! - [`record`] is one implementation in one case and launch, as a line of JSON: `spec/bench-record.md`.
 //! - [`compare`] puts ours beside each peer, round by round and launch by launch.
 //! - [`table`] is what people read.
+//! - [`gate`] says whether ours is as fast as it must be, by [`limits`].
+//! - [`lane`] knows the classes of machines, `lab/lanes.toml`.
 //! - [`machine`] says what this machine is.
 //! - [`stats`] has the medians.
 //!
@@ -10,6 +12,9 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod gate;
+pub mod lane;
+pub mod limits;
 pub mod machine;
 pub mod record;
 pub mod stats;

@@ -2,19 +2,56 @@
 
 use std::fs;
 
-/// What the processor calls itself, where Linux tells; else the name of the architecture.
-pub fn cpu() -> String {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    named_in(&info).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+/// What is known of a machine. What it does not say is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// The architecture by Rust's name.
+    pub arch: String,
+    /// What the processor calls itself; else the name of the architecture.
+    pub cpu: String,
+    /// x86: such as `AuthenticAMD`.
+    pub vendor: String,
+    /// x86: the family.
+    pub family: Option<u32>,
+    /// x86: the model within the family.
+    pub model: Option<u32>,
+    /// AArch64: implementer and part, such as `0x41/0xd40`.
+    pub part: String,
+    /// [`features`].
+    pub features: Vec<String>,
 }
 
-/// By the words of x86-64 and AArch64 (`model name`), POWER (`cpu`), s390x (`processor 0: version = ...`).
-fn named_in(info: &str) -> Option<String> {
-    let value = |key: &str| {
-        let lines = info.lines().filter_map(|line| line.split_once(':'));
-        lines.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned()).next()
-    };
-    value("model name").or_else(|| value("cpu")).or_else(|| value("processor 0"))
+impl Machine {
+    /// The machine that this process runs on.
+    pub fn this() -> Self {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Self::described(std::env::consts::ARCH, &info, features())
+    }
+
+    /// From the words of Linux: x86-64 and AArch64 (`model name`), POWER (`cpu`), s390x (`processor 0: version = ...`).
+    fn described(arch: &str, info: &str, features: Vec<String>) -> Self {
+        let value = |key: &str| {
+            let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+            lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned())
+        };
+        let number = |key: &str| value(key).and_then(|text| text.parse().ok());
+        let cpu = ["model name", "cpu", "processor 0"].into_iter().find_map(value);
+        let part = value("CPU implementer").zip(value("CPU part"));
+        Self {
+            arch: arch.to_owned(),
+            cpu: cpu.unwrap_or_else(|| arch.to_owned()),
+            vendor: value("vendor_id").unwrap_or_default(),
+            family: number("cpu family"),
+            model: number("model"),
+            part: part.map(|(implementer, part)| format!("{implementer}/{part}")).unwrap_or_default(),
+            features,
+        }
+    }
+}
+
+/// What the processor calls itself, where Linux tells; else the name of the architecture.
+pub fn cpu() -> String {
+    Machine::this().cpu
 }
 
 /// The average number of running processes over the last minute; 0 where the system does not tell.
@@ -56,14 +93,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_are_named() {
-        assert_eq!(named_in("processor\t: 0\nmodel name\t: AMD EPYC\n").as_deref(), Some("AMD EPYC"));
-        assert_eq!(named_in("processor\t: 0\ncpu\t\t: POWER10\n").as_deref(), Some("POWER10"));
-        assert_eq!(
-            named_in("processor 0: version = FF,  machine = 3931\n").as_deref(),
-            Some("version = FF,  machine = 3931")
+    fn processors_are_described() {
+        let of = |arch, info| Machine::described(arch, info, vec![]);
+        let amd = of(
+            "x86_64",
+            "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n",
         );
-        assert_eq!(named_in(""), None);
+        assert_eq!(
+            (amd.cpu.as_str(), amd.vendor.as_str(), amd.family, amd.model),
+            ("AMD EPYC", "AuthenticAMD", Some(25), Some(17))
+        );
+        let arm = of("aarch64", "CPU implementer\t: 0x41\nCPU part\t: 0xd40\n");
+        assert_eq!((arm.cpu.as_str(), arm.part.as_str()), ("aarch64", "0x41/0xd40"));
+        assert_eq!(of("powerpc64", "processor\t: 0\ncpu\t\t: POWER10\n").cpu, "POWER10");
+        assert_eq!(
+            of("s390x", "processor 0: version = FF,  machine = 3931\n").cpu,
+            "version = FF,  machine = 3931"
+        );
         assert!(!cpu().is_empty() && load() >= 0.0);
     }
 }

@@ -1,6 +1,13 @@
 //! A program that measures: one launch, one process, records on its standard output.
 
-use std::{fmt, path::PathBuf, process::Command};
+use std::{
+    ffi::OsString,
+    fmt, fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use crate::install;
 
 /// The kernel of ours that a harness uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +32,7 @@ impl fmt::Display for Kernel {
 pub(crate) struct Selection {
     /// How many bytes an operation takes.
     pub(crate) sizes: Vec<u64>,
-    /// Beginnings of the names of cases.
+    /// Beginnings of the names of cases; after an equals sign, whole names.
     pub(crate) cases: Vec<String>,
 }
 
@@ -33,7 +40,10 @@ impl Selection {
     /// Whether it takes a case. A harness in another language may measure more than it was asked for.
     pub(crate) fn takes(&self, suite: &str, case: &str, bytes: u64) -> bool {
         let full = format!("{suite}/{case}");
-        let begins = |prefix: &String| case.starts_with(prefix.as_str()) || full.starts_with(prefix.as_str());
+        let begins = |prefix: &String| match prefix.strip_prefix('=') {
+            Some(name) => case == name || full == name,
+            None => case.starts_with(prefix.as_str()) || full.starts_with(prefix.as_str()),
+        };
         (self.sizes.is_empty() || self.sizes.contains(&bytes))
             && (self.cases.is_empty() || self.cases.iter().any(begins))
     }
@@ -68,8 +78,11 @@ pub(crate) enum Language {
 impl Harness {
     /// The command for one launch.
     pub(crate) fn command(&self, launch: u32, selection: &Selection) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).current_dir(&self.folder);
+        let words =
+            [self.program.clone().into()].into_iter().chain(self.arguments.iter().map(OsString::from));
+        let words: Vec<OsString> = self.before(launch).into_iter().map(OsString::from).chain(words).collect();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&self.folder);
         let (variable, kernel) = &self.force;
         match kernel {
             Kernel::Forced(name) => command.env(variable, name),
@@ -77,7 +90,14 @@ impl Harness {
             Kernel::Default => command.env_remove(variable),
         };
         let sizes = selection.sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-        let told = [("launch", launch.to_string()), ("sizes", sizes), ("cases", selection.cases.join(","))];
+        let cases: Vec<_> = match self.language {
+            Language::Laboratory => selection.cases.clone(),
+            // Others know beginnings only; what they measure too much is dropped.
+            Language::Foreign => {
+                selection.cases.iter().map(|case| case.trim_start_matches('=').to_owned()).collect()
+            }
+        };
+        let told = [("launch", launch.to_string()), ("sizes", sizes), ("cases", cases.join(","))];
         for (name, value) in told.into_iter().filter(|(_, value)| !value.is_empty()) {
             match self.language {
                 Language::Laboratory => command.arg(format!("--{name}")).arg(value),
@@ -86,6 +106,49 @@ impl Harness {
         }
         command
     }
+
+    /// What stands before the program: it runs before others where the system permits it, and on one processor, which changes from launch
+    /// to launch, unless the suite has threads.
+    fn before(&self, launch: u32) -> Vec<String> {
+        let mut words = Vec::new();
+        if may_hurry() {
+            words.extend(["nice", "-n", URGENT].map(str::to_owned));
+        }
+        let processors = processors();
+        if !THREADED.contains(&self.suite) && !processors.is_empty() && install::on_path("taskset") {
+            let processor = processors[launch as usize % processors.len()];
+            words.extend(["taskset".to_owned(), "-c".to_owned(), processor.to_string()]);
+        }
+        words
+    }
+}
+
+/// The niceness of a harness that is urgent: the lowest that there is.
+const URGENT: &str = "-20";
+
+/// Suites that measure threads: they need all processors.
+const THREADED: [&str; 5] = ["threads", "go", "js", "kms-http", "files"];
+
+/// Whether this user may run a process before others. `nice` itself only warns.
+fn may_hurry() -> bool {
+    let probe = Command::new("nice").args(["-n", URGENT, "true"]).stdin(Stdio::null()).output();
+    probe.is_ok_and(|output| output.status.success() && output.stderr.is_empty())
+}
+
+/// The processors that this process may use, where Linux tells.
+fn processors() -> Vec<u32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.map(|list| ranges(list.trim())).unwrap_or_default()
+}
+
+/// Reads `0-2,5`.
+fn ranges(list: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().collect()
 }
 
 #[cfg(test)]
@@ -105,7 +168,7 @@ mod tests {
     #[test]
     fn the_laboratory_is_told_by_arguments() {
         let command = harness(Language::Laboratory, Kernel::Default).command(3, &selection());
-        let arguments: Vec<_> = command.get_args().collect();
+        let arguments: Vec<_> = command.get_args().skip_while(|word| *word != "measure").collect();
         assert_eq!(arguments, ["measure", "--launch", "3", "--sizes", "64,65"]);
         let variables: Vec<_> = command.get_envs().collect();
         assert_eq!(variables, [("BULLA_BLAKE3_FORCE_KERNEL".as_ref(), None)]);
@@ -121,6 +184,20 @@ mod tests {
             ("BULLA_BLAKE3_FORCE_KERNEL", "portable"),
         ];
         assert_eq!(variables, expected.map(|(name, value)| (name, value.as_ref())));
+    }
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(ranges("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(ranges(""), [0_u32; 0]);
+    }
+
+    #[test]
+    fn whole_names_are_taken_exactly_and_told_to_others_as_beginnings() {
+        let selection = Selection { sizes: vec![], cases: vec!["=hash/64".into()] };
+        assert!(selection.takes("go", "hash/64", 64) && !selection.takes("go", "hash/640", 640));
+        let command = harness(Language::Foreign, Kernel::Default).command(1, &selection);
+        assert!(command.get_envs().any(|(_, value)| value == Some("hash/64".as_ref())));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints the tables.
 
-mod harness;
+pub(crate) mod harness;
 mod laboratory;
-mod run;
-mod suites;
+pub(crate) mod run;
+pub(crate) mod suites;
 
 use std::process::ExitCode;
 
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Only cases of these many bytes
     #[arg(long, value_delimiter = ',', value_name = "BYTES,...")]
     sizes: Vec<u64>,
-    /// Only cases whose names begin so
+    /// Only cases whose names begin so; after an equals sign, whose names are so
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
     /// How often the harness is launched

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use bulla_record::record::Record;
+use bulla_record::{lane, machine::Machine, record::Record};
 
 use super::harness::{Harness, Selection};
 use crate::{
@@ -25,6 +25,7 @@ pub(crate) struct Run {
     dirty: bool,
     toolchain: String,
     flags: String,
+    lane: String,
 }
 
 impl Run {
@@ -43,6 +44,7 @@ impl Run {
             commit,
             toolchain: toolchain.trim().to_owned(),
             flags: std::env::var("RUSTFLAGS").unwrap_or_default(),
+            lane: lane::of(&Machine::this())?.name,
         })
     }
 
@@ -100,6 +102,9 @@ impl Run {
         record.commit.clone_from(&self.commit);
         record.dirty = self.dirty;
         record.launch = launch;
+        if record.lane.is_empty() {
+            record.lane.clone_from(&self.lane);
+        }
         if record.toolchain.is_empty() {
             record.toolchain.clone_from(&self.toolchain);
             record.flags.clone_from(&self.flags);
@@ -148,13 +153,21 @@ mod tests {
 
     fn example() -> Run {
         let flags = "-C target-cpu=native".to_owned();
-        Run { id: "run".into(), commit: "c".into(), dirty: true, toolchain: "rustc 1.95.0".into(), flags }
+        Run {
+            id: "run".into(),
+            commit: "c".into(),
+            dirty: true,
+            toolchain: "rustc 1.95.0".into(),
+            flags,
+            lane: "amd-zen4".into(),
+        }
     }
 
     #[test]
     fn what_a_harness_left_empty_is_filled_in_and_its_own_toolchain_stays() {
         let record = example().complete(LINE, "go", 4).unwrap();
         assert_eq!((record.run.as_str(), record.commit.as_str(), record.launch), ("run", "c", 4));
+        assert_eq!(record.lane, "amd-zen4");
         assert_eq!((record.toolchain.as_str(), record.flags.as_str(), record.dirty), ("go1.26.0", "", true));
         let ours = example().complete(&LINE.replace("go1.26.0", ""), "go", 4).unwrap();
         assert_eq!((ours.toolchain.as_str(), ours.flags.as_str()), ("rustc 1.95.0", "-C target-cpu=native"));

@@ -11,7 +11,7 @@ use bulla_record::{
 
 use crate::{
     clock,
-    measure::{Data, Plan, Subject, measure},
+    measure::{Data, Plan, Slowed, Subject, measure},
 };
 
 /// A set of cases about one subject.
@@ -90,19 +90,29 @@ pub fn find(name: &str) -> Result<Suite> {
 /// Which cases of a suite to run. An empty list means no restriction.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Beginnings of the names of cases, with the suite before them or without: `oneshot/hash/64`, `hash/64`.
+    /// Beginnings of the names of cases, with the suite before them or without: `oneshot/hash/64`, `hash/64`. After an equals sign the
+    /// whole name: `=hash/64`.
     pub prefixes: Vec<String>,
     /// Values of [`Case::bytes`].
     pub sizes: Vec<usize>,
+    /// Cases in which ours is made slower on purpose, by so many percent.
+    pub slowed: Option<(u64, Vec<String>)>,
 }
 
 impl Filter {
     fn takes(&self, suite: &str, case: &Case) -> bool {
         let full = format!("{suite}/{}", case.id);
-        let begins =
-            |prefix: &String| case.id.starts_with(prefix.as_str()) || full.starts_with(prefix.as_str());
+        let begins = |prefix: &String| match prefix.strip_prefix('=') {
+            Some(name) => case.id == name || full == name,
+            None => case.id.starts_with(prefix.as_str()) || full.starts_with(prefix.as_str()),
+        };
         (self.prefixes.is_empty() || self.prefixes.iter().any(begins))
             && (self.sizes.is_empty() || self.sizes.contains(&case.bytes))
+    }
+
+    /// By how many percent ours is to be slowed down in a case.
+    fn slowed(&self, case: &Case) -> Option<u64> {
+        self.slowed.as_ref().filter(|(_, cases)| cases.contains(&case.id)).map(|(percent, _)| *percent)
     }
 }
 
@@ -125,8 +135,14 @@ impl Suite {
         ensure!(!cases.is_empty(), "no case of the suite {} fits the filter", self.name);
         let mut random = fastrand::Rng::new();
         let template = self.template(launch);
-        for case in cases {
-            let records = run_case(&case, &kernel, &template, plan, &mut random)
+        for mut case in cases {
+            let mut plan = *plan;
+            if let Some(percent) = filter.slowed(&case) {
+                plan.least_iterations = Slowed::least_iterations(percent);
+                let make = case.ours;
+                case.ours = Box::new(move || Box::new(Slowed { subject: make(), percent }));
+            }
+            let records = run_case(&case, &kernel, &template, &plan, &mut random)
                 .with_context(|| format!("{}: {}", self.name, case.id))?;
             records.iter().try_for_each(&mut emit)?;
         }
@@ -240,8 +256,7 @@ mod tests {
 
     #[test]
     fn contenders_agree_in_every_case() {
-        let plan =
-            Plan { min_rounds: 1, max_rounds: 1, sample: Default::default(), budget: Default::default() };
+        let plan = Plan { min_rounds: 1, max_rounds: 1, sample: Default::default(), ..Plan::default() };
         for suite in all() {
             let mut records = Vec::new();
             suite
@@ -259,18 +274,35 @@ mod tests {
     fn filters_restrict() {
         let suite = find("oneshot").unwrap();
         let taken = |prefix: &str, sizes: &[usize]| -> Vec<String> {
-            let filter = Filter { prefixes: vec![prefix.to_owned()], sizes: sizes.to_vec() };
+            let filter = Filter { prefixes: vec![prefix.to_owned()], sizes: sizes.to_vec(), slowed: None };
             let cases = (suite.cases)().into_iter().filter(|case| filter.takes(suite.name, case));
             cases.map(|case| case.id).collect()
         };
         assert_eq!(taken("hash/", &[64, 1024]), ["hash/64", "hash/1024"]);
         assert_eq!(taken("oneshot/keyed/", &[64]), ["keyed/64"]);
+        assert_eq!(taken("=hash/64", &[]), ["hash/64"]);
         assert_eq!(taken("oneshot", &[]).len(), (suite.cases)().len());
+    }
+
+    /// Records of one launch say how many operations a sample has: those of a slowed case are whole percents.
+    #[test]
+    fn a_case_is_slowed_down_by_name() {
+        let slowed = Some((5, vec!["hash/65536".to_owned()]));
+        let prefixes = vec!["=hash/65536".to_owned(), "=hash/16384".to_owned()];
+        let filter = Filter { prefixes, slowed, ..Filter::default() };
+        let plan = Plan { min_rounds: 1, max_rounds: 1, sample: Default::default(), ..Plan::default() };
+        let mut iterations = Vec::new();
+        let emit = |record: &Record| {
+            iterations.push((record.bytes, record.iterations));
+            Ok(())
+        };
+        find("oneshot").unwrap().run(1, &filter, &plan, emit).unwrap();
+        assert!(iterations.contains(&(65536, 20)) && iterations.contains(&(16384, 1)), "{iterations:?}");
     }
 
     #[test]
     fn a_filter_that_takes_nothing_is_an_error() {
-        let filter = Filter { prefixes: vec!["no such".into()], sizes: vec![] };
+        let filter = Filter { prefixes: vec!["no such".into()], sizes: vec![], slowed: None };
         assert!(find("oneshot").unwrap().run(1, &filter, &Plan::default(), |_| Ok(())).is_err());
     }
 

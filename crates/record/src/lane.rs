@@ -1,0 +1,163 @@
+//! Lanes: classes of machines, `lab/lanes.toml`, and which one a machine belongs to.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use crate::machine::Machine;
+
+/// A class of machines. The file says what each field means.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lane {
+    /// The name that records and limits have.
+    pub name: String,
+    /// One line for people.
+    pub about: String,
+    /// The architecture; none means any.
+    pub arch: Option<String>,
+    vendor: Option<String>,
+    family: Option<u32>,
+    #[serde(default)]
+    models: Vec<(u32, u32)>,
+    #[serde(default)]
+    parts: Vec<String>,
+    #[serde(default)]
+    machines: Vec<String>,
+    /// What the processor must be able to do.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// The BLAKE3 kernels that the machine must have; the first is the one that detection must choose.
+    pub kernels: Vec<String>,
+    /// The processor for `llvm-mca`.
+    pub model: Option<String>,
+}
+
+/// All lanes, as the file has them.
+///
+/// # Errors
+/// The file is not as it should be.
+pub fn all() -> Result<Vec<Lane>> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        lane: Vec<Lane>,
+    }
+    let File { lane } = toml::from_str(include_str!("../../../lab/lanes.toml")).context("lab/lanes.toml")?;
+    let names: BTreeSet<_> = lane.iter().map(|lane| &lane.name).collect();
+    ensure!(names.len() == lane.len(), "lab/lanes.toml: two lanes of one name");
+    Ok(lane)
+}
+
+/// The lane of `machine`: the first one that fits.
+///
+/// # Errors
+/// `lab/lanes.toml` is not as it should be, or no lane fits.
+pub fn of(machine: &Machine) -> Result<Lane> {
+    let fits = all()?.into_iter().find(|lane| lane.fits(machine));
+    fits.with_context(|| format!("lab/lanes.toml has no lane for this machine: {machine:?}"))
+}
+
+/// The lane of that name.
+///
+/// # Errors
+/// There is none; the error lists those that there are.
+pub fn named(name: &str) -> Result<Lane> {
+    let lanes = all()?;
+    let names: Vec<_> = lanes.iter().map(|lane| lane.name.clone()).collect();
+    let found = lanes.into_iter().find(|lane| lane.name == name);
+    found.with_context(|| format!("no lane {name}; there are: {}", names.join(", ")))
+}
+
+impl Lane {
+    fn fits(&self, machine: &Machine) -> bool {
+        let is =
+            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        is(&self.arch, &machine.arch)
+            && is(&self.vendor, &machine.vendor)
+            && self.family.is_none_or(|family| machine.family == Some(family))
+            && (self.models.is_empty()
+                || machine
+                    .model
+                    .is_some_and(|model| self.models.iter().any(|(a, b)| (*a..=*b).contains(&model))))
+            && (self.parts.is_empty() || self.parts.contains(&machine.part))
+            && (self.machines.is_empty()
+                || self.machines.iter().any(|name| machine.cpu.starts_with(name.as_str())))
+            && self.features.iter().all(|feature| machine.features.contains(feature))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AVX512: &str = "avx2 bmi1 bmi2 ssse3 sse4.1 avx512f avx512vl avx512bw avx512dq";
+
+    fn x86(vendor: &str, family: u32, model: u32, features: &str) -> Machine {
+        Machine {
+            arch: "x86_64".into(),
+            vendor: vendor.into(),
+            family: Some(family),
+            model: Some(model),
+            features: features.split_whitespace().map(str::to_owned).collect(),
+            ..Machine::default()
+        }
+    }
+
+    fn lane(machine: &Machine) -> String {
+        of(machine).unwrap().name
+    }
+
+    #[test]
+    fn known_machines_have_their_lane() {
+        for (vendor, family, model, expected) in [
+            ("AuthenticAMD", 25, 17, "amd-zen4"),
+            ("AuthenticAMD", 25, 97, "amd-zen4"),
+            ("AuthenticAMD", 26, 2, "amd-zen5"),
+            ("GenuineIntel", 6, 106, "intel-icl"),
+            ("GenuineIntel", 6, 143, "intel-spr"),
+            ("GenuineIntel", 6, 207, "intel-spr"),
+        ] {
+            assert_eq!(lane(&x86(vendor, family, model, AVX512)), expected);
+        }
+        let arm = |part: &str| Machine {
+            arch: "aarch64".into(),
+            part: part.into(),
+            features: vec!["neon".into()],
+            ..Machine::default()
+        };
+        assert_eq!(
+            (lane(&arm("0x41/0xd40")), lane(&arm("0x41/0xd4f"))),
+            ("graviton3".into(), "graviton4".into())
+        );
+        let other =
+            |arch: &str, cpu: &str| Machine { arch: arch.into(), cpu: cpu.into(), ..Machine::default() };
+        assert_eq!(lane(&other("powerpc64", "POWER10 (architected), altivec supported")), "ibm-power10");
+        assert_eq!(
+            (lane(&other("s390x", "IBM/S390")), lane(&other("wasm32", ""))),
+            ("ibm-s390x".into(), "wasm".into())
+        );
+    }
+
+    #[test]
+    fn unknown_machines_have_a_lane_by_their_features() {
+        assert_eq!(lane(&x86("GenuineIntel", 6, 85, AVX512)), "x86_64-avx512");
+        assert_eq!(lane(&x86("AuthenticAMD", 25, 1, "avx2 bmi1 bmi2 ssse3 sse4.1")), "x86_64-avx2");
+        assert_eq!(lane(&x86("Another", 6, 1, "ssse3 sse4.1")), "x86_64-sse4.1");
+        assert_eq!(lane(&x86("Another", 6, 1, "")), "x86_64");
+        assert_eq!(lane(&Machine { arch: "riscv64".into(), ..Machine::default() }), "other");
+    }
+
+    #[test]
+    fn a_known_machine_whose_features_are_switched_off_is_not_its_lane() {
+        assert_eq!(lane(&x86("AuthenticAMD", 25, 17, "avx2 bmi1 bmi2 ssse3 sse4.1")), "x86_64-avx2");
+    }
+
+    #[test]
+    fn this_machine_has_a_lane() {
+        let lane = of(&Machine::this()).unwrap();
+        assert!(!lane.kernels.is_empty() && named(&lane.name).is_ok());
+        assert!(named("no-such-lane").unwrap_err().to_string().contains("amd-zen4"));
+    }
+}

@@ -1,0 +1,214 @@
+//! `cargo xtask gate`: whether ours is as fast as `lab/limits.toml` says, by nine launches a suite.
+
+mod report;
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use bulla_record::{
+    compare::comparisons,
+    gate::{Cell, Verdict},
+    lane,
+    limits::Limits,
+    machine::Machine,
+    record::Record,
+};
+
+use crate::{
+    bench::{
+        harness::{Harness, Kernel, Language, Selection},
+        run::{self, Run},
+        suites::{self, Suite},
+    },
+    context::Context,
+    process::Echo,
+};
+
+/// What `cargo xtask gate` takes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask gate\n  cargo xtask gate --suite oneshot\n  \
+    cargo xtask gate --suite oneshot --slow-down 5 --slow-cases hash/1024\n  \
+    cargo xtask gate --suite oneshot --set-limits\n\n\
+    Each suite is launched nine times; ours, its peers and a copy of the first peer take turns. A cell passes when the second to eighth \
+    of its nine ratios are within its limit, and fails when they are above it, twice. What cannot be told is measured again with \
+    twice as many launches, at most twice.\n\n\
+    Exit status: 0 pass (warnings of inconclusive cells included), 1 fail, 2 the gate could not run, 3 machine unfit: \
+    equals differ by more than 1 % here and now.")]
+pub(crate) struct Args {
+    /// Only this suite; none means all that have limits for the lane
+    #[arg(long, value_name = "SUITE", value_parser = suites::names())]
+    suite: Option<String>,
+    /// Whose limits to hold: a lane of lab/lanes.toml, or that of this machine
+    #[arg(long, value_name = "LANE|auto", default_value = "auto")]
+    lane: String,
+    /// Only cases whose names begin so; after an equals sign, whose names are so
+    #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
+    cases: Vec<String>,
+    /// Print a JSON object a line for each cell instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Keep the records of the first nine launches in lab/runs
+    #[arg(long)]
+    record: bool,
+    /// Make ours do so many percent more work in the cases of --slow-cases, to see the gate fail
+    #[arg(long, value_name = "PERCENT", requires = "slow_cases", value_parser = clap::value_parser!(u64).range(1..=100))]
+    slow_down: Option<u64>,
+    /// The cases to slow down, by their whole names
+    #[arg(long, value_delimiter = ',', value_name = "CASE,...", requires = "slow_down")]
+    slow_cases: Vec<String>,
+    /// Set the limits of the suite to what is measured now, and the margin; no limit becomes looser without --reason
+    #[arg(long, requires = "suite", conflicts_with_all = ["slow_down", "lane"])]
+    set_limits: bool,
+    /// Why limits may become looser
+    #[arg(long, value_name = "TEXT", requires = "set_limits")]
+    reason: Option<String>,
+}
+
+/// Launches of the first measurement of a suite.
+const LAUNCHES: u32 = 9;
+
+/// How often what cannot be told is measured again, each time with twice as many launches.
+const AGAIN: u32 = 2;
+
+/// Measures and judges.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let context = Context::find()?;
+    let lane = if args.lane == "auto" { lane::of(&Machine::this())? } else { lane::named(&args.lane)? };
+    let gate = Gate { limits: Limits::read(&limits_path(&context))?, lane: lane.name, context, args };
+    if args.set_limits {
+        return gate.set_limits();
+    }
+    let mut cells = Vec::new();
+    for suite in gate.suites()? {
+        cells.extend(gate.judge(&suite)?);
+    }
+    let text = if args.json { report::json(&cells)? } else { report::table(&gate.lane, &cells) };
+    print!("{text}");
+    Ok(report::status(&cells))
+}
+
+fn limits_path(context: &Context) -> PathBuf {
+    context.root.join("lab/limits.toml")
+}
+
+struct Gate<'a> {
+    context: Context,
+    args: &'a Args,
+    lane: String,
+    limits: Limits,
+}
+
+impl Gate<'_> {
+    /// Those that were asked for, or all that have limits.
+    fn suites(&self) -> Result<Vec<Suite>> {
+        let limited = self.limits.suites(&self.lane);
+        let found: Vec<_> = match &self.args.suite {
+            Some(name) => suites::find(name),
+            None => limited.iter().flat_map(|name| suites::find(name)).collect(),
+        };
+        let is_limited = |suite: &Suite| limited.contains(suite.name);
+        ensure!(
+            found.iter().any(is_limited),
+            "lab/limits.toml has no limits for the lane {}: set them with `cargo xtask gate --suite SUITE --set-limits`",
+            self.lane
+        );
+        Ok(found.into_iter().filter(is_limited).collect())
+    }
+
+    /// Measures a suite; what failed, is inconclusive or had no fit machine once more and with more launches.
+    fn judge(&self, suite: &Suite) -> Result<Vec<Cell>> {
+        let harness = self.harness(suite)?;
+        let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
+        let mut cells = self.measure(&harness, &selection, LAUNCHES, true)?;
+        for round in 1..=AGAIN {
+            let open: Vec<_> =
+                cells.iter().filter(|cell| is_open(cell)).map(|cell| cell.case.clone()).collect();
+            if open.is_empty() {
+                break;
+            }
+            let selection =
+                Selection { sizes: Vec::new(), cases: open.iter().map(|case| format!("={case}")).collect() };
+            let again = self.measure(&harness, &selection, LAUNCHES << round, false)?;
+            for cell in cells.iter_mut().filter(|cell| is_open(cell)) {
+                let same = |other: &&Cell| (&other.case, &other.peer) == (&cell.case, &cell.peer);
+                cell.clone_from(again.iter().find(same).context("a cell was not measured again")?);
+            }
+        }
+        Ok(cells)
+    }
+
+    fn harness(&self, suite: &Suite) -> Result<Harness> {
+        let mut harness = suite.prepare(&self.context, &Kernel::Default)?;
+        if let Some(percent) = self.args.slow_down {
+            ensure!(harness.language == Language::Laboratory, "{} cannot be slowed down", suite.name);
+            let cases = self.args.slow_cases.join(",");
+            harness.arguments.extend([format!("--slow-down={percent}"), format!("--slow-cases={cases}")]);
+        }
+        Ok(harness)
+    }
+
+    fn measure(
+        &self,
+        harness: &Harness,
+        selection: &Selection,
+        launches: u32,
+        is_first: bool,
+    ) -> Result<Vec<Cell>> {
+        let records = self.launch(harness, selection, launches)?;
+        let cells = self.cells(&records)?;
+        if is_first && self.args.record {
+            let path = run::keep(&self.context, harness.suite, records)?;
+            eprintln!("xtask: recorded in {}", path.display());
+        }
+        Ok(cells)
+    }
+
+    fn launch(&self, harness: &Harness, selection: &Selection, launches: u32) -> Result<Vec<Record>> {
+        let run = Run::begin(&self.context)?;
+        let mut records = Vec::new();
+        for launch in 1..=launches {
+            let progress = format!("{}: launch {launch} of {launches}", harness.suite);
+            records.extend(run.launch(harness, selection, launch, &progress, Echo::Hide)?);
+        }
+        Ok(records)
+    }
+
+    fn cells(&self, records: &[Record]) -> Result<Vec<Cell>> {
+        let limit = |suite: &str, peer: &str, case: &str| self.limits.get(&self.lane, suite, peer, case);
+        Ok(Cell::all(&comparisons(records)?, limit))
+    }
+
+    /// Nine launches become the limits of the suite.
+    fn set_limits(self) -> Result<ExitCode> {
+        let name = self.args.suite.as_deref().context("--set-limits needs --suite")?;
+        let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
+        let date = jiff::Timestamp::now().strftime("%F").to_string();
+        let mut limits = self.limits.clone();
+        let mut kept = Vec::new();
+        for suite in suites::find(name) {
+            let harness = suite.prepare(&self.context, &Kernel::Default)?;
+            let cells = self.cells(&self.launch(&harness, &selection, LAUNCHES)?)?;
+            let reason = self.args.reason.as_deref().map(|reason| (date.as_str(), reason));
+            kept.extend(limits.set(&self.lane, &cells, reason)?);
+        }
+        for cell in &kept {
+            println!("{cell}: not loosened; with --reason it would be");
+        }
+        let path = limits_path(&self.context);
+        let fresh = path.with_extension("toml.new");
+        fs::write(&fresh, limits.text())
+            .and_then(|()| fs::rename(&fresh, &path))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("lab/limits.toml: the limits of {name} on {}", self.lane);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether more launches could change the verdict. A failure counts when it is found twice.
+fn is_open(cell: &Cell) -> bool {
+    match cell.verdict() {
+        Verdict::Fail => cell.launches <= LAUNCHES as usize,
+        Verdict::Inconclusive | Verdict::Unfit => true,
+        Verdict::NoLimit | Verdict::Pass => false,
+    }
+}
