@@ -4,7 +4,9 @@
 //! - A shared machine drifts. So contenders are compared within a round, and the median is taken of the ratios.
 //! - Order matters: who follows whom in the caches. So each round draws a new order.
 //! - Alignment matters. So each round draws a new offset of the data, the same for all.
-//! - A process has luck with its addresses. So the caller launches the whole process several times.
+//! - The position of the stack matters. So each round draws a new one, the same for all.
+//! - Another thread of the same core slows some code down more than other. So a round counts when the core was ours: [`crate::quiet`].
+//! - A process has luck with its other addresses. So the caller launches the whole process several times.
 //! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`], where the
 //!   operation is inlined as it would be in a user's code.
 
@@ -14,6 +16,8 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+
+use crate::quiet::Quiet;
 
 /// The data of one round.
 #[derive(Debug)]
@@ -96,6 +100,8 @@ pub struct Plan {
     pub max_rounds: u32,
     /// The time that a case may take, once the least number of rounds is done.
     pub budget: Duration,
+    /// The time that a case may take beyond, to wait until the core is ours alone and to repeat rounds in which it was not.
+    pub patience: Duration,
     /// The least number of operations in a sample.
     pub least_iterations: u64,
 }
@@ -107,6 +113,7 @@ impl Default for Plan {
             min_rounds: 51,
             max_rounds: 101,
             budget: Duration::from_millis(250),
+            patience: Duration::from_secs(1),
             least_iterations: 1,
         }
     }
@@ -123,6 +130,8 @@ pub struct Samples {
     pub iterations: u64,
     /// Nanoseconds for one operation: for each contender in its place, one value a round.
     pub ns: Vec<Vec<f64>>,
+    /// The share of the rounds in which something else used the core.
+    pub disturbed: f64,
 }
 
 /// Random data from which each round takes a slice.
@@ -155,27 +164,77 @@ pub fn measure(
     data: &Data,
     plan: &Plan,
     random: &mut fastrand::Rng,
+    quiet: &mut Quiet,
 ) -> Result<Samples> {
     agree(contenders, &data.at(random.usize(..MAX_OFFSET)))?;
     let start = Instant::now();
     let iterations = calibrate(contenders, &data.at(0), plan);
-    let mut samples = Samples { iterations, ns: vec![Vec::new(); contenders.len()] };
-    let mut order: Vec<usize> = (0..contenders.len()).collect();
-    for round in 0..plan.max_rounds {
+    let mut samples = Samples { iterations, ns: vec![Vec::new(); contenders.len()], disturbed: 0.0 };
+    let (mut rounds, mut disturbed) = (0, 0);
+    let mut patience = plan.patience;
+    while rounds < plan.max_rounds {
         // An odd number of rounds, at least the minimum, and no more than fit into the budget.
-        if round >= plan.min_rounds && round % 2 == 1 && start.elapsed() > plan.budget {
+        if rounds >= plan.min_rounds && rounds % 2 == 1 && start.elapsed() > plan.budget {
             break;
         }
-        let input = data.at(random.usize(..MAX_OFFSET));
-        random.shuffle(&mut order);
-        for &index in &order {
-            let contender = &mut contenders[index];
-            contender.time(&input, iterations / 8);
-            let time = contender.time(&input, iterations);
-            samples.ns[index].push(time.as_nanos() as f64 / iterations as f64);
+        let begun = Instant::now();
+        quiet.wait(begun + patience);
+        let waited = begun.elapsed();
+        patience = patience.saturating_sub(waited);
+        let (times, was_quiet) = round(contenders, data, iterations, random, quiet);
+        if !was_quiet {
+            // While there is patience left, such a round does not count.
+            patience = patience.saturating_sub(begun.elapsed() - waited);
+            if !patience.is_zero() {
+                continue;
+            }
+            disturbed += 1;
+        }
+        rounds += 1;
+        for (ns, time) in samples.ns.iter_mut().zip(times) {
+            ns.push(time.as_nanos() as f64 / iterations as f64);
         }
     }
+    samples.disturbed = f64::from(disturbed) / f64::from(rounds.max(1));
     Ok(samples)
+}
+
+/// One sample of each contender, in their order, and whether the core was ours alone throughout.
+fn round(
+    contenders: &mut [Box<dyn Subject>],
+    data: &Data,
+    iterations: u64,
+    random: &mut fastrand::Rng,
+    quiet: &mut Quiet,
+) -> (Vec<Duration>, bool) {
+    let input = data.at(random.usize(..MAX_OFFSET));
+    let depth = random.u32(..MAX_DEPTH);
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    random.shuffle(&mut order);
+    let mut times = vec![Duration::ZERO; contenders.len()];
+    let mut was_quiet = true;
+    for index in order {
+        let contender = &mut contenders[index];
+        times[index] = deeper(depth, &mut || {
+            contender.time(&input, iterations / 8);
+            contender.time(&input, iterations)
+        });
+        was_quiet &= quiet.now();
+    }
+    (times, was_quiet)
+}
+
+/// The stack of a round begins below this many frames: with frames of about a hundred bytes, anywhere in a page.
+const MAX_DEPTH: u32 = 48;
+
+/// Runs `timed` with the stack pointer `depth` frames lower.
+#[inline(never)]
+fn deeper(depth: u32, timed: &mut dyn FnMut() -> Duration) -> Duration {
+    // Kept in memory until the end, so that this frame is real and the call below is no jump.
+    let frame = black_box([depth; 12]);
+    let time = if depth == 0 { timed() } else { deeper(depth - 1, timed) };
+    black_box(&frame);
+    time
 }
 
 fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
@@ -206,6 +265,7 @@ mod tests {
         min_rounds: 5,
         max_rounds: 9,
         budget: Duration::ZERO,
+        patience: Duration::ZERO,
         least_iterations: 1,
     };
 
@@ -242,7 +302,10 @@ mod tests {
         let data = Data::random(8, None, &mut random);
         let counter: Box<dyn Subject> = Box::new(Counter(Rc::default()));
         let plan = Plan { least_iterations: 20, ..QUICK };
-        assert_eq!(measure(&mut [counter], &data, &plan, &mut random).unwrap().iterations, 20);
+        assert_eq!(
+            measure(&mut [counter], &data, &plan, &mut random, &mut Quiet::calibrate()).unwrap().iterations,
+            20
+        );
     }
 
     fn sum(factor: u8) -> Box<dyn Subject> {
@@ -259,7 +322,9 @@ mod tests {
     fn every_contender_gets_every_round() {
         let mut random = fastrand::Rng::with_seed(1);
         let data = Data::random(100, None, &mut random);
-        let samples = measure(&mut [sum(0), sum(0), sum(0)], &data, &QUICK, &mut random).unwrap();
+        let samples =
+            measure(&mut [sum(0), sum(0), sum(0)], &data, &QUICK, &mut random, &mut Quiet::calibrate())
+                .unwrap();
         assert_eq!(samples.ns.iter().map(Vec::len).collect::<Vec<_>>(), [5, 5, 5]);
         assert!(samples.iterations >= 1 && samples.ns.iter().flatten().all(|ns| *ns > 0.0));
     }
@@ -268,7 +333,9 @@ mod tests {
     fn contenders_that_differ_are_refused() {
         let mut random = fastrand::Rng::with_seed(1);
         let data = Data { bytes: vec![0; MAX_OFFSET + 8], length: 8, part: None };
-        let error = measure(&mut [sum(0), sum(0), sum(1)], &data, &QUICK, &mut random).unwrap_err();
+        let error =
+            measure(&mut [sum(0), sum(0), sum(1)], &data, &QUICK, &mut random, &mut Quiet::calibrate())
+                .unwrap_err();
         assert!(error.to_string().contains("contender 2"), "{error}");
     }
 

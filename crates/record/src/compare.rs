@@ -33,6 +33,8 @@ pub struct Launch {
     pub log_ratio: f64,
     /// The same of the control over the first peer, where there is a control.
     pub log_control: Option<f64>,
+    /// The share of rounds in which something else used the core.
+    pub disturbed: f64,
 }
 
 /// How a comparison stands for a reader.
@@ -126,6 +128,7 @@ pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
                 peer_ns: peer.median_ns(),
                 log_ratio: log_ratio(ours, peer),
                 log_control: control.map(|control| log_ratio(control, peer)),
+                disturbed: ours.disturbed,
             });
         }
     }

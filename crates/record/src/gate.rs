@@ -6,17 +6,24 @@
 
 use std::fmt;
 
-use crate::{compare::Comparison, stats::Interval};
+use crate::{
+    compare::Comparison,
+    stats::{Interval, median},
+};
 
 /// How far from 1 the control's interval may reach. Beyond, this machine cannot tell equals from unequals now.
 pub const CONTROL: f64 = 0.01;
+
+/// The share of rounds that may have been disturbed, in most launches: with fewer than half the median is one of a quiet round.
+pub const DISTURBED: f64 = 0.25;
 
 /// What the gate says of one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The whole interval is above the limit.
     Fail,
-    /// The control's interval leaves 1 by more than [`CONTROL`]: nothing can be said.
+    /// The control's interval leaves 1 by more than [`CONTROL`], or more than [`DISTURBED`] of the rounds shared their core: nothing can be
+    /// said.
     Unfit,
     /// The limit is within the interval.
     Inconclusive,
@@ -53,6 +60,8 @@ pub struct Cell {
     pub ratio: Interval,
     /// The control over its equal.
     pub control: Interval,
+    /// The share of disturbed rounds, the median over the launches.
+    pub disturbed: f64,
     /// The most that `ratio` may be.
     pub limit: Option<f64>,
 }
@@ -77,6 +86,7 @@ impl Cell {
                 launches: comparison.launches.len(),
                 ratio: Interval::of(comparison.launches.iter().map(|launch| launch.log_ratio.exp())),
                 control: Interval::of(beside.launches.iter().map(control)),
+                disturbed: median(comparison.launches.iter().map(|launch| launch.disturbed)),
                 suite,
                 case,
             }
@@ -88,7 +98,7 @@ impl Cell {
     pub fn verdict(&self) -> Verdict {
         let Some(limit) = self.limit else { return Verdict::NoLimit };
         let control = Interval { low: self.control.low - 1.0, high: self.control.high - 1.0, ..self.control };
-        if !control.is_within(CONTROL) {
+        if !control.is_within(CONTROL) || self.disturbed > DISTURBED {
             Verdict::Unfit
         } else if self.ratio.low > limit {
             Verdict::Fail
@@ -114,7 +124,7 @@ mod tests {
         let ratio = Interval::of(ratios);
         let control = Interval { low: 0.995, median: 1.0, high: 1.005 };
         let (suite, case, peer) = ("s".into(), "c".into(), "p".into());
-        Cell { suite, case, peer, launches: 9, ratio, control, limit: Some(limit) }
+        Cell { suite, case, peer, launches: 9, ratio, control, disturbed: 0.0, limit: Some(limit) }
     }
 
     const QUIET: [f64; 9] = [0.90, 0.99, 0.995, 1.0, 1.0, 1.0, 1.005, 1.01, 1.10];
@@ -134,6 +144,13 @@ mod tests {
         };
         assert_eq!([of(0.9899, 1.0, 2.0), of(1.0, 1.0101, 0.5)], [Verdict::Unfit; 2]);
         assert_eq!([of(0.991, 1.009, 2.0), of(0.991, 1.009, 0.5)], [Verdict::Pass, Verdict::Fail]);
+    }
+
+    #[test]
+    fn a_shared_core_makes_no_verdict() {
+        let of = |disturbed, limit| Cell { disturbed, ..cell(QUIET, limit) }.verdict();
+        assert_eq!([of(0.26, 2.0), of(0.26, 0.5)], [Verdict::Unfit; 2]);
+        assert_eq!([of(0.25, 2.0), of(0.25, 0.5)], [Verdict::Pass, Verdict::Fail]);
     }
 
     #[test]

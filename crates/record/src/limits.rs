@@ -176,7 +176,7 @@ mod tests {
     fn cell(case: &str, median: f64) -> Cell {
         let ratio = Interval { low: median, median, high: median };
         let (suite, case, peer) = ("oneshot".into(), case.into(), "blake3".into());
-        Cell { suite, case, peer, launches: 9, ratio, control: ratio, limit: None }
+        Cell { suite, case, peer, launches: 9, ratio, control: ratio, disturbed: 0.0, limit: None }
     }
 
     fn limits(cells: &[Cell]) -> Limits {

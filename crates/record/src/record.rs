@@ -72,6 +72,9 @@ pub struct Record {
     pub samples_ns: Vec<f64>,
     /// The load of the machine, averaged over a minute.
     pub load: f64,
+    /// The share of the rounds in which something else used the core, as far as the harness can tell; 0 where it cannot.
+    #[serde(default)]
+    pub disturbed: f64,
 }
 
 impl Record {
@@ -121,6 +124,7 @@ impl Record {
         }
         self.ghz = (self.ghz * 1000.0).round() / 1000.0;
         self.load = (self.load * 100.0).round() / 100.0;
+        self.disturbed = (self.disturbed * 1000.0).round() / 1000.0;
     }
 
     /// The median time of one operation in nanoseconds.
@@ -163,6 +167,7 @@ pub(crate) fn example() -> Record {
         iterations: 100,
         samples_ns: vec![50.0, 51.0, 49.0],
         load: 0.25,
+        disturbed: 0.0,
     }
 }
 

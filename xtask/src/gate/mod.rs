@@ -33,7 +33,7 @@ use crate::{
     of its nine ratios are within its limit, and fails when they are above it, twice. What cannot be told is measured again with \
     twice as many launches, at most twice.\n\n\
     Exit status: 0 pass (warnings of inconclusive cells included), 1 fail, 2 the gate could not run, 3 machine unfit: \
-    equals differ by more than 1 % here and now.")]
+    equals differ by more than 1 % here and now, or others share the core.")]
 pub(crate) struct Args {
     /// Only this suite; none means all that have limits for the lane
     #[arg(long, value_name = "SUITE", value_parser = suites::names())]

@@ -19,20 +19,21 @@ pub(super) fn table(lane: &str, cells: &[Cell]) -> String {
     passed.sort_by(|a, b| room(a).total_cmp(&room(b)));
     let width = cells.iter().map(|cell| name(cell).len()).max().unwrap_or(0).max(8);
     let mut text = format!(
-        "\n{:<width$} {:<10} {:>7} {:>14} {:>7} {:>14} {:>8}\n",
-        "cell", "peer", "ratio", "interval", "limit", "control", "launches"
+        "\n{:<width$} {:<10} {:>7} {:>14} {:>7} {:>14} {:>6} {:>8}\n",
+        "cell", "peer", "ratio", "interval", "limit", "control", "shared", "launches"
     );
     for cell in others.iter().chain(passed.iter().take(NEAREST)) {
         let limit = cell.limit.map_or_else(|| "-".to_owned(), |limit| format!("{limit:.3}"));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{:<width$} {:<10} {:>7.3} {:>14} {limit:>7} {:>14} {:>8}  {}",
+            "{:<width$} {:<10} {:>7.3} {:>14} {limit:>7} {:>14} {:>6} {:>8}  {}",
             name(cell),
             cell.peer,
             cell.ratio.median,
             format!("{:.3}..{:.3}", cell.ratio.low, cell.ratio.high),
             format!("{:.3}..{:.3}", cell.control.low, cell.control.high),
+            format!("{:.0} %", cell.disturbed * 100.0),
             cell.launches,
             cell.verdict(),
         );
@@ -68,7 +69,7 @@ fn answer(cells: &[Cell]) -> &'static str {
     match worst(cells) {
         Verdict::Fail => "FAIL: ours takes longer than its limit allows",
         Verdict::Unfit => {
-            "MACHINE UNFIT: two equals differ by more than 1 % here; end what else runs, or try another time"
+            "MACHINE UNFIT: two equals differ by more than 1 %, or others share the core; end what else runs, or try another time"
         }
         Verdict::Inconclusive => "PASS, with a warning: some cells could not be told from their limit",
         Verdict::NoLimit => "PASS, with a warning: some cells have no limit; set them with --set-limits",
@@ -96,7 +97,7 @@ pub(super) fn json(cells: &[Cell]) -> Result<String> {
         let interval = |found: bulla_record::stats::Interval| [found.low, found.median, found.high];
         let line = serde_json::json!({
             "suite": cell.suite, "case": cell.case, "peer": cell.peer, "launches": cell.launches,
-            "ratio": interval(cell.ratio), "control": interval(cell.control), "limit": cell.limit,
+            "ratio": interval(cell.ratio), "control": interval(cell.control), "limit": cell.limit, "disturbed": cell.disturbed,
             "verdict": cell.verdict().to_string(),
         });
         text.push_str(&serde_json::to_string(&line)?);
@@ -121,6 +122,7 @@ mod tests {
             launches: 9,
             ratio,
             control,
+            disturbed: 0.0,
             limit,
         }
     }

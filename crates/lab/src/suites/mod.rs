@@ -12,6 +12,7 @@ use bulla_record::{
 use crate::{
     clock,
     measure::{Data, Plan, Slowed, Subject, measure},
+    quiet::Quiet,
 };
 
 /// A set of cases about one subject.
@@ -134,6 +135,7 @@ impl Suite {
         let cases: Vec<_> = (self.cases)().into_iter().filter(|case| filter.takes(self.name, case)).collect();
         ensure!(!cases.is_empty(), "no case of the suite {} fits the filter", self.name);
         let mut random = fastrand::Rng::new();
+        let mut quiet = Quiet::calibrate();
         let template = self.template(launch);
         for mut case in cases {
             let mut plan = *plan;
@@ -142,7 +144,7 @@ impl Suite {
                 let make = case.ours;
                 case.ours = Box::new(move || Box::new(Slowed { subject: make(), percent }));
             }
-            let records = run_case(&case, &kernel, &template, &plan, &mut random)
+            let records = run_case(&case, &kernel, &template, &plan, &mut random, &mut quiet)
                 .with_context(|| format!("{}: {}", self.name, case.id))?;
             records.iter().try_for_each(&mut emit)?;
         }
@@ -176,6 +178,7 @@ impl Suite {
             iterations: 0,
             samples_ns: Vec::new(),
             load: 0.0,
+            disturbed: 0.0,
         }
     }
 }
@@ -187,13 +190,14 @@ fn run_case(
     template: &Record,
     plan: &Plan,
     random: &mut fastrand::Rng,
+    quiet: &mut Quiet,
 ) -> Result<Vec<Record>> {
     let control = case.peers.first().context("a case without a peer")?;
     let contenders = case.peers.iter().chain([control]).map(|peer| &peer.make);
     let mut contenders: Vec<_> = [&case.ours].into_iter().chain(contenders).map(|make| make()).collect();
     let data = Data::random(case.input, case.part, random);
     let before = clock::gigahertz();
-    let samples = measure(&mut contenders, &data, plan, random)?;
+    let samples = measure(&mut contenders, &data, plan, random, quiet)?;
     let common = Record {
         time: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
         case: case.id.clone(),
@@ -201,6 +205,7 @@ fn run_case(
         ghz: f64::midpoint(before, clock::gigahertz()),
         iterations: samples.iterations,
         load: machine::load(),
+        disturbed: samples.disturbed,
         ..template.clone()
     };
     let ours = Record {
@@ -232,7 +237,7 @@ pub(crate) fn locked_version(package: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::{collections::HashSet, time::Duration};
 
     use bulla_record::compare::comparisons;
 
@@ -290,7 +295,13 @@ mod tests {
         let slowed = Some((5, vec!["hash/65536".to_owned()]));
         let prefixes = vec!["=hash/65536".to_owned(), "=hash/16384".to_owned()];
         let filter = Filter { prefixes, slowed, ..Filter::default() };
-        let plan = Plan { min_rounds: 1, max_rounds: 1, sample: Default::default(), ..Plan::default() };
+        let plan = Plan {
+            min_rounds: 1,
+            max_rounds: 1,
+            sample: Duration::ZERO,
+            patience: Duration::ZERO,
+            ..Plan::default()
+        };
         let mut iterations = Vec::new();
         let emit = |record: &Record| {
             iterations.push((record.bytes, record.iterations));
