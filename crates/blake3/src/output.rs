@@ -18,6 +18,8 @@ pub(crate) struct Output {
     block: [u8; BLOCK_LEN],
     len: u32,
     flags: u32,
+    /// Where a reader of it is. Here, so that the reader is this and nothing else, and is made where it stays.
+    position: u64,
 }
 
 impl Output {
@@ -39,30 +41,39 @@ impl Output {
             start = 0;
             rest = &rest[BLOCK_LEN..];
         }
-        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
-        // SAFETY: the rest of a chunk is at most a block; all 64 bytes are written. One lane needs no instruction set.
-        let block = unsafe {
-            U32x1::copy_padded(rest.as_ptr(), rest.len(), padded.as_mut_ptr().cast());
-            padded.assume_init()
-        };
-        let flags = flags | start | CHUNK_END;
-        Output { functions, value, block, len: rest.len() as u32, flags }
+        let (len, flags) = (rest.len() as u32, flags | start | CHUNK_END);
+        let mut output = Output { functions, value, block: [0; BLOCK_LEN], len, flags, position: 0 };
+        pad(rest, &mut output.block);
+        output
     }
 
     /// Of a parent with this block.
     pub(crate) fn of_parent(instance: &Instance, block: &[u8; BLOCK_LEN]) -> Self {
         let Instance { functions, key, flags } = instance;
-        Output { functions, value: *key, block: *block, len: BLOCK_LEN as u32, flags: flags | PARENT }
+        let (len, flags) = (BLOCK_LEN as u32, flags | PARENT);
+        Output { functions, value: *key, block: *block, len, flags, position: 0 }
+    }
+
+    /// Output block number `counter`, to `out`.
+    #[inline]
+    fn block(&self, counter: u64, out: &mut [u8; BLOCK_LEN]) {
+        let Output { functions, value, block, len, flags, .. } = self;
+        // SAFETY: a block is readable, another writable.
+        unsafe {
+            let (len, flags) = (*len as usize, flags | ROOT);
+            (functions.block)(value, block.as_ptr(), counter, len, flags, out.as_mut_ptr());
+        }
     }
 
     /// Output blocks from number `first` on; `out` is a whole number of them.
     #[inline]
     fn blocks(&self, first: u64, out: &mut [u8]) {
-        let Output { functions, value, block, len, flags } = self;
+        let Output { functions, value, block, len, flags, .. } = self;
         let (block, flags) = (block.as_ptr(), flags | ROOT);
-        let group = functions.lanes * BLOCK_LEN;
-        let groups = out.len() / group;
-        let (wide, rest) = out.split_at_mut(groups * group);
+        // A shift, not a division: the number of lanes is a power of two.
+        let shift = (functions.lanes * BLOCK_LEN).trailing_zeros();
+        let groups = out.len() >> shift;
+        let (wide, rest) = out.split_at_mut(groups << shift);
         let mut counter = first;
         if groups > 0 {
             // SAFETY: a block is readable, as many as lanes are writable for each group.
@@ -78,12 +89,22 @@ impl Output {
             }
             return;
         }
-        for out in rest.chunks_exact_mut(BLOCK_LEN) {
-            // SAFETY: a block is readable, another writable.
-            unsafe { (functions.block)(value, block, counter, *len as usize, flags, out.as_mut_ptr()) };
+        for out in rest.as_chunks_mut().0 {
+            self.block(counter, out);
             counter = counter.wrapping_add(1);
         }
     }
+}
+
+/// At most a block, with zeros after it.
+///
+/// Not inlined: the compiler would tear the block into the pieces of which the shortest inputs are copied, move it so, and have the kernel's
+/// loads wait for the stores.
+#[inline(never)]
+fn pad(rest: &[u8], block: &mut [u8; BLOCK_LEN]) {
+    assert!(rest.len() <= BLOCK_LEN);
+    // SAFETY: at most a block is read, a block is written. One lane needs no instruction set.
+    unsafe { U32x1::copy_padded(rest.as_ptr(), rest.len(), block.as_mut_ptr()) }
 }
 
 /// Output of any length, from any position: an extendable-output function.
@@ -92,27 +113,26 @@ impl Output {
 #[derive(Clone)]
 pub struct OutputReader {
     output: Output,
-    position: u64,
 }
 
 impl OutputReader {
     #[inline]
     pub(crate) fn new(output: Output) -> Self {
-        OutputReader { output, position: 0 }
+        OutputReader { output }
     }
 
     /// Fills `out` with the next bytes, and advances by as many.
     #[inline]
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut out = out;
-        let within = (self.position % BLOCK_LEN as u64) as usize;
+        let within = (self.output.position % BLOCK_LEN as u64) as usize;
         if within > 0 {
             out = self.part(within, out);
         }
         let whole = out.len() / BLOCK_LEN * BLOCK_LEN;
         let (blocks, out) = out.split_at_mut(whole);
-        self.output.blocks(self.position / BLOCK_LEN as u64, blocks);
-        self.position = self.position.wrapping_add(whole as u64);
+        self.output.blocks(self.output.position / BLOCK_LEN as u64, blocks);
+        self.output.position = self.output.position.wrapping_add(whole as u64);
         if !out.is_empty() {
             self.part(0, out);
         }
@@ -121,27 +141,27 @@ impl OutputReader {
     /// Fills as much of `out` as the current block has after its first `within` bytes, and returns the rest.
     fn part<'o>(&mut self, within: usize, out: &'o mut [u8]) -> &'o mut [u8] {
         let mut block = [0; BLOCK_LEN];
-        self.output.blocks(self.position / BLOCK_LEN as u64, &mut block);
+        self.output.block(self.output.position / BLOCK_LEN as u64, &mut block);
         let (now, later) = out.split_at_mut(out.len().min(BLOCK_LEN - within));
         now.copy_from_slice(&block[within..][..now.len()]);
-        self.position = self.position.wrapping_add(now.len() as u64);
+        self.output.position = self.output.position.wrapping_add(now.len() as u64);
         later
     }
 
     /// How many bytes come before the next one.
     pub fn position(&self) -> u64 {
-        self.position
+        self.output.position
     }
 
     /// Goes to any position.
     pub fn set_position(&mut self, position: u64) {
-        self.position = position;
+        self.output.position = position;
     }
 }
 
 impl fmt::Debug for OutputReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputReader").field("position", &self.position).finish_non_exhaustive()
+        f.debug_struct("OutputReader").field("position", &self.output.position).finish_non_exhaustive()
     }
 }
 
@@ -159,27 +179,27 @@ impl std::io::Seek for OutputReader {
     /// Fails with `InvalidInput` for a position before the start, and relative to the end, which there is none of.
     fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
         let invalid = |why| std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
-        self.position = match to {
+        self.output.position = match to {
             std::io::SeekFrom::Start(position) => position,
             std::io::SeekFrom::Current(by) => {
-                let position = i128::from(self.position) + i128::from(by);
+                let position = i128::from(self.output.position) + i128::from(by);
                 u64::try_from(position.min(i128::from(u64::MAX)))
                     .map_err(|_| invalid("a position before the start of the output"))?
             }
             std::io::SeekFrom::End(_) => return Err(invalid("the output has no end to seek from")),
         };
-        Ok(self.position)
+        Ok(self.output.position)
     }
 }
 
 #[cfg(feature = "zeroize")]
 impl zeroize::Zeroize for OutputReader {
     fn zeroize(&mut self) {
-        let Output { functions: _, value, block, len, flags } = &mut self.output;
+        let Output { functions: _, value, block, len, flags, position } = &mut self.output;
         value.zeroize();
         block.zeroize();
         len.zeroize();
         flags.zeroize();
-        self.position.zeroize();
+        position.zeroize();
     }
 }
