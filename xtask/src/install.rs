@@ -97,7 +97,10 @@ pub(crate) fn node_packages(folder: &Path) -> Result<()> {
         return Ok(());
     }
     eprintln!("xtask: installing the npm packages of {}", folder.display());
-    quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(folder))?;
+    // No package of ours needs its install script, and a peer's would fetch a native addon.
+    quiet(
+        Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(folder),
+    )?;
     Ok(())
 }
 

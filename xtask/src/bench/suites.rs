@@ -1,5 +1,7 @@
 //! The suites, and which harness measures each.
 
+use std::process::Command;
+
 use anyhow::Result;
 use bulla_record::LABORATORY;
 
@@ -7,7 +9,11 @@ use super::{
     harness::{Harness, Kernel, Language},
     laboratory,
 };
-use crate::context::Context;
+use crate::{
+    context::Context,
+    install::{node_packages, rust_target},
+    process::quiet,
+};
 
 /// A suite by its name.
 #[derive(Debug)]
@@ -35,14 +41,47 @@ struct Foreign {
     prepare: fn(&Context) -> Result<()>,
 }
 
-static FOREIGN: [Foreign; 1] = [Foreign {
+static FOREIGN: [Foreign; 2] = [GO, JS];
+
+const GO: Foreign = Foreign {
     suite: "go",
     folder: "go/bench",
     program: "go",
     arguments: &["run", ".", "-records"],
     force: BLAKE3,
     prepare: |_| Ok(()),
-}];
+};
+
+const JS: Foreign = Foreign {
+    suite: "js",
+    folder: "js/bench",
+    program: "node",
+    arguments: &["main.js"],
+    force: BLAKE3,
+    prepare: javascript,
+};
+
+/// Builds the npm package, and the official crate as WebAssembly, which no package of the registry has.
+fn javascript(context: &Context) -> Result<()> {
+    let folder = context.root.join("js");
+    node_packages(&folder)?;
+    node_packages(&folder.join("bench"))?;
+    quiet(Command::new("node").arg("scripts/build.js").current_dir(&folder))?;
+    rust_target("wasm32-unknown-unknown")?;
+    let peer = folder.join("bench/official-wasm");
+    let mut build = context.cargo();
+    build.args([
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--target=wasm32-unknown-unknown",
+        "--target-dir=target",
+    ]);
+    build.env("RUSTFLAGS", "-C target-feature=+simd128 -C link-arg=-zstack-size=65536").current_dir(peer);
+    quiet(&mut build)?;
+    Ok(())
+}
 
 /// The variable that forces a BLAKE3 kernel.
 const BLAKE3: &str = "BULLA_BLAKE3_FORCE_KERNEL";
