@@ -4,9 +4,11 @@ use crate::spec::{
     BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, OUT_LEN, PARENT, ROOT,
     Value, Words,
 };
+use crate::{found, require};
 use bulla_blake3::kernel::wasm32::{U32x4, absorb4, copy_padded, fold1, store_halves};
-use core::arch::wasm32::{u32x4, u32x4_eq, u32x4_splat, v128, v128_bitselect};
+use core::arch::wasm32::{u32x4, u32x4_ge, u32x4_splat, v128, v128_and, v128_bitselect, v128_or};
 use core::mem::MaybeUninit;
+use core::ops::Range;
 
 /// Inputs side by side.
 pub(crate) const LANES: usize = 4;
@@ -25,7 +27,7 @@ pub(crate) struct Instance {
 /// Inputs of at most a chunk each, side by side.
 struct Lanes {
     inputs: [*const u8; LANES],
-    /// Lanes that have an input. The others do the work of the first once more.
+    /// Lanes that have an input. The others read the first one's.
     live: usize,
     /// Bytes of each input but the last.
     len: usize,
@@ -64,7 +66,7 @@ impl Instance {
     pub(crate) fn value(&self, input: &[u8], counter: u64, edges: (u32, u32)) -> Value {
         let mut out = [0; BLOCK_LEN];
         self.fold(input, counter, edges, &mut out);
-        *out.first_chunk().expect("half a block")
+        *found(out.first_chunk())
     }
 
     /// The chaining values of the chunks of `input`, at most 64, the last perhaps short; returns how many.
@@ -107,56 +109,52 @@ impl Instance {
     /// Every input must be readable.
     unsafe fn run(&self, lanes: &Lanes, values: &mut [Value; LANES]) {
         let &Lanes { mut inputs, live, len, last_len, counters, last_flags } = lanes;
-        let (blocks, last_blocks) = (len.div_ceil(BLOCK_LEN).max(1), last_len.div_ceil(BLOCK_LEN).max(1));
-        let mut padded = [const { MaybeUninit::uninit() }; LANES];
-        let mut tails = inputs;
-        for (i, tail) in tails.iter_mut().enumerate() {
-            let len = if i == live - 1 { last_len } else { len };
-            // SAFETY: the input is readable.
-            *tail = unsafe { tail_of(*tail, len, &mut padded[i]) };
-        }
-        let last = u32x4_eq(u32x4(0, 1, 2, 3), u32x4_splat(live as u32 - 1));
-        let low = u32x4(counters[0] as u32, counters[1] as u32, counters[2] as u32, counters[3] as u32);
+        require(live > 0 && live <= LANES);
+        let last = live - 1;
+        let blocks = len.div_ceil(BLOCK_LEN).max(1);
+        let low = counters.map(|counter| counter as u32);
         let high = counters.map(|counter| (counter >> 32) as u32);
-        let high = u32x4(high[0], high[1], high[2], high[3]);
-        let mut h = self.key.map(|word| U32x4(u32x4_splat(word)));
-        let mut block = 0;
-        let mut ended = None;
-        while block < blocks {
-            let (ends, last_ends) = (block + 1 == blocks, block + 1 == last_blocks);
-            let start = if block == 0 { CHUNK_START } else { 0 };
-            let edge = |ends: bool| self.flags | start | if ends { last_flags } else { 0 };
-            let size = |ends: bool, len: usize| if ends { len - BLOCK_LEN * block } else { BLOCK_LEN } as u32;
-            let flags = choose(last, edge(last_ends), edge(ends));
-            let sizes = choose(last, size(last_ends, last_len), size(ends, len));
-            if ends {
-                inputs = tails;
-            } else if last_ends {
-                inputs[live - 1] = tails[live - 1];
+        let [low, high] = [low, high].map(|w| U32x4(u32x4(w[0], w[1], w[2], w[3])));
+        let mut h = splat_key(&self.key);
+        let mut absorb = |inputs: &[*const u8; LANES], range: Range<usize>, sizes: v128, flags: v128| {
+            let start = if range.start == 0 { CHUNK_START } else { 0 };
+            let end = if range.end == blocks { last_flags } else { 0 };
+            if !range.is_empty() {
+                // SAFETY: these blocks of all inputs are readable.
+                unsafe {
+                    absorb4(&mut h, inputs, range, &[low, high, U32x4(sizes), U32x4(flags)], (start, end))
+                };
             }
-            // Up to the next block that is the last of some lane.
-            let next = match block {
-                0 => 1,
-                _ if ends || last_ends => block + 1,
-                _ if block < last_blocks => last_blocks - 1,
-                _ => blocks - 1,
-            };
-            // SAFETY: these blocks of all inputs are readable; a lane that has ended reads another.
-            unsafe {
-                absorb4(&mut h, &inputs, block..next, &[U32x4(low), U32x4(high), U32x4(sizes), U32x4(flags)])
-            };
-            if last_ends && !ends {
-                store_halves(&h, values);
-                ended = Some(values[live - 1]);
-                inputs[live - 1] = inputs[0];
-                tails[live - 1] = tails[0];
+            h
+        };
+        let (full, plain) = (u32x4_splat(BLOCK_LEN as u32), u32x4_splat(self.flags));
+        if last_len == len && len == BLOCK_LEN * blocks {
+            store_halves(&absorb(&inputs, 0..blocks, full, plain), values);
+            return;
+        }
+        // The block in which the last input ends, and the others too if they are as long.
+        let cut = last_len.saturating_sub(1) / BLOCK_LEN;
+        absorb(&inputs, 0..cut, full, plain);
+        let mut padded = [const { MaybeUninit::uninit() }; LANES];
+        let first_ending = if last_len == len { 0 } else { last };
+        for i in first_ending..LANES {
+            if i == last || last_len == len {
+                // SAFETY: the input is readable.
+                inputs[i] = unsafe { tail_of(inputs[i], BLOCK_LEN * cut, last_len, &mut padded[i]) };
             }
-            block = next;
         }
-        store_halves(&h, values);
-        if let Some(value) = ended {
-            values[live - 1] = value;
+        let ending = u32x4_ge(u32x4(0, 1, 2, 3), u32x4_splat(first_ending as u32));
+        let sizes = v128_bitselect(u32x4_splat((last_len - BLOCK_LEN * cut) as u32), full, ending);
+        if cut + 1 == blocks {
+            store_halves(&absorb(&inputs, cut..blocks, sizes, plain), values);
+            return;
         }
+        let flags = v128_or(plain, v128_and(u32x4_splat(last_flags), ending));
+        store_halves(&absorb(&inputs, cut..cut + 1, sizes, flags), values);
+        let ended = values[last];
+        inputs[last] = inputs[0];
+        store_halves(&absorb(&inputs, cut + 1..blocks, full, plain), values);
+        values[last] = ended;
     }
 
     /// The parents of neighbours, in place, level by level, until no more than `target` of the `n` values are left; returns how many are. An odd
@@ -170,7 +168,7 @@ impl Instance {
                 i += LANES;
             }
             if n % 2 == 1 {
-                values[pairs] = values[n - 1];
+                *found(values.get_mut(pairs)) = *found(values.get(n - 1));
             }
             n = n.div_ceil(2);
         }
@@ -180,20 +178,21 @@ impl Instance {
     /// Parents `i` to `i + count` of the values, to their places: what is written over has been read. Up to four are written; those
     /// beyond `count` where a level has no values any more.
     fn parents(&self, values: &mut [Value; 64], i: usize, count: usize) {
-        let children = values[2 * i..2 * (i + count)].as_flattened();
+        let children = found(values.get(2 * i..2 * (i + count))).as_flattened();
         if count == 1 {
-            values[i] = self.parent(children.first_chunk().expect("two values"));
+            let parent = self.parent(found(children.first_chunk()));
+            *found(values.get_mut(i)) = parent;
             return;
         }
         let blocks = core::array::from_fn(|k| {
             children.as_ptr().wrapping_add(if k < count { BLOCK_LEN * k } else { 0 })
         });
-        let mut h = self.key.map(|word| U32x4(u32x4_splat(word)));
+        let mut h = splat_key(&self.key);
         let [zero, len, flags] =
             [0, BLOCK_LEN as u32, self.flags | PARENT].map(|word| U32x4(u32x4_splat(word)));
         // SAFETY: the children are readable.
-        unsafe { absorb4(&mut h, &blocks, 0..1, &[zero, zero, len, flags]) };
-        store_halves(&h, values[i..].first_chunk_mut().expect("two of four values are left at least"));
+        unsafe { absorb4(&mut h, &blocks, 0..1, &[zero, zero, len, flags], (0, 0)) };
+        store_halves(&h, found(values.get_mut(i..i + LANES).and_then(|four| four.first_chunk_mut())));
     }
 
     /// The parent of two values.
@@ -218,32 +217,36 @@ pub(crate) fn digests(mut input: &[u8], len: usize, out: &mut [Value]) {
         let mut values = [[0; OUT_LEN]; LANES];
         // SAFETY: the lanes lie in the input.
         unsafe { Instance::PLAIN.run(&lanes, &mut values) };
-        out.copy_from_slice(&values[..live]);
-        input = &input[len * live..];
+        for (out, value) in out.iter_mut().zip(&values) {
+            *out = *value;
+        }
+        input = found(input.get(len * live..));
     }
 }
 
-/// From where the last block of an input is read, given as where its first block would be: the input, or a padded copy.
+/// Where to read the last block of an input, which begins after `before` bytes, given as where the first block would be: the input, or a
+/// padded copy.
 ///
 /// # Safety
 ///
 /// The input must be readable.
 #[inline(always)]
-unsafe fn tail_of(input: *const u8, len: usize, padded: &mut MaybeUninit<[u8; BLOCK_LEN]>) -> *const u8 {
-    let before = len.saturating_sub(1) / BLOCK_LEN * BLOCK_LEN;
-    if len - before == BLOCK_LEN {
-        return input;
-    }
+unsafe fn tail_of(
+    input: *const u8,
+    before: usize,
+    len: usize,
+    padded: &mut MaybeUninit<[u8; BLOCK_LEN]>,
+) -> *const u8 {
     let to = padded.as_mut_ptr().cast::<u8>();
     // SAFETY: the last block of a readable input; the copy has room for a whole one.
     unsafe { copy_padded(input.wrapping_add(before), len - before, to) };
     to.wrapping_sub(before)
 }
 
-/// `yes` in the lanes of `mask`, `no` in the others.
+/// The key in every lane.
 #[inline(always)]
-fn choose(mask: v128, yes: u32, no: u32) -> v128 {
-    v128_bitselect(u32x4_splat(yes), u32x4_splat(no), mask)
+fn splat_key(key: &Words) -> [U32x4; 8] {
+    key.map(|word| U32x4(u32x4_splat(word)))
 }
 
 /// The words of a chaining value.

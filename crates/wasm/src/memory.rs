@@ -1,12 +1,12 @@
 //! The memory that JavaScript sees.
 
-use crate::spec::Words;
+use crate::spec::{Value, Words};
 use crate::state::State;
 use crate::tree::Node;
 use core::cell::UnsafeCell;
 
-/// Bytes in the window of a hasher: 64 chunks.
-pub(crate) const WINDOW: usize = 64 * 1024;
+/// Bytes in the window of a hasher: with the source beside it, it stays in the caches nearest to the core.
+pub(crate) const WINDOW: usize = 32 * 1024;
 
 /// Bytes of input of one call.
 pub(crate) const INPUT: usize = WINDOW;
@@ -27,12 +27,12 @@ pub(crate) struct Memory {
 
 /// The only memory. An instance of the module is never entered twice at once: it has no threads and calls nothing
 /// outside.
-struct Single(UnsafeCell<Memory>);
+struct Single<T>(UnsafeCell<T>);
 
 // SAFETY: see above.
-unsafe impl Sync for Single {}
+unsafe impl<T> Sync for Single<T> {}
 
-static MEMORY: Single = Single(UnsafeCell::new(Memory {
+static MEMORY: Single<Memory> = Single(UnsafeCell::new(Memory {
     window: [0; WINDOW],
     input: [0; INPUT],
     out: [0; OUT],
@@ -48,10 +48,21 @@ pub(crate) fn memory() -> &'static mut Memory {
     unsafe { &mut *MEMORY.0.get() }
 }
 
+/// Chaining values of the chunks of a window, and of their parents: not on the stack, where they would have to be zeros first.
+static VALUES: Single<[Value; 64]> = Single(UnsafeCell::new([[0; 32]; 64]));
+
+/// Room for the chaining values of one subtree. Whoever asks has done with it before another subtree begins.
+#[inline(always)]
+pub(crate) fn values() -> &'static mut [Value; 64] {
+    // SAFETY: see `Single` and above; any bytes will do.
+    unsafe { &mut *VALUES.0.get() }
+}
+
 impl Memory {
     /// Overwrites everything with zeros.
     pub(crate) fn wipe(&mut self) {
         // SAFETY: integers, all of them.
         unsafe { core::ptr::from_mut(self).write_bytes(0, 1) }
+        *values() = [[0; 32]; 64];
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(State, &[u8]), Error> {
     if rest.len() != OUT_LEN * values + tail {
         return Err(Error::Length);
     }
-    let (values, tail) = rest.split_at(OUT_LEN * values);
+    let (values, tail) = rest.split_at_checked(OUT_LEN * values).ok_or(Error::Length)?;
     for value in values.as_chunks().0 {
         state.put(value);
     }

@@ -1,11 +1,11 @@
 //! The live state of a hasher: finished subtrees. What is held in the window is no part of it.
 
 use crate::kernel::Instance;
-use crate::memory::{Memory, OUT, WINDOW, memory};
-use crate::require;
+use crate::memory::{Memory, OUT, WINDOW, memory, values};
 use crate::saved;
 use crate::spec::{CHUNK_LEN, Value};
 use crate::tree::{Node, join};
+use crate::{found, require};
 
 /// The most subtrees that can stand side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
@@ -47,16 +47,13 @@ impl State {
     /// Adds a subtree of `chunks` chunks, a power of two that divides the number of chunks before it.
     pub(crate) fn push(&mut self, value: &Value, chunks: u64) {
         self.merge(0);
-        require((self.len as usize) < STACK);
-        self.stack[self.len as usize] = *value;
-        self.len += 1;
+        self.put(value);
         self.chunks += chunks;
     }
 
     /// Takes a value as it is, without asking which subtree it stands for.
     pub(crate) fn put(&mut self, value: &Value) {
-        require((self.len as usize) < STACK);
-        self.stack[self.len as usize] = *value;
+        *found(self.stack.get_mut(self.len as usize)) = *value;
         self.len += 1;
     }
 
@@ -65,8 +62,8 @@ impl State {
         while self.len > self.chunks.count_ones() + spare {
             let [.., left, right] = self.values() else { return };
             let value = self.instance.parent(&join(left, right));
-            self.len -= 1;
-            self.stack[self.len as usize - 1] = value;
+            self.len -= 2;
+            self.put(&value);
         }
     }
 
@@ -77,13 +74,13 @@ impl State {
 
     /// Takes in whole chunks, subtree by subtree, each as its two halves.
     pub(crate) fn absorb(&mut self, mut input: &[u8]) {
-        let mut values = [[0; 32]; 64];
+        let values = values();
         while !input.is_empty() {
-            let fits = 1 << (input.len() / CHUNK_LEN).ilog2();
-            let (subtree, rest) = input.split_at(CHUNK_LEN * self.room().min(fits));
-            let chunks = self.instance.leaves(subtree, self.offset + self.chunks, &mut values);
-            let n = self.instance.ascend(&mut values, chunks, 2);
-            for value in &values[..n] {
+            let fits = 1 << (usize::BITS - 1 - (input.len() / CHUNK_LEN).leading_zeros());
+            let (subtree, rest) = found(input.split_at_checked(CHUNK_LEN * self.room().min(fits)));
+            let chunks = self.instance.leaves(subtree, self.offset + self.chunks, values);
+            let n = self.instance.ascend(values, chunks, 2);
+            for value in found(values.get(..n)) {
                 self.push(value, (chunks / n) as u64);
             }
             input = rest;
@@ -96,18 +93,18 @@ impl State {
             return self.instance.root(held);
         }
         while held.len() > CHUNK_LEN * self.room() {
-            let (subtree, rest) = held.split_at(CHUNK_LEN * self.room());
+            let (subtree, rest) = found(held.split_at_checked(CHUNK_LEN * self.room()));
             self.absorb(subtree);
             held = rest;
         }
         let mut right = if held.is_empty() {
             self.len -= 1;
-            self.stack[self.len as usize]
+            *found(self.stack.get(self.len as usize))
         } else {
             self.merge(0);
-            let mut values = [[0; 32]; 64];
-            let n = self.instance.leaves(held, self.offset + self.chunks, &mut values);
-            self.instance.ascend(&mut values, n, 1);
+            let values = values();
+            let n = self.instance.leaves(held, self.offset + self.chunks, values);
+            self.instance.ascend(values, n, 1);
             values[0]
         };
         let [first, others @ ..] = self.values() else { return Node::NONE };
@@ -190,7 +187,9 @@ pub extern "C" fn restore(len: usize) -> i32 {
     match saved::read(held(input, len)) {
         Ok((restored, tail)) => {
             *state = restored;
-            window[..tail.len()].copy_from_slice(tail);
+            for (to, byte) in window.iter_mut().zip(tail) {
+                *to = *byte;
+            }
             tail.len() as i32
         }
         Err(error) => error as i32,

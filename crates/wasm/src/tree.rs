@@ -1,6 +1,8 @@
 //! The last compression of a tree, from which all output comes.
 
+use crate::found;
 use crate::kernel::{Instance, words};
+use crate::memory::values;
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, PARENT, ROOT, Value, Words};
 
 /// The last compression of a tree, not yet done.
@@ -40,18 +42,20 @@ impl Instance {
         if input.len() <= CHUNK_LEN {
             return self.root_of_chunk(input);
         }
-        let mut values = [[0; 32]; 64];
-        let n = self.leaves(input, 0, &mut values);
-        self.ascend(&mut values, n, 2);
+        let values = values();
+        let n = self.leaves(input, 0, values);
+        self.ascend(values, n, 2);
         self.node(&values[0], &values[1])
     }
 
     fn root_of_chunk(&self, input: &[u8]) -> Node {
         let before = input.len().saturating_sub(1) / BLOCK_LEN * BLOCK_LEN;
-        let (before, last) = input.split_at(before);
+        let (before, last) = found(input.split_at_checked(before));
         let mut node =
             Node { value: self.key, len: last.len() as u32, flags: self.flags | CHUNK_END, ..Node::NONE };
-        node.block[..last.len()].copy_from_slice(last);
+        for (to, byte) in node.block.iter_mut().zip(last) {
+            *to = *byte;
+        }
         if before.is_empty() {
             node.flags |= CHUNK_START;
         } else {

@@ -27,21 +27,30 @@ kernel!(
 );
 
 /// The column form: takes in the blocks `range` of every lane. `rest` are the last four words of the state: counter,
-/// length, flags.
+/// length, flags; `edges` are flags of the first and of the last of these blocks beside them.
 ///
 /// # Safety
 ///
 /// Every block in `range` of every lane must be readable: 64 bytes each.
 #[inline(never)]
-pub unsafe fn absorb4(h: &mut [U32x4; 8], blocks: &[*const u8; 4], range: Range<usize>, rest: &[U32x4; 4]) {
+pub unsafe fn absorb4(
+    h: &mut [U32x4; 8],
+    blocks: &[*const u8; 4],
+    range: Range<usize>,
+    rest: &[U32x4; 4],
+    edges: (u32, u32),
+) {
     let [low, high, len, flags] = *rest;
-    let mut value = *h;
-    for block in range {
+    let (mut value, mut first) = (*h, edges.0);
+    for block in range.clone() {
+        let last = if block + 1 == range.end { edges.1 } else { 0 };
         // SAFETY: as the caller promised.
         unsafe {
+            let flags = U32x4::xor(flags, U32x4::splat(first | last));
             let m = U32x4::load_blocks(blocks.as_ptr(), BLOCK_LEN * block);
             value = compress(&value, &m, (low, high), len, flags);
         }
+        first = 0;
     }
     *h = value;
 }
