@@ -16,13 +16,13 @@ export const DERIVE = 2;
 export interface Core {
   readonly kernel: Kernel;
   /** The plain hash. */
-  hash(data: Uint8Array, length: number): Uint8Array;
+  hash(data: Uint8Array, length: number): Uint8Array<ArrayBuffer>;
   /** The keyed hash, or the second stage of key derivation. */
-  hashKeyed(mode: 1 | 2, key: Uint8Array, data: Uint8Array, length: number): Uint8Array;
+  hashKeyed(mode: 1 | 2, key: Uint8Array, data: Uint8Array, length: number): Uint8Array<ArrayBuffer>;
   /** The key that key derivation with this context begins from. */
-  contextKey(context: Uint8Array): Uint8Array;
+  contextKey(context: Uint8Array): Uint8Array<ArrayBuffer>;
   /** The plain hashes of many inputs, 32 bytes each. */
-  hashMany(inputs: readonly Uint8Array[]): Uint8Array[];
+  hashMany(inputs: readonly Uint8Array[]): Uint8Array<ArrayBuffer>[];
   /** A new incremental hash; `key` is there unless `mode` is {@link HASH}. */
   open(mode: Mode, key: Uint8Array | undefined): State;
   /** A saved state taken up again. */
@@ -40,7 +40,7 @@ export interface State {
   reset(): void;
   clone(): State;
   /** The bytes of `spec/blake3-state.md`. */
-  save(): Uint8Array;
+  save(): Uint8Array<ArrayBuffer>;
 }
 
 /** What output is computed from. */

@@ -57,10 +57,10 @@ export class Hasher {
    *
    * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree
    */
-  digest(encoding?: "bytes", options?: OutputOptions): Uint8Array;
+  digest(encoding?: "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer>;
   digest(encoding: "hex" | "base64", options?: OutputOptions): string;
-  digest(encoding?: Encoding, options?: OutputOptions): Uint8Array | string;
-  digest(encoding: Encoding = "bytes", options?: OutputOptions): Uint8Array | string {
+  digest(encoding?: Encoding, options?: OutputOptions): Uint8Array<ArrayBuffer> | string;
+  digest(encoding: Encoding = "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer> | string {
     const encode = encoderOf(encoding);
     const out = allocate(outputLength(options));
     this.#requireRoot();
@@ -92,7 +92,7 @@ export class Hasher {
    *
    * **It holds the key of a keyed hash and the last bytes of the input**: keep it as secret as those.
    */
-  save(): Uint8Array {
+  save(): Uint8Array<ArrayBuffer> {
     return this.#state.save();
   }
 
@@ -198,7 +198,7 @@ export function openHasher(core: Core, options: HasherOptions | undefined): Hash
 }
 
 /** `hash` on a core. */
-export function hashWith(core: Core, data: Data, options: OutputOptions | undefined): Uint8Array {
+export function hashWith(core: Core, data: Data, options: OutputOptions | undefined): Uint8Array<ArrayBuffer> {
   const length = options === undefined ? OUT_LEN : outputLength(options);
   return core.hash(bytesOf(data), length);
 }
@@ -209,7 +209,7 @@ export function keyedHashWith(
   key: ArrayBufferView | ArrayBufferLike,
   data: Data,
   options: OutputOptions | undefined,
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   const length = outputLength(options);
   return core.hashKeyed(KEYED, keyOf(key), bytesOf(data), length);
 }
@@ -220,13 +220,13 @@ export function deriveKeyWith(
   context: string | ArrayBufferView,
   material: Data,
   options: OutputOptions | undefined,
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   const length = outputLength(options);
   return core.hashKeyed(DERIVE, core.contextKey(contextOf(context)), bytesOf(material), length);
 }
 
 /** `hashMany` on a core. */
-export function hashManyWith(core: Core, inputs: Iterable<Data>): Uint8Array[] {
+export function hashManyWith(core: Core, inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   if (typeof inputs === "string" || typeof inputs?.[Symbol.iterator] !== "function") {
     throw typeError("ERR_DATA_TYPE", `inputs must be a list, not ${typeof inputs}`);
   }

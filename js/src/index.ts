@@ -26,22 +26,22 @@ export { toHex } from "./text.js";
 export type { Encoding } from "./text.js";
 
 /** The hash of `data`: 32 bytes, or as many as `options.length` says. */
-export function hash(data: Data, options?: OutputOptions): Uint8Array {
+export function hash(data: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return hashWith(core(), data, options);
 }
 
 /** The hash of `data` under a key of 32 bytes. */
-export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, options?: OutputOptions): Uint8Array {
+export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return keyedHashWith(core(), key, data, options);
 }
 
 /** A key for the purpose that `context` names, from key material. */
-export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array {
+export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return deriveKeyWith(core(), context, material, options);
 }
 
 /** The hash of each input, 32 bytes each. */
-export function hashMany(inputs: Iterable<Data>): Uint8Array[] {
+export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   return hashManyWith(core(), inputs);
 }
 
@@ -54,7 +54,7 @@ export function createHasher(options?: HasherOptions): Hasher {
 export interface StreamOptions extends HasherOptions, OutputOptions, ReadOptions {}
 
 /** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
-export async function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array> {
+export async function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
   const length = outputLength(options);
   const hasher = await updateFrom(openHasher(core(), options), source, options);
   return hasher.digest("bytes", { length });

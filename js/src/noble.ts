@@ -45,7 +45,7 @@ export class BLAKE3 {
   }
 
   /** The digest; nothing but `clone` and `destroy` may follow. */
-  digest(): Uint8Array {
+  digest(): Uint8Array<ArrayBuffer> {
     const out = new Uint8Array(this.outputLen);
     this.digestInto(out);
     return out;
@@ -65,7 +65,7 @@ export class BLAKE3 {
   }
 
   /** The next bytes of output; more may be read, nothing more absorbed. */
-  xof(bytes: number): Uint8Array {
+  xof(bytes: number): Uint8Array<ArrayBuffer> {
     return this.#output().read(bytes);
   }
 
@@ -117,7 +117,7 @@ function outputOf(out: Uint8Array): Uint8Array {
 
 /** noble's `blake3`: a hash function with properties. */
 export interface Blake3 {
-  (msg: Uint8Array | string, opts?: Blake3Opts): Uint8Array;
+  (msg: Uint8Array | string, opts?: Blake3Opts): Uint8Array<ArrayBuffer>;
   create(opts?: Blake3Opts): BLAKE3;
   outputLen: number;
   blockLen: number;
@@ -134,7 +134,7 @@ export const blake3: Blake3 = /* @__PURE__ */ Object.freeze(
   }),
 );
 
-function digestOf(msg: Uint8Array | string, opts: Blake3Opts | undefined): Uint8Array {
+function digestOf(msg: Uint8Array | string, opts: Blake3Opts | undefined): Uint8Array<ArrayBuffer> {
   if (opts === undefined) return core().hash(bytesOf(msg), 32);
   return new BLAKE3(opts).update(msg).digest();
 }

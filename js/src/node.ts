@@ -26,7 +26,7 @@ const READ = 256 * 1024;
  * @param path - of anything that can be read to its end: a pipe too
  * @throws the system's error, such as `ENOENT` or `EISDIR`; the reason of `options.signal`
  */
-export async function hashFile(path: PathLike, options?: StreamOptions): Promise<Uint8Array> {
+export async function hashFile(path: PathLike, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
   const { onProgress, signal } = optionsOf(options);
   const length = outputLength(options);
   const hasher = openHasher(core(), options);

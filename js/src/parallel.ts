@@ -34,7 +34,7 @@ export interface ParallelOptions extends HasherOptions, OutputOptions {
  *
  * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if workers cannot be had
  */
-export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array> {
+export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array<ArrayBuffer>> {
   const { signal, workers = Math.min(64, parallelism()) } = optionsOf(options);
   if (!Number.isInteger(workers) || workers < 1 || workers > 64) {
     throw rangeError("ERR_OPTIONS", "workers must be a whole number from 1 to 64");

@@ -24,22 +24,22 @@ export type { Encoding } from "./text.js";
 const core: Core = /* @__PURE__ */ createPureCore();
 
 /** The hash of `data`: 32 bytes, or as many as `options.length` says. */
-export function hash(data: Data, options?: OutputOptions): Uint8Array {
+export function hash(data: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return hashWith(core, data, options);
 }
 
 /** The hash of `data` under a key of 32 bytes. */
-export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, options?: OutputOptions): Uint8Array {
+export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return keyedHashWith(core, key, data, options);
 }
 
 /** A key for the purpose that `context` names, from key material. */
-export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array {
+export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return deriveKeyWith(core, context, material, options);
 }
 
 /** The hash of each input, 32 bytes each. */
-export function hashMany(inputs: Iterable<Data>): Uint8Array[] {
+export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   return hashManyWith(core, inputs);
 }
 

@@ -30,7 +30,7 @@ export interface Saved {
 }
 
 /** The bytes of a state. */
-export function formatState({ mode, offset, count, key, values, tail }: Saved): Uint8Array {
+export function formatState({ mode, offset, count, key, values, tail }: Saved): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(HEAD + values.length + tail.length);
   const view = new DataView(bytes.buffer);
   view.setBigUint64(0, BigInt(`0x${MAGIC}`));

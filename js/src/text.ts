@@ -19,10 +19,10 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-const ENCODERS = { bytes: (bytes: Uint8Array) => bytes, hex: toHex, base64: toBase64 };
+const ENCODERS = { bytes: (bytes: Uint8Array<ArrayBuffer>) => bytes, hex: toHex, base64: toBase64 };
 
 /** What turns bytes into `encoding`. */
-export function encoderOf(encoding: Encoding): (bytes: Uint8Array) => Uint8Array | string {
+export function encoderOf(encoding: Encoding): (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> | string {
   if (Object.hasOwn(ENCODERS, encoding)) return ENCODERS[encoding];
   throw typeError("ERR_ENCODING", `an encoding is bytes, hex or base64, not ${String(encoding)}`);
 }

@@ -103,6 +103,11 @@ test("the package that npm packs installs into a fresh folder and works there, e
   assert.equal(execFileSync(process.execPath, ["use.js"], { ...npm, cwd: folder }), "works\n");
 });
 
+test("the types let through what they should, and nothing else", () => {
+  const { stdout, status } = run("tsc", ["--project", "test"]);
+  assert.equal(status, 0, stdout);
+});
+
 test("generated sources are what their generators write", () => {
   const check = spawnSync(process.execPath, ["scripts/gen-compress.js", "--check"], { cwd: root, encoding: "utf8" });
   assert.equal(check.status, 0, check.stderr);

@@ -100,7 +100,7 @@ export function createPureCore(): Core {
   }
 
   /** At most one chunk, in one call of the compression function where 32 bytes are wanted. */
-  function hashChunk(data: Uint8Array, size: number, key: Int32Array, flags: number, length: number): Uint8Array {
+  function hashChunk(data: Uint8Array, size: number, key: Int32Array, flags: number, length: number): Uint8Array<ArrayBuffer> {
     scratchBytes.set(data);
     order(scratch, 0, (size + 3) >>> 2);
     pad(scratch, size);
@@ -285,7 +285,7 @@ export function createPureCore(): Core {
       node.set(this.#words.subarray(from, from + CV_WORDS), to);
     }
 
-    save(): Uint8Array {
+    save(): Uint8Array<ArrayBuffer> {
       const own = this.#words;
       if (own[HELD] === CHUNK_LEN && own[DEPTH]! > 0) return this.clone().#settle().save();
       return formatState({
@@ -312,7 +312,7 @@ export function createPureCore(): Core {
   // Long inputs of one-shot calls.
   const whole = new PureState();
 
-  function hashWhole(mode: Mode | typeof CONTEXT, key: Int32Array, data: Uint8Array, length: number): Uint8Array {
+  function hashWhole(mode: Mode | typeof CONTEXT, key: Int32Array, data: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
     const size = sizeOf(data);
     if (size <= CHUNK_LEN) return hashChunk(data, size, key, MODE_FLAGS[mode], length);
     const out = allocate(length);

@@ -141,7 +141,7 @@ function coreOf(wasm: Exports): Core {
       return copy;
     }
 
-    save(): Uint8Array {
+    save(): Uint8Array<ArrayBuffer> {
       if (here !== this) this.#enter();
       let size = 0;
       if (this.#begun) {
@@ -235,12 +235,12 @@ function coreOf(wasm: Exports): Core {
   }
 
   /** What the module has written: `length` <= `OUT` bytes. */
-  function take(length: number): Uint8Array {
+  function take(length: number): Uint8Array<ArrayBuffer> {
     return length === 32 ? digestOf(outWords, 0) : out.slice(0, length);
   }
 
   /** Any input and any length of output, by a hasher of its own. */
-  function hashWhole(state: WasmState, data: Uint8Array, length: number): Uint8Array {
+  function hashWhole(state: WasmState, data: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
     const whole = allocate(length);
     state.update(data);
     state.digest(whole);
@@ -248,7 +248,7 @@ function coreOf(wasm: Exports): Core {
     return whole;
   }
 
-  function hash(data: Uint8Array, length: number): Uint8Array {
+  function hash(data: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
     const size = sizeOf(data);
     if (size > INPUT || length > OUT) return hashWhole(new WasmState(HASH, undefined), data, length);
     put(data, size, 0);
@@ -256,7 +256,7 @@ function coreOf(wasm: Exports): Core {
     return take(length);
   }
 
-  function hashKeyed(mode: 1 | 2, secret: Uint8Array, data: Uint8Array, length: number): Uint8Array {
+  function hashKeyed(mode: 1 | 2, secret: Uint8Array, data: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
     const size = sizeOf(data);
     if (size > INPUT || length > OUT) return hashWhole(new WasmState(mode, secret), data, length);
     key.set(secret);
@@ -269,7 +269,7 @@ function coreOf(wasm: Exports): Core {
     return digest;
   }
 
-  function contextKey(context: Uint8Array): Uint8Array {
+  function contextKey(context: Uint8Array): Uint8Array<ArrayBuffer> {
     const size = sizeOf(context);
     // So long a context is no use of key derivation; the pure core takes its time.
     if (size > INPUT) return createPureCore().contextKey(context);
@@ -281,7 +281,7 @@ function coreOf(wasm: Exports): Core {
   }
 
   /** Hashes as many inputs of one length from the `from`-th on as fit into the module at once; returns where it stopped. */
-  function hashSome(inputs: readonly Uint8Array[], from: number, digests: Uint8Array[]): number {
+  function hashSome(inputs: readonly Uint8Array[], from: number, digests: Uint8Array<ArrayBuffer>[]): number {
     const size = sizeOf(inputs[from]!);
     const fit = size > CHUNK ? 1 : Math.min(OUT >> 5, Math.floor(INPUT / Math.max(size, 1)));
     const most = Math.min(inputs.length, from + fit);
@@ -303,7 +303,7 @@ function coreOf(wasm: Exports): Core {
     hashKeyed,
     contextKey,
     hashMany(inputs) {
-      const digests: Uint8Array[] = [];
+      const digests: Uint8Array<ArrayBuffer>[] = [];
       for (let next = 0; next < inputs.length; ) next = hashSome(inputs, next, digests);
       return digests;
     },
