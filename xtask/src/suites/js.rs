@@ -7,12 +7,16 @@ use anyhow::{Context as _, Result};
 use super::runner::Runner;
 use crate::{
     context::Context,
-    install::{self, node_packages},
+    install::{self, DebianTool, node_packages},
 };
+
+/// The browser of the tests.
+const CHROMIUM: DebianTool = DebianTool { program: "chromium", package: "chromium" };
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     runner.need("rust target", |_| install::rust_target("wasm32-unknown-unknown"));
     runner.need("npm packages", |context| node_packages(&context.root.join("js")));
+    runner.need("chromium", |_| install::debian(&CHROMIUM));
     let check = ["wasm/build.mjs", "--check"];
     runner.command("the WebAssembly module is what crates/wasm gives", node(runner.context).args(check));
     runner.command("the sources compile", node(runner.context).arg("scripts/build.js"));
@@ -30,7 +34,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
 /// The files of tests: Node 20 knows no patterns, and takes every file of a folder that is called `test`.
 fn tests(context: &Context) -> Result<Vec<PathBuf>> {
     let mut tests = Vec::new();
-    for folder in ["js/test", "js/test/shared"] {
+    for folder in ["js/test", "js/test/shared", "js/test/browser"] {
         for entry in
             fs::read_dir(context.root.join(folder)).with_context(|| format!("cannot read {folder}"))?
         {
