@@ -36,6 +36,8 @@ pub mod many;
 pub mod parallel;
 mod params;
 mod state;
+#[cfg(test)]
+mod tests;
 mod variant;
 #[cfg(feature = "zeroize")]
 mod zeroize_traits;

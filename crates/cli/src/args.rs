@@ -1,5 +1,6 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual pages follow from it.
 
+use crate::algorithm::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -312,7 +313,7 @@ pub(crate) struct ReadArgs {
     pub(crate) no_mmap: bool,
 }
 
-/// Print BLAKE3 checksums, as b3sum does
+/// Print BLAKE3 checksums as b3sum does, or BLAKE2 checksums as b2sum does
 ///
 /// When no FILE is given, or when FILE is `-`, standard input is read. A file that changes while it is read is an error.
 #[derive(Args)]
@@ -322,6 +323,7 @@ Examples:
   tar c src | bulla sum
   bulla sum --length 64 --no-names file
   bulla sum --keyed file < key.bin
+  bulla sum --algorithm blake2b *.iso > B2SUMS
 
 Exit status: 0 all hashed, 1 some file could not be read (or, with --check, does not match), 2 wrong usage.")]
 pub(crate) struct SumArgs {
@@ -329,19 +331,23 @@ pub(crate) struct SumArgs {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Use the keyed mode, with the 32-byte key from standard input
+    /// The hash function [default: blake3; with --check, what the line says]
+    #[arg(short, long, value_enum, value_name = "NAME")]
+    pub(crate) algorithm: Option<Algorithm>,
+
+    /// Use the keyed mode of BLAKE3, with the 32-byte key from standard input
     #[arg(long, requires = "files")]
     pub(crate) keyed: bool,
 
-    /// Use the key derivation mode, with this context string
+    /// Use the key derivation mode of BLAKE3, with this context string
     #[arg(long, value_name = "CONTEXT", conflicts_with = "keyed")]
     pub(crate) derive_key: Option<String>,
 
-    /// The number of output bytes, before hex encoding
-    #[arg(short, long, value_name = "LEN", default_value_t = 32)]
-    pub(crate) length: u64,
+    /// The number of output bytes, before hex encoding [default: 32; blake2b and blake2bp: 64]
+    #[arg(short, long, value_name = "LEN")]
+    pub(crate) length: Option<u64>,
 
-    /// The first output byte, before hex encoding
+    /// The first output byte, before hex encoding; BLAKE3 only
     #[arg(long, value_name = "SEEK", default_value_t = 0)]
     pub(crate) seek: u64,
 
@@ -356,7 +362,7 @@ pub(crate) struct SumArgs {
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// Print lines of the form `BLAKE3 (FILE) = HASH`
+    /// Print lines of the form `BLAKE3 (FILE) = HASH`, with the name of the function
     #[arg(long)]
     pub(crate) tag: bool,
 
@@ -373,21 +379,27 @@ pub(crate) struct SumArgs {
     pub(crate) json: bool,
 }
 
-/// Check files against checksums that `bulla sum` or b3sum printed
+/// Check files against checksums that `bulla sum`, b3sum or b2sum printed
 ///
 /// When no FILE is given, or when FILE is `-`, the checksums are read from standard input. Lines of both forms are
-/// read: `HASH  NAME` and `BLAKE3 (NAME) = HASH`.
+/// read: `HASH  NAME` and `BLAKE3 (NAME) = HASH`. A line of the first form is of BLAKE3 when its checksum has 64 digits, and of
+/// BLAKE2b when it has 128; --algorithm says otherwise.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla check SUMS
   bulla check --quiet SUMS && echo unchanged
+  bulla check --algorithm blake2s SUMS
 
 Exit status: 0 all match, 1 something does not, 2 a file of checksums could not be read or is empty (1 if both happened).")]
 pub(crate) struct CheckArgs {
     /// Files of checksums
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+
+    /// The hash function of lines that do not name theirs
+    #[arg(short, long, value_enum, value_name = "NAME")]
+    pub(crate) algorithm: Option<Algorithm>,
 
     #[command(flatten)]
     pub(crate) read: ReadArgs,

@@ -1,6 +1,7 @@
 //! The command `bulla`: hash, sign and verify files.
 #![forbid(unsafe_code)]
 
+mod algorithm;
 mod args;
 mod commands;
 mod error;

@@ -75,12 +75,6 @@ pub trait WordRows: Words {
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(
         block: *const u8,
     ) -> Self;
-    /// `rotate(xor(early, late))` where only `late` is on the critical path.
-    #[inline(always)]
-    unsafe fn mix<const I: usize>(early: Self, late: Self) -> Self {
-        // SAFETY: as the caller promised.
-        unsafe { Self::rotate::<I>(Self::xor(early, late)) }
-    }
     /// Row (w1, w2, w3, w0).
     unsafe fn turn1(a: Self) -> Self;
     /// Row (w2, w3, w0, w1).

@@ -8,35 +8,63 @@ use crate::kernel::{Input, Last};
 use crate::variant::Word;
 use bulla_simd::WordRows;
 
-/// The four rows of the state within a compression.
-struct Rows<V> {
-    a: V,
-    b: V,
-    c: V,
-    d: V,
+/// A vector whose row form has rounds: those below, or better ones of its own.
+#[allow(
+    clippy::missing_safety_doc,
+    reason = "the CPU must have the instruction set of the vector, as everywhere here"
+)]
+pub(crate) trait Rounds: WordRows<Word: Word> {
+    /// All rounds on the rows a, b, c and d, with the block at `m`.
+    #[inline(always)]
+    unsafe fn rounds(rows: [Self; 4], m: *const u8) -> [Self; 4] {
+        // SAFETY: as the caller promised.
+        unsafe { rounds(rows, m) }
+    }
 }
 
-impl<V: WordRows> Rows<V> {
-    /// Four quarter rounds side by side; `x` and `y` are their first and second message words.
-    #[inline(always)]
-    unsafe fn quarter_rounds(&mut self, x: V, y: V) {
-        // SAFETY: the caller has the instruction set of V.
-        unsafe {
-            self.a = V::add(V::pin(V::add(self.a, x)), self.b);
-            self.d = V::mix::<0>(self.d, self.a);
-            self.c = V::add(self.c, self.d);
-            self.b = V::mix::<1>(self.b, self.c);
-            self.a = V::add(V::pin(V::add(self.a, y)), self.b);
-            self.d = V::mix::<2>(self.d, self.a);
-            self.c = V::add(self.c, self.d);
-            self.b = V::mix::<3>(self.b, self.c);
+/// The rounds of any vector.
+#[inline(always)]
+pub(crate) unsafe fn rounds<V: WordRows<Word: Word>>(
+    [mut a, mut b, mut c, mut d]: [V; 4],
+    m: *const u8,
+) -> [V; 4] {
+    // SAFETY: the caller has the instruction set of V, and a readable block.
+    unsafe {
+        /// The words at these places of a round's schedule.
+        macro_rules! words {
+            ($r:literal, $a:literal $b:literal $c:literal $d:literal) => {
+                V::gather::<{ SIGMA[$r][$a] }, { SIGMA[$r][$b] }, { SIGMA[$r][$c] }, { SIGMA[$r][$d] }>(m)
+            };
         }
+        /// Four quarter rounds side by side.
+        macro_rules! quarter_rounds {
+            ($x:expr, $y:expr) => {
+                a = V::add(V::pin(V::add(a, $x)), b);
+                d = V::rotate::<0>(V::xor(d, a));
+                c = V::add(c, d);
+                b = V::rotate::<1>(V::xor(b, c));
+                a = V::add(V::pin(V::add(a, $y)), b);
+                d = V::rotate::<2>(V::xor(d, a));
+                c = V::add(c, d);
+                b = V::rotate::<3>(V::xor(b, c));
+            };
+        }
+        macro_rules! round {
+            ($r:literal) => {
+                quarter_rounds!(words!($r, 0 2 4 6), words!($r, 1 3 5 7));
+                (a, c, d) = (V::turn3(a), V::turn1(c), V::turn2(d));
+                quarter_rounds!(words!($r, 14 8 10 12), words!($r, 15 9 11 13));
+                (a, c, d) = (V::turn1(a), V::turn3(c), V::turn2(d));
+            };
+        }
+        all_rounds!(round, V::Word);
+        [a, b, c, d]
     }
 }
 
 /// One compression of the block at `m`: the rows of the next state.
 #[inline(always)]
-unsafe fn compress<V: WordRows<Word: Word>>(
+unsafe fn compress<V: Rounds>(
     h: [V; 2],
     m: *const u8,
     [t0, t1]: [V::Word; 2],
@@ -45,28 +73,9 @@ unsafe fn compress<V: WordRows<Word: Word>>(
     // SAFETY: the caller has the instruction set of V, and a readable block.
     unsafe {
         let iv = &V::Word::IV;
-        let mut s = Rows {
-            a: h[0],
-            b: h[1],
-            c: V::load(iv.as_ptr()),
-            d: V::xor(V::load(iv.as_ptr().add(4)), V::row([t0, t1, f0, f1])),
-        };
-        /// The words at these places of a round's schedule.
-        macro_rules! words {
-            ($r:literal, $a:literal $b:literal $c:literal $d:literal) => {
-                V::gather::<{ SIGMA[$r][$a] }, { SIGMA[$r][$b] }, { SIGMA[$r][$c] }, { SIGMA[$r][$d] }>(m)
-            };
-        }
-        macro_rules! round {
-            ($r:literal) => {
-                s.quarter_rounds(words!($r, 0 2 4 6), words!($r, 1 3 5 7));
-                (s.a, s.c, s.d) = (V::turn3(s.a), V::turn1(s.c), V::turn2(s.d));
-                s.quarter_rounds(words!($r, 14 8 10 12), words!($r, 15 9 11 13));
-                (s.a, s.c, s.d) = (V::turn1(s.a), V::turn3(s.c), V::turn2(s.d));
-            };
-        }
-        all_rounds!(round, V::Word);
-        [V::xor(h[0], V::xor(s.a, s.c)), V::xor(h[1], V::xor(s.b, s.d))]
+        let last = V::xor(V::load(iv.as_ptr().add(4)), V::row([t0, t1, f0, f1]));
+        let [a, b, c, d] = V::rounds([h[0], h[1], V::load(iv.as_ptr()), last], m);
+        [V::xor(h[0], V::xor(a, c)), V::xor(h[1], V::xor(b, d))]
     }
 }
 
@@ -74,7 +83,7 @@ unsafe fn compress<V: WordRows<Word: Word>>(
 #[derive(Clone, Copy)]
 struct Between<V>([V; 2]);
 
-impl<V: WordRows<Word: Word>> State for Between<V> {
+impl<V: Rounds> State for Between<V> {
     type Vector = V;
 
     #[inline(always)]
@@ -86,7 +95,7 @@ impl<V: WordRows<Word: Word>> State for Between<V> {
 
 /// Compresses one input into the state `words`.
 #[inline(always)]
-pub(crate) unsafe fn input<V: WordRows<Word: Word>>(
+pub(crate) unsafe fn input<V: Rounds>(
     words: &mut [V::Word; 8],
     input: Input,
     counter: [V::Word; 2],

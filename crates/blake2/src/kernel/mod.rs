@@ -8,6 +8,8 @@ mod portable;
 mod table;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod x86_64_rows;
 
 #[doc(hidden)]
 pub use table::Functions;

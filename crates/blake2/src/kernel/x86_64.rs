@@ -17,6 +17,11 @@ impl Rounds for words::U64x4 {}
 impl Rounds for sse41::U32x4 {}
 impl Rounds for words::U64x2 {}
 
+// Those of AVX-512 are in `x86_64_rows.rs`.
+impl rows::Rounds for words::U64x4 {}
+impl rows::Rounds for words::U64x4Sse41 {}
+impl rows::Rounds for sse41::U32x4 {}
+
 /// A kernel: its tables, and a module of `#[target_feature]` functions. For each hash function there is the vector of the row form, and
 /// those of the column form, narrow ones first.
 macro_rules! kernel {

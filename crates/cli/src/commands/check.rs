@@ -1,5 +1,6 @@
-//! `bulla check`: files against the checksums that `bulla sum` or b3sum printed.
+//! `bulla check`: files against the checksums that `bulla sum`, b3sum or b2sum printed.
 
+use crate::algorithm::Algorithm;
 use crate::args::{ReadArgs, ReportArgs};
 use crate::commands::sum::{Hashing, or_stdin, threads};
 use crate::error::{Error, Result};
@@ -11,7 +12,6 @@ use crate::files::read::ReadError;
 use crate::files::size::is_large;
 use crate::output::{JsonError, JsonPath, Out, error_line, style};
 use crate::progress::Progress;
-use bulla_blake3::Hash;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -23,9 +23,18 @@ const MAX_LINE: u64 = 1 << 20;
 /// Lines are checked in groups of this many, so that a long list needs little memory and shows results early.
 const GROUP: usize = 1024;
 
-pub(crate) fn run(files: &[PathBuf], read: ReadArgs, seek: u64, report: ReportArgs) -> Result<Exit> {
+/// What lines of checksums do not say themselves.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines {
+    /// The function of lines without a tag; `None` goes by the number of digits.
+    pub(crate) algorithm: Option<Algorithm>,
+    /// The first byte of BLAKE3's output.
+    pub(crate) seek: u64,
+}
+
+pub(crate) fn run(files: &[PathBuf], read: ReadArgs, lines: Lines, report: ReportArgs) -> Result<Exit> {
     let mut check = Check {
-        hashing: Hashing::plain(seek),
+        lines,
         threads: threads(read),
         report,
         progress: Progress::new(None),
@@ -53,7 +62,7 @@ pub(crate) fn run(files: &[PathBuf], read: ReadArgs, seek: u64, report: ReportAr
 
 /// A run over lists of checksums.
 struct Check {
-    hashing: Hashing,
+    lines: Lines,
     threads: Threads,
     report: ReportArgs,
     progress: Progress,
@@ -85,7 +94,7 @@ impl Check {
                 && let Some(line) = read_line(&mut reader).map_err(|error| cannot_read(&error))?
             {
                 number += 1;
-                group.push((number, parse(&line)));
+                group.push((number, parse(&line, self.lines)));
             }
             if group.is_empty() {
                 break;
@@ -101,12 +110,11 @@ impl Check {
     }
 
     fn group(&mut self, list: &Path, group: &[(u64, Result<Line, &'static str>)]) -> Result<()> {
-        let Self { hashing, threads, report, progress, out, failed } = self;
+        let Self { threads, report, progress, out, failed, .. } = self;
         let work = |item: &(u64, Result<Line, &'static str>), pace| {
             let line = item.1.as_ref().ok()?;
-            Some(match hashing.digest(&line.path, pace, progress) {
-                // The comparison of `Hash` takes the same time wherever the difference is.
-                Ok(digested) if digested.hash() == line.expected => Verdict::Ok,
+            Some(match line.hashing.digest(&line.path, pace, progress) {
+                Ok(output) if output.is(&line.expected) => Verdict::Ok,
                 Ok(_) => Verdict::Mismatch,
                 Err(error) => Verdict::Unreadable(error),
             })
@@ -154,30 +162,76 @@ struct Line {
     /// The name as it stands in the list, with the backslash that says it is escaped.
     name: String,
     path: PathBuf,
-    expected: Hash,
+    hashing: Hashing,
+    expected: Vec<u8>,
 }
 
-/// Reads a line in one of the two forms of b3sum; the reason is given when it is neither.
-fn parse(line: &[u8]) -> Result<Line, &'static str> {
-    let line = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?;
-    let (escaped, rest) = match line.strip_prefix('\\') {
+/// Reads a line in one of the forms of b3sum and b2sum; the reason is given when it is neither.
+fn parse(line: &[u8], lines: Lines) -> Result<Line, &'static str> {
+    let (escaped, rest) = match line.strip_prefix(b"\\") {
         Some(rest) => (true, rest),
         None => (false, line),
     };
-    // A name may hold either separator: the digest stands on the far side of it.
-    let parts = match rest.strip_prefix("BLAKE3 (") {
-        Some(tagged) => tagged.rsplit_once(") = ").map(|(name, hash)| (hash, name)),
-        None => rest.split_once("  "),
+    let is_utf8 = std::str::from_utf8(line).is_ok();
+    let no_form = "the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`";
+    let parts = tagged(rest).or_else(|| untagged(rest, lines.algorithm));
+    let (algorithm, hash, name) = match parts {
+        Some(parts) if is_utf8 || parts.0 != Algorithm::Blake3 => parts,
+        None if is_utf8 => return Err(no_form),
+        _ => return Err("the line is not UTF-8"),
     };
-    let (hash, name) = parts.ok_or("the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`")?;
-    let lower_hex = hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if hash.len() != 64 || !lower_hex {
-        return Err("the checksum is not 64 lower-case hexadecimal digits");
+    let expected = digits(hash, algorithm)?;
+    let hashing =
+        Hashing::plain(algorithm, expected.len() as u64, lines.seek).ok_or("the checksum is too long")?;
+    let path = if escaped { unescape(name).ok_or("a backslash escape is unknown")? } else { name.to_vec() };
+    let path = checked_path(path, algorithm)?;
+    Ok(Line { name: line_name(escaped, &String::from_utf8_lossy(name)), path, hashing, expected })
+}
+
+/// A line `NAME (FILE) = HASH`; b2sum writes `BLAKE2b-256` for a digest of so many bits.
+fn tagged(line: &[u8]) -> Option<(Algorithm, &[u8], &[u8])> {
+    let open = line.windows(2).position(|pair| pair == b" (")?;
+    let tag = std::str::from_utf8(&line[..open]).ok()?;
+    let algorithm = Algorithm::by_tag(tag.split_once('-').map_or(tag, |(tag, _)| tag))?;
+    let rest = &line[open + 2..];
+    // A name may hold either separator: the digest stands on the far side of it.
+    let close = rest.windows(4).rposition(|end| end == b") = ")?;
+    Some((algorithm, &rest[close + 4..], &rest[..close]))
+}
+
+/// A line `HASH  FILE`, or `HASH *FILE` as b2sum writes it for binary files.
+fn untagged(line: &[u8], algorithm: Option<Algorithm>) -> Option<(Algorithm, &[u8], &[u8])> {
+    let space = line.iter().position(|byte| *byte == b' ')?;
+    let (hash, rest) = line.split_at(space);
+    let algorithm = algorithm.unwrap_or(match hash.len() {
+        128 => Algorithm::Blake2b,
+        _ => Algorithm::Blake3,
+    });
+    let name = match (rest, algorithm) {
+        ([b' ', b' ', name @ ..], _) => name,
+        ([b' ', b'*', _, ..], Algorithm::Blake3) => return None,
+        ([b' ', b'*', name @ ..], _) => name,
+        _ => return None,
+    };
+    Some((algorithm, hash, name))
+}
+
+/// The bytes of a checksum. BLAKE3's has 32 of them, in lower case, as b3sum wants it.
+fn digits(hash: &[u8], algorithm: Algorithm) -> Result<Vec<u8>, &'static str> {
+    let is_blake3 = algorithm == Algorithm::Blake3;
+    let reason = match is_blake3 {
+        true => "the checksum is not 64 lower-case hexadecimal digits",
+        false => "the checksum is not an even number of hexadecimal digits",
+    };
+    if is_blake3 && (hash.len() != 64 || hash.iter().any(u8::is_ascii_uppercase)) {
+        return Err(reason);
     }
-    let expected = Hash::from_hex(hash).map_err(|_| "the checksum is not hexadecimal")?;
-    let path = if escaped { unescape(name).ok_or("a backslash escape is unknown")? } else { name.to_owned() };
-    check_name(&path)?;
-    Ok(Line { name: line_name(escaped, name), path: path.into(), expected })
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = hash.chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    });
+    pairs.collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty()).ok_or(reason)
 }
 
 fn line_name(escaped: bool, name: &str) -> String {
@@ -185,37 +239,52 @@ fn line_name(escaped: bool, name: &str) -> String {
 }
 
 /// Refuses names that may stand for more than one file: a check must rather fail than pass for the wrong file.
-fn check_name(path: &str) -> Result<(), &'static str> {
-    if path.is_empty() {
+fn checked_path(name: Vec<u8>, algorithm: Algorithm) -> Result<PathBuf, &'static str> {
+    if name.is_empty() {
         return Err("the name is empty");
     }
-    if path.contains('\0') {
+    if name.contains(&b'\0') {
         return Err("there is a null character in the name");
     }
-    if path.contains('\u{fffd}') {
+    let name = match String::from_utf8(name) {
+        Ok(name) => name,
+        Err(error) => return raw_path(error.into_bytes()),
+    };
+    if algorithm == Algorithm::Blake3 && name.contains('\u{fffd}') {
         return Err(
             "there is a Unicode replacement character in the name: the file's real name is not UTF-8",
         );
     }
-    if cfg!(windows) && path.contains('\\') {
+    if cfg!(windows) && name.contains('\\') {
         return Err("there is a backslash in the name");
     }
-    Ok(())
+    Ok(name.into())
+}
+
+/// The path of bytes that are not UTF-8, where paths can be such.
+fn raw_path(name: Vec<u8>) -> Result<PathBuf, &'static str> {
+    #[cfg(unix)]
+    return Ok(PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(name)));
+    #[cfg(not(unix))]
+    {
+        let _ = name;
+        Err("the line is not UTF-8")
+    }
 }
 
 /// Undoes the escapes of [`SumName`](crate::files::name::SumName).
-fn unescape(name: &str) -> Option<String> {
-    let mut path = String::with_capacity(name.len());
-    let mut chars = name.chars();
-    while let Some(c) = chars.next() {
-        path.push(match c {
-            '\\' => match chars.next()? {
-                'n' => '\n',
-                'r' => '\r',
-                '\\' => '\\',
+fn unescape(name: &[u8]) -> Option<Vec<u8>> {
+    let mut path = Vec::with_capacity(name.len());
+    let mut bytes = name.iter();
+    while let Some(byte) = bytes.next() {
+        path.push(match byte {
+            b'\\' => match bytes.next()? {
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b'\\' => b'\\',
                 _ => return None,
             },
-            c => c,
+            byte => *byte,
         });
     }
     Some(path)

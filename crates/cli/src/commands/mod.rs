@@ -21,7 +21,10 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Verify(args) => verify::run(&args),
         Command::Keys(args) => keys::run(&args.command),
         Command::Sum(args) => sum::run(&args),
-        Command::Check(args) => check::run(&args.files, args.read, 0, args.report),
+        Command::Check(args) => {
+            let lines = check::Lines { algorithm: args.algorithm, seek: 0 };
+            check::run(&args.files, args.read, lines, args.report)
+        }
         Command::Kernels(args) => kernels::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

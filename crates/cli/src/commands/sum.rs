@@ -1,5 +1,6 @@
-//! `bulla sum`: checksums as b3sum prints them.
+//! `bulla sum`: checksums as b3sum and b2sum print them.
 
+use crate::algorithm::{Algorithm, Blake2};
 use crate::args::{ReadArgs, SumArgs};
 use crate::commands::check;
 use crate::error::{Error, Result};
@@ -7,7 +8,7 @@ use crate::exit::Exit;
 use crate::files::STDIN;
 use crate::files::name::{SumName, shown};
 use crate::files::order::{Threads, in_order};
-use crate::files::read::{Digested, HashMode, Pace, ReadError, Source};
+use crate::files::read::{HashMode, Pace, ReadError, Source};
 use crate::files::size::{is_large, total_size};
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
@@ -20,7 +21,12 @@ use zeroize::Zeroizing;
 pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
     if args.check {
         let report = crate::args::ReportArgs { json: args.json, quiet: args.quiet };
-        return check::run(&args.files, args.read, args.seek, report);
+        return check::run(
+            &args.files,
+            args.read,
+            check::Lines { algorithm: args.algorithm, seek: args.seek },
+            report,
+        );
     }
     let files = or_stdin(&args.files);
     if args.raw && files.len() > 1 {
@@ -36,13 +42,17 @@ pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
         |path| is_large(path),
         |path, pace| hashing.digest(path, pace, &progress),
         |path, result| match result {
-            Ok(digested) => print(&mut out, args, path, digested.output),
+            Ok(output) => print(&mut out, args, &hashing, path, output),
             Err(error) => {
                 // As with b3sum, a file that cannot be read fails the command and not the other files.
                 exit = Exit::Failed;
                 let error = Error::from(error).about(shown(path));
                 progress.suspend(|| error.print());
-                if args.json { out.json(&JsonLine::error(path, &error)) } else { Ok(()) }
+                if args.json {
+                    let error = Some(JsonError::from(&error));
+                    return out.json(&JsonLine { error, ..JsonLine::about(path, &hashing) });
+                }
+                Ok(())
             }
         },
     )?;
@@ -61,11 +71,23 @@ pub(crate) fn threads(read: ReadArgs) -> Threads {
 
 /// How the bytes of a file become a digest.
 pub(crate) struct Hashing {
-    pub(crate) mode: HashMode,
-    /// The first byte of the output.
-    pub(crate) seek: u64,
+    function: Function,
+    /// Bytes of output.
+    length: u64,
     /// Whether standard input is free: not when the key came from there.
     stdin: Stdin,
+}
+
+enum Function {
+    /// BLAKE3, with the first byte of the output.
+    Blake3 {
+        mode: HashMode,
+        seek: u64,
+    },
+    Blake2 {
+        algorithm: Algorithm,
+        blake2: Blake2,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,34 +96,97 @@ enum Stdin {
     HeldTheKey,
 }
 
+/// The output of a hash function.
+pub(crate) enum Output {
+    Blake3(OutputReader),
+    Blake2(Vec<u8>),
+}
+
+impl Output {
+    /// Whether it begins with these bytes, or is all of them.
+    pub(crate) fn is(&self, expected: &[u8]) -> bool {
+        match self {
+            Self::Blake3(output) => {
+                let mut bytes = vec![0; expected.len()];
+                output.clone().fill(&mut bytes);
+                bytes == expected
+            }
+            Self::Blake2(bytes) => bytes == expected,
+        }
+    }
+}
+
 impl Hashing {
-    /// The plain mode.
-    pub(crate) fn plain(seek: u64) -> Self {
-        Self { mode: HashMode::Plain, seek, stdin: Stdin::Free }
+    /// A function without a key, with so many bytes of output from `seek` on; `None` when it has no such output.
+    pub(crate) fn plain(algorithm: Algorithm, length: u64, seek: u64) -> Option<Self> {
+        let function = match algorithm {
+            Algorithm::Blake3 => Function::Blake3 { mode: HashMode::Plain, seek },
+            _ => {
+                let blake2 = Blake2::new(algorithm, usize::try_from(length).ok()?)?;
+                (seek == 0).then_some(Function::Blake2 { algorithm, blake2 })?
+            }
+        };
+        Some(Self { function, length, stdin: Stdin::Free })
     }
 
     fn new(args: &SumArgs) -> Result<Self> {
-        let plain = Self::plain(args.seek);
+        let algorithm = args.algorithm.unwrap_or(Algorithm::Blake3);
+        let length = args.length.unwrap_or(algorithm.default_length() as u64);
+        let with = |mode, stdin| Self { function: Function::Blake3 { mode, seek: args.seek }, length, stdin };
+        if algorithm != Algorithm::Blake3 && (args.keyed || args.derive_key.is_some() || args.seek > 0) {
+            let flags = "--keyed, --derive-key and --seek";
+            return Err(Error::new("usage", format!("{flags} are for blake3, not for {}", algorithm.name())));
+        }
         if args.keyed {
-            return Ok(Self { mode: HashMode::Keyed(read_key()?), stdin: Stdin::HeldTheKey, ..plain });
+            return Ok(with(HashMode::Keyed(read_key()?), Stdin::HeldTheKey));
         }
-        match &args.derive_key {
-            Some(context) => Ok(Self { mode: HashMode::derive_key(context), ..plain }),
-            None => Ok(plain),
+        if let Some(context) = &args.derive_key {
+            return Ok(with(HashMode::derive_key(context), Stdin::Free));
         }
+        Self::plain(algorithm, length, args.seek).ok_or_else(|| {
+            let (name, most) = (algorithm.name(), algorithm.default_length());
+            Error::new("usage", format!("{name} has from 1 to {most} bytes of output, not {length}"))
+        })
     }
 
     /// Hashes the file at `path`, or standard input for `-`.
-    pub(crate) fn digest(&self, path: &Path, pace: Pace, progress: &Progress) -> Result<Digested, ReadError> {
-        let mut digested = if path != Path::new(STDIN) {
-            Source::open_any(path)?.digest(&self.mode, pace, progress)?
+    pub(crate) fn digest(&self, path: &Path, pace: Pace, progress: &Progress) -> Result<Output, ReadError> {
+        let source = if path != Path::new(STDIN) {
+            Source::open_any(path)?
         } else if self.stdin == Stdin::HeldTheKey {
             return Err(io::Error::other("standard input holds the key in keyed mode").into());
         } else {
-            Source::stdin()?.digest(&self.mode, pace, progress)?
+            Source::stdin()?
         };
-        digested.output.set_position(self.seek);
-        Ok(digested)
+        match &self.function {
+            Function::Blake3 { mode, seek } => {
+                let mut output = source.digest(mode, pace, progress)?.output;
+                output.set_position(*seek);
+                Ok(Output::Blake3(output))
+            }
+            Function::Blake2 { blake2, .. } => {
+                let mut state = blake2.state();
+                source.for_each(progress, |bytes| state.update(bytes))?;
+                Ok(Output::Blake2(state.finalize()))
+            }
+        }
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        match self.function {
+            Function::Blake3 { .. } => Algorithm::Blake3,
+            Function::Blake2 { algorithm, .. } => algorithm,
+        }
+    }
+
+    /// The tag: for BLAKE2 with fewer bytes than it has, with their number of bits, as b2sum does.
+    fn tag(&self) -> String {
+        let algorithm = self.algorithm();
+        match algorithm {
+            Algorithm::Blake3 => algorithm.tag().to_owned(),
+            _ if self.length == algorithm.default_length() as u64 => algorithm.tag().to_owned(),
+            _ => format!("{}-{}", algorithm.tag(), 8 * self.length),
+        }
     }
 }
 
@@ -130,36 +215,46 @@ fn read_key() -> Result<Zeroizing<[u8; bulla_blake3::KEY_LEN]>> {
     }
 }
 
-fn print(out: &mut Out, args: &SumArgs, path: &Path, digest: OutputReader) -> Result<()> {
+fn print(out: &mut Out, args: &SumArgs, hashing: &Hashing, path: &Path, output: Output) -> Result<()> {
     if args.raw {
-        return pieces(digest, args.length, |bytes| out.bytes(bytes));
+        return pieces(output, hashing.length, |bytes| out.bytes(bytes));
     }
     if args.json {
         let mut hex = String::new();
-        pieces(digest, args.length, |bytes| {
+        pieces(output, hashing.length, |bytes| {
             hex.push_str(&to_hex(bytes));
             Ok(())
         })?;
-        return out.json(&JsonLine { path: path.into(), digest: Some(hex), error: None });
+        return out.json(&JsonLine { digest: Some(hex), ..JsonLine::about(path, hashing) });
     }
-    let name = SumName::new(path);
+    let name = match hashing.algorithm() {
+        Algorithm::Blake3 => SumName::new(path),
+        // Where b3sum replaces bytes that are not UTF-8, b2sum writes them.
+        _ => SumName::with_all_bytes(path),
+    };
     if name.escaped && !args.no_names {
         out.bytes(b"\\")?;
     }
-    let (before, after) = match (args.no_names, args.tag) {
-        (true, _) => (String::new(), String::new()),
-        (false, true) => (format!("BLAKE3 ({}) = ", name.text), String::new()),
-        (false, false) => (String::new(), format!("  {}", name.text)),
-    };
-    out.bytes(before.as_bytes())?;
-    pieces(digest, args.length, |bytes| out.bytes(to_hex(bytes).as_bytes()))?;
-    out.bytes(after.as_bytes())?;
+    if args.tag && !args.no_names {
+        out.bytes(format!("{} (", hashing.tag()).as_bytes())?;
+        out.bytes(&name.text)?;
+        out.bytes(b") = ")?;
+    }
+    pieces(output, hashing.length, |bytes| out.bytes(to_hex(bytes).as_bytes()))?;
+    if !args.tag && !args.no_names {
+        out.bytes(b"  ")?;
+        out.bytes(&name.text)?;
+    }
     out.bytes(b"\n")?;
     out.flush_sometimes()
 }
 
 /// Hands `length` bytes of output to `each`, a bounded piece at a time.
-fn pieces(mut digest: OutputReader, length: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+fn pieces(output: Output, length: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut digest = match output {
+        Output::Blake3(digest) => digest,
+        Output::Blake2(bytes) => return each(&bytes),
+    };
     let mut buffer = [0; 4096];
     let mut left = length;
     while left > 0 {
@@ -182,6 +277,9 @@ fn to_hex(bytes: &[u8]) -> String {
 struct JsonLine {
     #[serde(flatten)]
     path: JsonPath,
+    /// Unless it is BLAKE3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,7 +287,9 @@ struct JsonLine {
 }
 
 impl JsonLine {
-    fn error(path: &Path, error: &Error) -> Self {
-        Self { path: path.into(), digest: None, error: Some(error.into()) }
+    fn about(path: &Path, hashing: &Hashing) -> Self {
+        let algorithm = hashing.algorithm();
+        let algorithm = (algorithm != Algorithm::Blake3).then(|| algorithm.name());
+        Self { path: path.into(), algorithm, digest: None, error: None }
     }
 }

@@ -56,24 +56,40 @@ pub(crate) fn shell_word(word: &OsStr) -> String {
 
 /// A name as a line of checksums carries it.
 pub(crate) struct SumName {
-    /// The name with `\`, newline and carriage return escaped; bytes that are not UTF-8 became U+FFFD.
-    pub(crate) text: String,
+    /// The name with `\`, newline and carriage return escaped.
+    pub(crate) text: Vec<u8>,
     /// Whether anything was escaped: the line then starts with a backslash.
     pub(crate) escaped: bool,
 }
 
 impl SumName {
+    /// With U+FFFD for bytes that are not UTF-8, as b3sum writes names.
     pub(crate) fn new(path: &Path) -> Self {
-        let text = path.to_string_lossy();
-        if !text.contains(['\\', '\n', '\r']) {
-            return Self { text: text.into_owned(), escaped: false };
-        }
+        Self::escape(path.to_string_lossy().as_bytes())
+    }
+
+    /// With all bytes as they are, as b2sum writes names.
+    pub(crate) fn with_all_bytes(path: &Path) -> Self {
+        Self::escape(path.as_os_str().as_encoded_bytes())
+    }
+
+    fn escape(name: &[u8]) -> Self {
         // A Windows separator is written as `/`, so that lists of checksums travel between systems.
         if cfg!(windows) {
-            return Self { text: text.replace('\\', "/"), escaped: false };
+            let text = name.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect();
+            return Self { text, escaped: false };
         }
-        let text = text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
-        Self { text, escaped: true }
+        let mut text = Vec::with_capacity(name.len());
+        for byte in name {
+            match byte {
+                b'\\' => text.extend(b"\\\\"),
+                b'\n' => text.extend(b"\\n"),
+                b'\r' => text.extend(b"\\r"),
+                byte => text.push(*byte),
+            }
+        }
+        let escaped = text.len() > name.len();
+        Self { text, escaped }
     }
 }
 

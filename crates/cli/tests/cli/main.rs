@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod bad_input;
+mod blake2;
 mod check;
 mod crash;
 mod folder;

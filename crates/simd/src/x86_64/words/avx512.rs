@@ -1,17 +1,11 @@
 //! AVX-512: four or eight 64-bit words in a register, and the 32-bit vectors; rotates, masks, and 32 registers.
-//!
-//! In the row form everything waits for one chain. Where a rotate takes two cycles, `rotate(xor(early, late))` takes three; but
-//! `late >> k ^ late << (bits - k) ^ rotate(early)` takes two after `late`: the shifts run side by side, and one `vpternlog` joins
-//! them. The shifts must be neighbours in the code (see `docs/decisions/0070-blake2-rows.md`), so that all is one block of assembly,
-//! out of which the compiler cannot make a rotate again.
 
-use super::avx2::{load_blocks as load_blocks4, store_halves as store_halves4};
+use super::avx2::{self, load_blocks as load_blocks4, store_halves as store_halves4};
 use super::{columns32, forward, pin, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
 use crate::x86_64::avx512::{U32x4, U32x8, U32x16};
 use crate::x86_64::sse41;
-use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// Four words in a ymm register.
@@ -179,40 +173,6 @@ impl WordColumns for U64x8 {
     }
 }
 
-/// A row of 64-bit words or of 32-bit words: see the head of this file.
-///
-/// # Safety of the assembly
-///
-/// Each block computes from registers alone, with instructions of the features enabled.
-macro_rules! mix {
-    ($name:ident, $class:ident, $register:ty, $ror:literal, $right:literal, $left:literal) => {
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512vl")]
-        fn $name<const K: i32, const L: i32>(early: $register, late: $register) -> $register {
-            let mixed;
-            // SAFETY: nothing but registers is read or written.
-            unsafe {
-                asm!(
-                    concat!($ror, " {early}, {early}, {k}"),
-                    concat!($right, " {right}, {late}, {k}"),
-                    concat!($left, " {late}, {late}, {l}"),
-                    "vpternlogq {early}, {right}, {late}, 0x96",
-                    early = inlateout($class) early => mixed,
-                    late = inout($class) late => _,
-                    right = out($class) _,
-                    k = const K,
-                    l = const L,
-                    options(pure, nomem, nostack, preserves_flags)
-                );
-            }
-            mixed
-        }
-    };
-}
-
-mix!(mix64, ymm_reg, __m256i, "vprorq", "vpsrlq", "vpsllq");
-mix!(mix32, xmm_reg, __m128i, "vprord", "vpsrld", "vpslld");
-
 impl WordRows for U64x4 {
     turns!(U64x4, _mm256_permute4x64_epi64);
     forward! {
@@ -223,60 +183,23 @@ impl WordRows for U64x4 {
     #[inline(always)]
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
         // SAFETY: the caller promised a block of sixteen words.
-        unsafe { U64x4(gather64::<A, B, C, D>(m)) }
+        unsafe { U64x4(avx2::U64x4::gather::<A, B, C, D>(m).0) }
     }
+}
 
+impl U64x4 {
+    /// The register, for assembly.
     #[inline(always)]
-    unsafe fn mix<const I: usize>(early: Self, late: Self) -> Self {
-        // SAFETY: the caller promised AVX-512.
-        unsafe {
-            U64x4(match I {
-                0 => _mm256_shuffle_epi32::<0xB1>(ymm::pin(_mm256_xor_si256(early.0, late.0))),
-                1 => mix64::<24, 40>(early.0, late.0),
-                2 => mix64::<16, 48>(early.0, late.0),
-                _ => mix64::<63, 1>(early.0, late.0),
-            })
-        }
+    pub fn register(self) -> __m256i {
+        self.0
+    }
+
+    /// The vector in a register.
+    #[inline(always)]
+    pub fn from_register(register: __m256i) -> Self {
+        Self(register)
     }
 }
-
-/// Four words from anywhere in a block of sixteen, by broadcast loads that are merged by mask: no shuffle.
-macro_rules! gather {
-    ($name:ident, $class:ident, $register:ty, $first:literal, $more:literal, $size:literal) => {
-        /// # Safety
-        ///
-        /// The block must be readable.
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512vl")]
-        unsafe fn $name<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> $register {
-            let words;
-            // SAFETY: reads four words of the block, and changes one register. Assembly, because the compiler would take the words by way of
-            // general registers.
-            unsafe {
-                asm!(
-                    concat!($first, " ptr [{m} + ", $size, "*{a}]"),
-                    concat!($more, "{{{second}}}, ", "[{m} + ", $size, "*{b}]"),
-                    concat!($more, "{{{third}}}, ", "[{m} + ", $size, "*{c}]"),
-                    concat!($more, "{{{fourth}}}, ", "[{m} + ", $size, "*{d}]"),
-                    x = out($class) words,
-                    m = in(reg) m,
-                    second = in(kreg) 2u8,
-                    third = in(kreg) 4u8,
-                    fourth = in(kreg) 8u8,
-                    a = const A,
-                    b = const B,
-                    c = const C,
-                    d = const D,
-                    options(pure, readonly, nostack, preserves_flags)
-                );
-            }
-            words
-        }
-    };
-}
-
-gather!(gather64, ymm_reg, __m256i, "vmovq {x:x}, qword", "vpbroadcastq {x}", "8");
-gather!(gather32, xmm_reg, __m128i, "vmovd {x}, dword", "vpbroadcastd {x}", "4");
 
 words32!(U32x4);
 words32!(U32x8);
@@ -304,19 +227,20 @@ impl WordRows for U32x4 {
     #[inline(always)]
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
         // SAFETY: the caller promised a block of sixteen words.
-        unsafe { U32x4(gather32::<A, B, C, D>(m)) }
+        unsafe { U32x4(sse41::U32x4::gather::<A, B, C, D>(m).0) }
+    }
+}
+
+impl U32x4 {
+    /// The register, for assembly.
+    #[inline(always)]
+    pub fn register(self) -> __m128i {
+        self.0
     }
 
+    /// The vector in a register.
     #[inline(always)]
-    unsafe fn mix<const I: usize>(early: Self, late: Self) -> Self {
-        // SAFETY: the caller promised AVX-512.
-        unsafe {
-            U32x4(match I {
-                0 => mix32::<16, 16>(early.0, late.0),
-                1 => mix32::<12, 20>(early.0, late.0),
-                2 => mix32::<8, 24>(early.0, late.0),
-                _ => mix32::<7, 25>(early.0, late.0),
-            })
-        }
+    pub fn from_register(register: __m128i) -> Self {
+        Self(register)
     }
 }

@@ -1,0 +1,277 @@
+//! The rounds of the row form in assembly, for AVX-512.
+//!
+//! In the row form all waits for one chain of operations. Two things make it short here, and both need instructions in this
+//! very order, which the compiler does not keep:
+//! - `rotate(xor(early, late))` costs three cycles where a rotate takes two. `late >> k ^ late << (bits - k) ^ rotate(early)` costs two after `late`:
+//!   the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they are neighbours in the code.
+//! - The words of the message are fetched by broadcast loads that are merged by mask: no shuffle. Those of the next half round stand behind
+//!   the chain of this one.
+//!
+//! Measured on a Zen 4 machine against the same in intrinsics, and how the order was found: see `docs/decisions/0070-blake2-rows.md`.
+
+use crate::generic::rows::Rounds;
+use bulla_simd::x86_64::{avx512, words};
+use core::arch::asm;
+
+/// The names of registers and instructions; the first word says which set: `b` has four 64-bit words in ymm registers, `s` four 32-bit
+/// words in xmm registers.
+///
+/// Registers 0 to 3 are the rows a to d; b and d also live in 4 and 5 for a while, and d in 18. Message words are in 6 and 7 for the
+/// columns, in 8 and 9 for the diagonals.
+macro_rules! op {
+    (b, $name:literal, $to:tt $($from:tt)*) => {
+        concat!($name, "q ymm", $to, $( ", ymm", $from, )* "\n")
+    };
+    (s, $name:literal, $to:tt $($from:tt)*) => {
+        concat!($name, "d xmm", $to, $( ", xmm", $from, )* "\n")
+    };
+}
+
+/// An operation with an immediate.
+macro_rules! op_by {
+    (b, $name:literal, $to:tt $from:tt, $by:tt) => {
+        concat!($name, "q ymm", $to, ", ymm", $from, ", ", $by, "\n")
+    };
+    (s, $name:literal, $to:tt $from:tt, $by:tt) => {
+        concat!($name, "d xmm", $to, ", xmm", $from, ", ", $by, "\n")
+    };
+}
+
+/// Exclusive or of three.
+macro_rules! join {
+    (b, $to:tt $x:tt $y:tt) => {
+        concat!("vpternlogq ymm", $to, ", ymm", $x, ", ymm", $y, ", 0x96\n")
+    };
+    (s, $to:tt $x:tt $y:tt) => {
+        concat!("vpternlogd xmm", $to, ", xmm", $x, ", xmm", $y, ", 0x96\n")
+    };
+}
+
+/// Four words of the message.
+macro_rules! gather {
+    (b, $to:tt, $w0:tt $w1:tt $w2:tt $w3:tt) => {
+        concat!(
+            "vmovq xmm",
+            $to,
+            ", qword ptr [{m} + 8*",
+            $w0,
+            "]\n",
+            "vpbroadcastq ymm",
+            $to,
+            "{{k1}}, qword ptr [{m} + 8*",
+            $w1,
+            "]\n",
+            "vpbroadcastq ymm",
+            $to,
+            "{{k2}}, qword ptr [{m} + 8*",
+            $w2,
+            "]\n",
+            "vpbroadcastq ymm",
+            $to,
+            "{{k3}}, qword ptr [{m} + 8*",
+            $w3,
+            "]\n",
+        )
+    };
+    (s, $to:tt, $w0:tt $w1:tt $w2:tt $w3:tt) => {
+        concat!(
+            "vmovd xmm",
+            $to,
+            ", dword ptr [{m} + 4*",
+            $w0,
+            "]\n",
+            "vpbroadcastd xmm",
+            $to,
+            "{{k1}}, dword ptr [{m} + 4*",
+            $w1,
+            "]\n",
+            "vpbroadcastd xmm",
+            $to,
+            "{{k2}}, dword ptr [{m} + 4*",
+            $w2,
+            "]\n",
+            "vpbroadcastd xmm",
+            $to,
+            "{{k3}}, dword ptr [{m} + 4*",
+            $w3,
+            "]\n",
+        )
+    };
+}
+
+/// A row turned by n words.
+macro_rules! turn {
+    (b, $to:tt $from:tt, $n:tt) => {
+        concat!("vpermq ymm", $to, ", ymm", $from, ", ", turn!($n), "\n")
+    };
+    (s, $to:tt $from:tt, $n:tt) => {
+        concat!("vpshufd xmm", $to, ", xmm", $from, ", ", turn!($n), "\n")
+    };
+    (1) => {
+        "0x39"
+    };
+    (2) => {
+        "0x4E"
+    };
+    (3) => {
+        "0x93"
+    };
+}
+
+/// Turns a row before a half round, if the half round is not the first.
+macro_rules! turned {
+    ($set:ident, $from:tt $to:tt, first) => { "" };
+    ($set:ident, 0 0, diagonal) => { turn!($set, 0 0, 3) };
+    ($set:ident, 2 2, diagonal) => { turn!($set, 2 2, 1) };
+    ($set:ident, 0 0, column) => { turn!($set, 0 0, 1) };
+    ($set:ident, 2 2, column) => { turn!($set, 2 2, 3) };
+    ($set:ident, 5 3, $half:ident) => { turn!($set, 3 5, 2) };
+}
+
+/// Four quarter rounds side by side, with the message words in `$x` and `$y`.
+macro_rules! half_round {
+    (b, $half:ident, $x:tt $y:tt) => {
+        concat!(
+            turned!(b, 0 0, $half),
+            op!(b, "vpadd", 0 0 $x),
+            turned!(b, 2 2, $half),
+            op!(b, "vpadd", 0 0 1),
+            turned!(b, 5 3, $half),
+            op!(b, "vpxor", 10 3 0),
+            "vpshufd ymm3, ymm10, 0xB1\n",
+            op_by!(b, "vpror", 5 3, 16),
+            op!(b, "vpadd", 2 2 3),
+            op_by!(b, "vpror", 4 1, 24),
+            op_by!(b, "vpsrl", 12 2, 24),
+            op_by!(b, "vpsll", 13 2, 40),
+            join!(b, 4 12 13),
+            op!(b, "vpadd", 0 0 $y),
+            op!(b, "vpadd", 0 0 4),
+            op_by!(b, "vpsrl", 14 0, 16),
+            op_by!(b, "vpsll", 15 0, 48),
+            join!(b, 5 14 15),
+            op!(b, "vpadd", 2 2 5),
+            op_by!(b, "vpror", 1 4, 63),
+            op_by!(b, "vpsrl", 16 2, 63),
+            op!(b, "vpadd", 17 2 2),
+            join!(b, 1 16 17),
+        )
+    };
+    (s, $half:ident, $x:tt $y:tt) => {
+        concat!(
+            turned!(s, 0 0, $half),
+            turned!(s, 2 2, $half),
+            turned!(s, 5 3, $half),
+            op!(s, "vpadd", 0 0 $x),
+            op_by!(s, "vpror", 18 3, 16),
+            op!(s, "vpadd", 0 0 1),
+            op_by!(s, "vpsrl", 10 0, 16),
+            op_by!(s, "vpsll", 11 0, 16),
+            join!(s, 18 10 11),
+            op_by!(s, "vpror", 4 1, 12),
+            op!(s, "vpadd", 2 2 18),
+            op_by!(s, "vpsrl", 12 2, 12),
+            op_by!(s, "vpsll", 13 2, 20),
+            join!(s, 4 12 13),
+            op!(s, "vpadd", 0 0 $y),
+            op_by!(s, "vpror", 1 4, 7),
+            op!(s, "vpadd", 0 0 4),
+            op_by!(s, "vpror", 5 18, 8),
+            op_by!(s, "vpsll", 15 0, 24),
+            op_by!(s, "vpsrl", 14 0, 8),
+            join!(s, 5 14 15),
+            op!(s, "vpadd", 2 2 5),
+            op_by!(s, "vpsrl", 16 2, 7),
+            op_by!(s, "vpsll", 17 2, 25),
+            join!(s, 1 16 17),
+        )
+    };
+}
+
+/// All rounds, each with the message words of its schedule. `$half` is `first` for the first round, then `column`.
+macro_rules! rounds {
+    ($set:ident, $half:ident,
+     [$m0:tt $m1:tt $m2:tt $m3:tt $m4:tt $m5:tt $m6:tt $m7:tt
+      $m8:tt $m9:tt $m10:tt $m11:tt $m12:tt $m13:tt $m14:tt $m15:tt] $($more:tt)*) => {
+        concat!(
+            gather!($set, 6, $m0 $m2 $m4 $m6),
+            gather!($set, 7, $m1 $m3 $m5 $m7),
+            half_round!($set, $half, 6 7),
+            gather!($set, 8, $m14 $m8 $m10 $m12),
+            gather!($set, 9, $m15 $m9 $m11 $m13),
+            half_round!($set, diagonal, 8 9),
+            rounds!($set, column, $($more)*),
+        )
+    };
+    ($set:ident, column,) => {
+        concat!(turn!($set, 0 0, 1), turn!($set, 2 2, 3), turn!($set, 3 5, 2))
+    };
+}
+
+/// The rounds of a vector type: its set, its class of registers, and the schedule.
+macro_rules! row_rounds {
+    ($Type:ty, $set:ident, $a:tt $b:tt $c:tt $d:tt, $($schedule:tt)*) => {
+        impl Rounds for $Type {
+            #[inline(always)]
+            unsafe fn rounds(rows: [Self; 4], m: *const u8) -> [Self; 4] {
+                #[inline]
+                #[target_feature(enable = "avx512f,avx512vl")]
+                unsafe fn rounds(rows: [$Type; 4], m: *const u8) -> [$Type; 4] {
+                    let [a, b, c, d] = rows.map(|row| row.register());
+                    let (a1, b1, c1, d1);
+                    // SAFETY: reads the block at m, and changes the registers named.
+                    unsafe {
+                        asm!(
+                            rounds!($set, first, $($schedule)*),
+                            m = in(reg) m,
+                            in("k1") 2u8,
+                            in("k2") 4u8,
+                            in("k3") 8u8,
+                            inlateout($a) a => a1,
+                            inlateout($b) b => b1,
+                            inlateout($c) c => c1,
+                            inlateout($d) d => d1,
+                            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _,
+                            out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _,
+                            out("xmm14") _, out("xmm15") _, out("xmm16") _, out("xmm17") _, out("xmm18") _,
+                            options(pure, readonly, nostack, preserves_flags)
+                        );
+                    }
+                    [a1, b1, c1, d1].map(|row| <$Type>::from_register(row))
+                }
+                // SAFETY: the caller has AVX-512, and a readable block.
+                unsafe { rounds(rows, m) }
+            }
+        }
+    };
+}
+
+row_rounds!(
+    words::U64x4Avx512, b, "ymm0" "ymm1" "ymm2" "ymm3",
+    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
+    [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
+    [11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4]
+    [7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8]
+    [9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13]
+    [2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9]
+    [12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11]
+    [13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10]
+    [6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5]
+    [10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0]
+    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
+    [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
+);
+
+row_rounds!(
+    avx512::U32x4, s, "xmm0" "xmm1" "xmm2" "xmm3",
+    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
+    [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
+    [11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4]
+    [7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8]
+    [9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13]
+    [2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9]
+    [12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11]
+    [13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10]
+    [6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5]
+    [10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0]
+);
