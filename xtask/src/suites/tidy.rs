@@ -20,8 +20,8 @@ const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" 
 /// touch their registers, such as a kernel.
 const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "x86_64-unknown-none"];
 
-/// The library that must build without `std`, and with each of its features alone.
-const LIBRARY: &str = "bulla-blake3";
+/// The libraries that must build without `std`, and with each of their features alone.
+const LIBRARIES: [&str; 2] = ["bulla-blake2", "bulla-blake3"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     for component in ["rustfmt", "clippy"] {
@@ -96,22 +96,26 @@ fn deny(context: &Context) -> Result<()> {
 fn no_std(runner: &mut Runner<'_>) {
     for target in BARE_TARGETS {
         runner.need(target, |_| install::rust_target(target));
-        let mut command = runner.context.cargo();
-        command.args(["build", "--quiet", "-p", LIBRARY, "--no-default-features", "--target", target]);
-        runner.command(&format!("{LIBRARY} for {target}"), &mut command);
+        for library in LIBRARIES {
+            let mut command = runner.context.cargo();
+            command.args(["build", "--quiet", "-p", library, "--no-default-features", "--target", target]);
+            runner.command(&format!("{library} for {target}"), &mut command);
+        }
     }
 }
 
 fn features_alone(runner: &mut Runner<'_>) {
-    let features = match features(runner.context, LIBRARY) {
-        Ok(features) => features,
-        Err(error) => return runner.need("features", |_| Err(error)),
-    };
-    for feature in features {
-        let mut command = runner.context.cargo();
-        command.args(["clippy", "--quiet", "-p", LIBRARY, "--no-default-features", "--features", &feature]);
-        command.args(["--", "-D", "warnings"]);
-        runner.command(&format!("{LIBRARY} with the feature {feature} alone"), &mut command);
+    for library in LIBRARIES {
+        let features = match features(runner.context, library) {
+            Ok(features) => features,
+            Err(error) => return runner.need("features", |_| Err(error)),
+        };
+        for feature in features {
+            let mut command = runner.context.cargo();
+            command.args(["clippy", "--quiet", "-p", library, "--no-default-features"]);
+            command.args(["--features", &feature, "--", "-D", "warnings"]);
+            runner.command(&format!("{library} with the feature {feature} alone"), &mut command);
+        }
     }
 }
 
