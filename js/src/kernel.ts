@@ -3,7 +3,7 @@
 import type { Core, Kernel } from "./core.js";
 import { plainError, typeError } from "./errors.js";
 import { createPureCore } from "./pure/core.js";
-import { createWasmCore } from "./wasm/core.js";
+import { createWasmCore, createWasmCoreLater } from "./wasm/core.js";
 
 /** In Node, Deno and Bun: forces a kernel for the whole process. */
 const FORCE = "BULLA_BLAKE3_FORCE_KERNEL";
@@ -42,7 +42,19 @@ export function forceKernel(name: Kernel): void {
 
 function choose(): Core {
   const forced = fromEnvironment();
-  return demand(forced === undefined || forced === "" ? kernels()[0]! : forced);
+  if (forced !== undefined && forced !== "") return demand(forced);
+  const best = demand(kernels()[0]!);
+  // An old browser compiles large modules only in the background, and says so by this error. Until it has, the pure core hashes.
+  if (tried.get("wasm32/simd128") instanceof RangeError) {
+    createWasmCoreLater().then(
+      (core) => {
+        tried.set(core.kernel, core);
+        if (chosen === best) chosen = core;
+      },
+      () => {},
+    );
+  }
+  return best;
 }
 
 function demand(name: string): Core {

@@ -105,6 +105,21 @@ test("forceKernel takes what there is and refuses the rest", () => {
   assert.equal(node({}, code).stderr, "");
 });
 
+test("where a module is compiled only in the background, the pure core hashes until it is", () => {
+  const code = `
+    import assert from "node:assert/strict";
+    WebAssembly.Module = function () { throw new RangeError("disallowed on the main thread"); };
+    const { createHasher, hash, kernel, toHex } = await import("bulla");
+    const digest = toHex(hash("abc"));
+    assert.equal(kernel(), "portable");
+    const open = createHasher().update("a");
+    while (kernel() === "portable") await new Promise((resolve) => setTimeout(resolve, 1));
+    assert.equal(kernel(), "wasm32/simd128");
+    assert.equal(toHex(hash("abc")), digest);
+    assert.equal(open.update("bc").digest("hex"), digest);`;
+  assert.equal(node({}, code).stderr, "");
+});
+
 test("without WebAssembly the main entry is on the pure core, and says why when asked for more", () => {
   const code = `
     import assert from "node:assert/strict";

@@ -28,13 +28,22 @@ const CHUNK = 1024;
  * @throws whatever the platform does where it has no WebAssembly with SIMD, or forbids it
  */
 export function createWasmCore(): Core {
-  // The module's words are little-endian, our views of them as the machine is.
-  if (!LITTLE_ENDIAN) throw plainError("ERR_KERNEL", "not on a big-endian machine");
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(decode(MODULE)));
-  return coreOf(instance.exports as unknown as Exports);
+  return coreOf(new WebAssembly.Instance(new WebAssembly.Module(code())));
 }
 
-function coreOf(wasm: Exports): Core {
+/** The same, in the background: for platforms that compile no module of this size at once. */
+export async function createWasmCoreLater(): Promise<Core> {
+  return coreOf((await WebAssembly.instantiate(code())).instance);
+}
+
+function code(): Uint8Array<ArrayBuffer> {
+  // The module's words are little-endian, our views of them as the machine is.
+  if (!LITTLE_ENDIAN) throw plainError("ERR_KERNEL", "not on a big-endian machine");
+  return decode(MODULE);
+}
+
+function coreOf({ exports }: WebAssembly.Instance): Core {
+  const wasm = exports as unknown as Exports;
   // A variable for what short inputs call: the compiler then calls it directly, which it does not through the object.
   const { hash: hashOnce } = wasm;
   const memory = wasm.memory.buffer;
