@@ -18,17 +18,25 @@
 //! assert_eq!(verify_many(&items), [Verdict::Valid; 2]);
 //! ```
 
+pub mod cofactored;
+#[cfg(feature = "dalek-batch")]
+pub mod dalek_batch;
 mod generic;
 mod item;
 pub mod kernel;
 mod lanes;
 mod message;
+#[cfg(feature = "rayon")]
+mod parallel;
+pub mod prehash;
 mod signing;
 mod verdict;
 mod verifying_keys;
 mod wipe;
 
 pub use item::Item;
+#[cfg(feature = "rayon")]
+pub use parallel::{verify_many_parallel, verify_many_parallel_into};
 pub use signing::{SignItem, SigningKey, sign_many, sign_many_into};
 pub use verdict::{Reason, Verdict};
 pub use verifying_keys::{Tables, VerifyingKeys};
@@ -44,7 +52,7 @@ pub use verifying_keys::{Tables, VerifyingKeys};
 ///
 /// That is the equation without the cofactor, R compared as bytes, S below the order of the group, and A and R not of small order.
 pub fn verify_strict(item: &Item<'_>) -> Verdict {
-    kernel::portable::verify_strict(item)
+    kernel::portable::verify_in(&[], item)
 }
 
 /// Verifies every item: verdict i is that of [`verify_strict`] for item i, whatever its neighbours, their order and number, the threads

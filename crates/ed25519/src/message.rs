@@ -2,10 +2,10 @@
 
 use crate::generic::sha512::{BLOCK, Block};
 
-/// What is left to be hashed of a message of three parts.
+/// What is left to be hashed of a message of four parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Framed<'a> {
-    parts: [&'a [u8]; 3],
+    parts: [&'a [u8]; 4],
     /// Bytes of the message in all.
     total: u64,
     /// How far the padding is.
@@ -25,7 +25,7 @@ enum Padding {
 
 impl<'a> Framed<'a> {
     /// The parts, one after the other.
-    pub(crate) fn new(parts: [&'a [u8]; 3]) -> Self {
+    pub(crate) fn new(parts: [&'a [u8]; 4]) -> Self {
         let total = parts.iter().map(|part| part.len() as u64).sum();
         Self { parts, total, padding: Padding::Whole }
     }

@@ -37,6 +37,10 @@ impl SigningKey {
         raw_sign::<Sha512>(&self.secret, message, &self.public).to_bytes()
     }
 
+    pub(crate) fn secret_scalar(&self) -> &curve25519_dalek::Scalar {
+        &self.secret.scalar
+    }
+
     pub(crate) fn scalar(&self) -> &[u8; 32] {
         self.secret.scalar.as_bytes()
     }
@@ -65,8 +69,8 @@ pub struct SignItem<'a> {
 
 /// Signs every item: signature i is that of [`SigningKey::sign`] for item i, byte for byte.
 ///
-/// Where the kernel has vectors, eight are made at a time, in a time that does not depend on keys and messages but for the messages'
-/// lengths.
+/// With the feature `lane-signing`, and where the kernel has vectors, eight are made at a time, in a time that does not depend on keys and
+/// messages but for the messages' lengths. Without it they are made one after the other.
 ///
 /// # Panics
 ///

@@ -21,7 +21,7 @@ pub mod stats;
 pub mod table;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 9] = [
+pub const LABORATORY: [&str; 10] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -31,4 +31,5 @@ pub const LABORATORY: [&str; 9] = [
     "threads",
     "kernel-ab",
     "blake2",
+    "ed25519",
 ];

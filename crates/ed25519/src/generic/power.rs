@@ -53,7 +53,7 @@ pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
 
 /// The points that `K` times eight encodings stand for (RFC 8032, section 5.1.3), and which lanes are points at all.
 ///
-/// As in the field's most used library, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
+/// x is canonical. As in the field's most used library, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
 #[inline(always)]
 pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element<V>, Element<V>, Mask); K] {
     let like = words[0][0];
@@ -94,5 +94,5 @@ fn signed_root<V: Lanes>(
     let turned = square.equal(&u.negate().canonical());
     let other = root.mul(&Element::splat(u.0[0], &SQRT_M1));
     let x = Element::select(right, root, &other).canonical();
-    (Element::select(sign ^ x.0[0].odd(), &x.negate(), &x), right | turned)
+    (Element::select(sign ^ x.0[0].odd(), &x.negate().canonical(), &x), right | turned)
 }

@@ -1,7 +1,7 @@
 //! The steps of strict verification of eight signatures: s B - k A, compared with R as bytes.
 
 use super::field::Element;
-use super::point::{Point, has_small_order};
+use super::point::has_small_order;
 use super::power;
 use super::scalar::Scalar;
 use super::table::{self, BaseTable, KeyTable};
@@ -80,15 +80,6 @@ impl<V: Lanes> Group<V> {
         (self.x, self.y) = (x, y);
         self.passed.point = valid;
         self.passed.large_key = !has_small_order(&y.canonical());
-    }
-
-    /// Multiplies by the one table of each key.
-    #[inline(always)]
-    pub(crate) fn multiply(&mut self, tables: &mut [KeyTable; LANES], base: &BaseTable) {
-        table::fill_key_tables(&Point::from_affine(self.x, self.y), tables);
-        let t = &*tables;
-        let keys = [&t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]];
-        self.multiply_prepared(&[keys], &[base]);
     }
 
     /// Multiplies by tables of each key that are there already.

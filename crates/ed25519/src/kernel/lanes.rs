@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use super::prepared::PreparedKey;
-use super::{Engine, portable};
+use super::{Engine, Portable, portable};
 use crate::generic::point::{Addend, Point};
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::Comb;
@@ -47,6 +47,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Up to `8 * G` items.
     fn verify_groups<const G: usize>(
         &self,
+        domain: &[u8],
         items: &[Item<'_>],
         tables: &mut [KeyTable; LANES],
         out: &mut [Verdict],
@@ -54,26 +55,34 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         let machine = self.machine;
         let mut all = [Group::new(machine.splat(0)); G];
         let groups = &mut all[..items.len().div_ceil(LANES)];
-        self.take_groups(groups, items);
+        self.take_groups(groups, domain, items);
         if let [group] = groups {
             let mut r = (group.x, group.y, 0);
             machine.decode_key_and_r(group, &mut r);
-            machine.multiply(group, tables, self.base(0));
+            self.multiply(group, tables);
             machine.compare_decoded(group, &r);
             give_verdicts(&group.passed, out);
         } else {
             decode_keys(machine, groups);
             for group in groups.iter_mut() {
-                machine.multiply(group, tables, self.base(0));
+                self.multiply(group, tables);
             }
             self.give_groups(groups, out);
         }
     }
 
+    /// Multiplies by tables of the group's own keys.
+    pub(super) fn multiply(&self, group: &mut Group<V>, tables: &mut [KeyTable; LANES]) {
+        let mut point = Point::identity(self.machine.splat(0));
+        self.machine.key_point(group, &mut point);
+        self.machine.fill_key_tables(&point, tables);
+        self.machine.multiply_by_one(group, &[tables.each_ref()], &[self.base(0)]);
+    }
+
     /// Hashes the items and takes in their scalars.
-    pub(super) fn take_groups(&self, groups: &mut [Group<V>], items: &[Item<'_>]) {
+    pub(super) fn take_groups(&self, groups: &mut [Group<V>], domain: &[u8], items: &[Item<'_>]) {
         for (group, items) in groups.iter_mut().zip(items.chunks(LANES)) {
-            take_items(self.machine, group, items);
+            take_items(self.machine, group, domain, items);
         }
     }
 
@@ -87,23 +96,23 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 }
 
 impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
-    fn verify(&self, items: &[Item<'_>], out: &mut [Verdict]) {
+    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
         // A lone last item costs as much in lanes as alone.
         let lone = usize::from(items.len() % LANES == 1);
         let (items, last) = items.split_at(items.len() - lone);
         let (out, last_out) = out.split_at_mut(items.len());
         for (item, verdict) in last.iter().zip(last_out) {
-            *verdict = portable::verify_strict(item);
+            *verdict = portable::verify_in(domain, item);
         }
         if items.is_empty() {
             return;
         }
         let mut tables = [EMPTY_KEY_TABLE; LANES];
         if items.len() <= 2 * LANES {
-            return self.verify_groups::<2>(items, &mut tables, out);
+            return self.verify_groups::<2>(domain, items, &mut tables, out);
         }
         for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
-            self.verify_groups::<GROUPS>(items, &mut tables, out);
+            self.verify_groups::<GROUPS>(domain, items, &mut tables, out);
         }
     }
 
@@ -115,19 +124,27 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
         self.verify_under(items, keys, out);
     }
 
-    fn sign(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
-        self.sign_all(items, out);
+    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+        self.cofactored(items, random, out);
+    }
+
+    fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+        if cfg!(feature = "lane-signing") {
+            self.sign_all(domain, items, out);
+        } else {
+            Portable.sign(domain, items, out);
+        }
     }
 }
 
 /// Hashes up to eight items and takes in their scalars. Lanes without an item have zeros, and verdicts that nobody reads.
-fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, items: &[Item<'_>]) {
+fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, domain: &[u8], items: &[Item<'_>]) {
     let like = machine.splat(0);
     let empty: &[u8] = &[];
-    let mut framed = [Framed::new([empty; 3]); LANES];
+    let mut framed = [Framed::new([empty; 4]); LANES];
     let mut words = [[[0; LANES]; 4]; 3];
     for (lane, item) in items.iter().enumerate() {
-        framed[lane] = Framed::new([item.r(), item.public_key, item.message]);
+        framed[lane] = Framed::new([domain, item.r(), item.public_key, item.message]);
         for (words, bytes) in words.iter_mut().zip([item.public_key, item.r(), item.s()]) {
             for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
                 word[lane] = u64::from_le_bytes(*bytes);
@@ -165,7 +182,7 @@ fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
     }
 }
 
-fn give_verdicts(passed: &Passed, out: &mut [Verdict]) {
+pub(super) fn give_verdicts(passed: &Passed, out: &mut [Verdict]) {
     let tests = [
         (passed.scalar, Reason::ScalarNotCanonical),
         (passed.point, Reason::KeyNotAPoint),

@@ -1,8 +1,9 @@
 //! The steps that are compiled once for each kind of machine: each becomes a function of its own, into which the generic body is
 //! inlined, and which calls nothing.
 
-use crate::generic::field::Element;
-use crate::generic::point::{Addend, Point};
+use crate::generic::msm::{self, Bucket, Decoded, Digits};
+use crate::generic::point::{Addend, Next, Point};
+use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Comb, Signing};
 use crate::generic::table::{self, AffineRow, BaseTable, KeyTable};
@@ -32,15 +33,11 @@ macro_rules! steps {
                 verify::decode_keys(first, second)
             }
             /// [`verify::decode_key_and_r`].
-            fn decode_key_and_r(group: &mut Group<V>, r: &mut (Element<V>, Element<V>, Mask)) {
+            fn decode_key_and_r(group: &mut Group<V>, r: &mut Decoded<V>) {
                 *r = verify::decode_key_and_r(group)
             }
-            /// [`Group::multiply`].
-            fn multiply(group: &mut Group<V>, tables: &mut [KeyTable; LANES], base: &BaseTable) {
-                group.multiply(tables, base)
-            }
             /// [`Group::compare_decoded`].
-            fn compare_decoded(group: &mut Group<V>, r: &(Element<V>, Element<V>, Mask)) {
+            fn compare_decoded(group: &mut Group<V>, r: &Decoded<V>) {
                 group.compare_decoded(*r)
             }
             /// [`verify::compare`].
@@ -90,6 +87,34 @@ macro_rules! steps {
             /// [`Signing::finish`].
             fn finish(signing: &mut Signing<V>, digest: &[V; 8]) {
                 signing.finish(digest)
+            }
+            /// [`Point::add`], with nothing negated.
+            fn add(point: &mut Point<V>, other: &Addend<V>) {
+                point.add(other, 0, Next::Sum)
+            }
+            /// [`Group::require_canonical`].
+            fn require_canonical(group: &mut Group<V>, r: &Decoded<V>) {
+                group.require_canonical(r)
+            }
+            /// [`Group::weigh`].
+            fn weigh(group: &mut Group<V>, z: &Scalar<V>, r: &Decoded<V>, rows: &mut [[AffineRow; LANES]; 2]) {
+                *rows = group.weigh(z, r)
+            }
+            /// [`Group::compare_cofactored`].
+            fn compare_cofactored(group: &mut Group<V>, r: &Decoded<V>) {
+                group.compare_cofactored(r)
+            }
+            /// [`msm::accumulate`].
+            fn accumulate(like: &V, points: &[AffineRow], digits: &[Digits], buckets: &mut [[Bucket; LANES]]) {
+                msm::accumulate(*like, points, digits, buckets)
+            }
+            /// [`msm::sum_buckets`].
+            fn sum_buckets(like: &V, buckets: &[[Bucket; LANES]], out: &mut Point<V>) {
+                *out = msm::sum_buckets(*like, buckets)
+            }
+            /// [`msm::is_torsion`].
+            fn is_torsion(point: &Point<V>, out: &mut Mask) {
+                *out = msm::is_torsion(*point)
             }
             /// [`table::eight_rows`].
             fn eight_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {

@@ -3,8 +3,9 @@
 //! The kernel is chosen once, at the first use in the process: the best that the CPU supports, or the one that the environment variable
 //! `BULLA_ED25519_FORCE_KERNEL` names. The verdicts and the signatures are the same by all of them.
 
+mod cofactored;
 mod lanes;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod portable;
 mod prepared;
 mod signing;
@@ -24,16 +25,19 @@ use {crate::lanes::ifma::Vector, machine::Ifma, std::sync::LazyLock};
 /// The environment variable that forces a kernel for the whole process.
 pub const FORCE_VARIABLE: &str = "BULLA_ED25519_FORCE_KERNEL";
 
-/// What every kernel can do. `out` is as long as `items` everywhere.
+/// What every kernel can do. `out` is as long as `items` everywhere. `domain` comes before everything that is hashed, and is empty in
+/// Ed25519 itself.
 pub(crate) trait Engine: Sync {
     /// Strict verdicts.
-    fn verify(&self, items: &[Item<'_>], out: &mut [Verdict]);
+    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]);
     /// Keys with `tables` tables each: 1, 2 or 4.
     fn prepare(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey>;
     /// Strict verdicts: `keys[i]` is that of item i, prepared by the same engine.
     fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]);
+    /// Verdicts of the cofactored predicate; 16 random bytes for every item.
+    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]);
     /// Signatures.
-    fn sign(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]);
+    fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]);
 }
 
 /// One implementation.
@@ -108,7 +112,7 @@ impl Kernel {
     /// When `out` is not as long as `items`.
     pub fn verify_many_into(self, items: &[Item<'_>], out: &mut [Verdict]) {
         assert_eq!(items.len(), out.len(), "one verdict for each item");
-        self.engine.verify(items, out);
+        self.verify_in(&[], items, out);
     }
 
     /// [`sign_many_into`](crate::sign_many_into) by this kernel, whatever the process uses otherwise.
@@ -118,7 +122,19 @@ impl Kernel {
     /// When `out` is not as long as `items`.
     pub fn sign_many_into(self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         assert_eq!(items.len(), out.len(), "one signature for each item");
-        self.engine.sign(items, out);
+        self.sign_in(&[], items, out);
+    }
+
+    pub(crate) fn verify_in(self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
+        self.engine.verify(domain, items, out);
+    }
+
+    pub(crate) fn sign_in(self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+        self.engine.sign(domain, items, out);
+    }
+
+    pub(crate) fn verify_cofactored(self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+        self.engine.verify_cofactored(items, random, out);
     }
 
     pub(crate) fn prepare(self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {

@@ -2,8 +2,11 @@
 
 use super::{Engine, PreparedKey};
 use crate::signing::SignItem;
-use crate::{Item, Reason, Verdict};
+use crate::{Item, Reason, Verdict, cofactored};
+use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, VerifyingKey};
+use sha2::{Digest as _, Sha512};
+use zeroize::Zeroizing;
 
 /// The engine.
 pub(crate) struct Portable;
@@ -56,15 +59,15 @@ pub(crate) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
 }
 
 /// The strict verdict on one signature.
-pub(crate) fn verify_strict(item: &Item<'_>) -> Verdict {
-    match strict(item) {
+pub(crate) fn verify_in(domain: &[u8], item: &Item<'_>) -> Verdict {
+    match strict(domain, item) {
         Ok(()) => Verdict::Valid,
         Err(reason) => Verdict::Invalid(reason),
     }
 }
 
 /// The tests beside the equation are made here too, since a feature of dalek that another package may switch on loosens the one for S.
-fn strict(item: &Item<'_>) -> Result<(), Reason> {
+fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
     if !is_canonical_scalar(item.s()) {
         return Err(Reason::ScalarNotCanonical);
     }
@@ -75,13 +78,42 @@ fn strict(item: &Item<'_>) -> Result<(), Reason> {
     if has_small_order_y(item.r()) {
         return Err(Reason::ROfSmallOrder);
     }
-    key.verify_strict(item.message, &Signature::from_bytes(item.signature)).map_err(|_| Reason::Mismatch)
+    let is_valid = if domain.is_empty() {
+        key.verify_strict(item.message, &Signature::from_bytes(item.signature)).is_ok()
+    } else {
+        let s = Scalar::from_bytes_mod_order(*item.s());
+        let k = scalar_of([domain, item.r(), item.public_key, item.message]);
+        let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-key.to_edwards(), &s);
+        r.compress().as_bytes() == item.r()
+    };
+    if is_valid { Ok(()) } else { Err(Reason::Mismatch) }
+}
+
+/// SHA-512 of the parts, modulo l.
+pub(crate) fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
+    let mut hash = Sha512::new();
+    for part in parts {
+        hash.update(part);
+    }
+    Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+}
+
+/// A signature with a domain (RFC 8032, section 5.1.6).
+fn sign_in(domain: &[u8], item: &SignItem<'_>) -> [u8; 64] {
+    let nonce = Zeroizing::new(scalar_of([domain, item.key.prefix(), item.message, &[]]));
+    let r = EdwardsPoint::mul_base(&nonce).compress();
+    let k = scalar_of([domain, r.as_bytes(), item.key.public_key(), item.message]);
+    let s = *nonce + k * item.key.secret_scalar();
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(r.as_bytes());
+    signature[32..].copy_from_slice(s.as_bytes());
+    signature
 }
 
 impl Engine for Portable {
-    fn verify(&self, items: &[Item<'_>], out: &mut [Verdict]) {
+    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
         for (item, verdict) in items.iter().zip(out) {
-            *verdict = verify_strict(item);
+            *verdict = verify_in(domain, item);
         }
     }
 
@@ -90,12 +122,18 @@ impl Engine for Portable {
     }
 
     fn verify_prepared(&self, items: &[Item<'_>], _keys: &[&PreparedKey], out: &mut [Verdict]) {
-        self.verify(items, out);
+        self.verify(&[], items, out);
     }
 
-    fn sign(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+    fn verify_cofactored(&self, items: &[Item<'_>], _random: &[[u8; 16]], out: &mut [Verdict]) {
+        for (item, verdict) in items.iter().zip(out) {
+            *verdict = cofactored::verify(item);
+        }
+    }
+
+    fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         for (item, signature) in items.iter().zip(out) {
-            *signature = item.key.sign(item.message);
+            *signature = if domain.is_empty() { item.key.sign(item.message) } else { sign_in(domain, item) };
         }
     }
 }

@@ -70,7 +70,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         {
             let mut all = [Group::new(self.machine.splat(0)); GROUPS];
             let groups = &mut all[..items.len().div_ceil(LANES)];
-            self.take_groups(groups, items);
+            self.take_groups(groups, &[], items);
             for (group, keys) in groups.iter_mut().zip(keys.chunks(LANES)) {
                 self.multiply_under(group, keys);
             }

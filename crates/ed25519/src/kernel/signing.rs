@@ -15,13 +15,13 @@ const GROUPS: usize = 8;
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// One signature for each item.
-    pub(crate) fn sign_all(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+    pub(crate) fn sign_all(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
             if items.len() <= LANES {
-                self.sign_groups::<1>(items, out);
+                self.sign_groups::<1>(domain, items, out);
                 wipe::stack::<{ 24 << 10 }>();
             } else {
-                self.sign_groups::<GROUPS>(items, out);
+                self.sign_groups::<GROUPS>(domain, items, out);
                 wipe::stack::<{ 48 << 10 }>();
             }
         }
@@ -30,17 +30,17 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 
     /// Everything secret that this writes lies in its own frame and in those below, which the caller wipes.
     #[inline(never)]
-    fn sign_groups<const G: usize>(&self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+    fn sign_groups<const G: usize>(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         let machine = self.machine;
         let like = machine.splat(0);
         let empty: &[u8] = &[];
         let mut all = [Signing::new(like); G];
         let all = &mut all[..items.len().div_ceil(LANES)];
         for (signing, items) in all.iter_mut().zip(items.chunks(LANES)) {
-            let mut framed = [Framed::new([empty; 3]); LANES];
+            let mut framed = [Framed::new([empty; 4]); LANES];
             let mut words = [[0; LANES]; 4];
             for (lane, item) in items.iter().enumerate() {
-                framed[lane] = Framed::new([item.key.prefix(), item.message, empty]);
+                framed[lane] = Framed::new([domain, item.key.prefix(), item.message, empty]);
                 for (word, bytes) in words.iter_mut().zip(item.key.scalar().as_chunks().0) {
                     word[lane] = u64::from_le_bytes(*bytes);
                 }
@@ -51,9 +51,9 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         machine.encode(all);
         for ((signing, items), out) in all.iter_mut().zip(items.chunks(LANES)).zip(out.chunks_mut(LANES)) {
             write_half(&signing.r, 0, out);
-            let mut framed = [Framed::new([empty; 3]); LANES];
+            let mut framed = [Framed::new([empty; 4]); LANES];
             for (lane, (item, signature)) in items.iter().zip(out.iter()).enumerate() {
-                framed[lane] = Framed::new([&signature[..32], item.key.public_key(), item.message]);
+                framed[lane] = Framed::new([domain, &signature[..32], item.key.public_key(), item.message]);
             }
             machine.finish(signing, &digests(machine, &mut framed));
             write_half(&signing.s, 32, out);

@@ -9,6 +9,8 @@
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod ifma;
+#[cfg(test)]
+pub(crate) mod interval;
 pub(crate) mod model;
 
 /// How many items are worked on at once.

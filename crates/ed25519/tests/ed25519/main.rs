@@ -3,4 +3,7 @@
 mod cases;
 mod differential;
 mod interface;
+mod predicates;
+mod prehash;
 mod signing;
+mod vectors;

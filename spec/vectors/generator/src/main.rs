@@ -1,9 +1,10 @@
-//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`.
+//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`, and dalek's.
 //!
 //! Usage: `cargo run --release -- FOLDER`. The input of every vector of n bytes is the pattern 0, 1, ... 250, 0, 1, ...
 #![forbid(unsafe_code)]
 
 mod bao_vectors;
+mod ed25519;
 mod hash;
 mod state;
 
@@ -30,5 +31,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("blake3-lengths.json", hash::lengths())?;
     write("blake3-state.json", state::cases())?;
     write("bao.json", bao_vectors::cases())?;
+    write("ed25519.json", ed25519::cases())?;
     Ok(())
 }

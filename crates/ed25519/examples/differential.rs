@@ -1,0 +1,71 @@
+//! Compares the kernel in use with `verify_strict` of ed25519-dalek on any number of signatures of every kind.
+//!
+//! Usage: `cargo run --release -p bulla-ed25519 --example differential -- COUNT [SEED [THREADS]]`. Batches have 1 to 70 items,
+//! messages 0 to 300 bytes. It prints what was accepted of each kind, and stops at the first verdict that differs.
+
+#[allow(dead_code, reason = "the tests use all of it")]
+#[path = "../tests/ed25519/cases.rs"]
+mod cases;
+
+use bulla_ed25519::{kernel, verify_many};
+use cases::{Case, KINDS};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Cases made at a time.
+const BLOCK: usize = 4480;
+
+/// Cases and accepted ones of each kind.
+type Counts = [[usize; 2]; KINDS.len()];
+
+/// Compares one block, and adds to `counts`.
+fn compare(seed: u64, counts: &mut Counts) {
+    let all = cases::cases(BLOCK, 300, seed);
+    let mut sizes = fastrand::Rng::with_seed(seed);
+    let mut at = 0;
+    while at < all.len() {
+        let batch = &all[at..(at + sizes.usize(1..=70)).min(all.len())];
+        at += batch.len();
+        let items: Vec<_> = batch.iter().map(Case::item).collect();
+        for (case, verdict) in batch.iter().zip(verify_many(&items)) {
+            let expected = case.dalek_strict();
+            assert_eq!(verdict.is_valid(), expected, "block {seed}: {case:x?}");
+            let kind = KINDS.iter().position(|kind| *kind == case.kind).unwrap();
+            counts[kind][0] += 1;
+            counts[kind][1] += usize::from(expected);
+        }
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("numbers"));
+    let count = arguments.next().expect("usage: differential COUNT [SEED [THREADS]]") as usize;
+    let seed = arguments.next().unwrap_or(1);
+    let threads = arguments.next().unwrap_or(1);
+    let (start, next) = (Instant::now(), AtomicUsize::new(0));
+    let work = || {
+        let mut counts = Counts::default();
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            if block * BLOCK >= count {
+                return counts;
+            }
+            compare(seed.wrapping_mul(1 << 32).wrapping_add(block as u64), &mut counts);
+            if block.is_multiple_of(100) {
+                eprintln!("{} of {count}, {:.0} s", block * BLOCK, start.elapsed().as_secs_f64());
+            }
+        }
+    };
+    let all: Vec<Counts> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("no verdict differs")).collect()
+    });
+    println!("kernel {}, seed {seed}, {:.0} s", kernel::active(), start.elapsed().as_secs_f64());
+    let mut total = 0;
+    for (kind, name) in KINDS.iter().enumerate() {
+        let sum = |which: usize| all.iter().map(|counts| counts[kind][which]).sum::<usize>();
+        total += sum(0);
+        println!("{name:<32} {:>9} cases {:>9} accepted", sum(0), sum(1));
+    }
+    println!("{total} verdicts, none differs");
+}

@@ -1,0 +1,77 @@
+//! A statistical test of the time of signatures, after "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede 2017).
+//!
+//! Usage: `cargo run --release -p bulla-ed25519 --features lane-signing --example dudect -- [MEASUREMENTS]`. Two classes take turns at random: eight signatures under one
+//! fixed key of one fixed message, and eight under keys and of messages that change each time. If the time depends on what is secret, the
+//! means differ. It prints Welch's t for all times and for those below percentiles, and exits with 1 when one is above 4.5.
+
+use bulla_ed25519::{SignItem, SigningKey, kernel, sign_many_into};
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What t may be when the times have the same mean: above, the chance is less than one in a hundred thousand.
+const THRESHOLD: f64 = 4.5;
+
+/// Mean, and variance of the mean.
+fn moments(times: &[f64]) -> (f64, f64) {
+    let n = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / n;
+    let variance = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, variance / n)
+}
+
+/// Welch's t of two samples.
+fn welch(a: &[f64], b: &[f64]) -> f64 {
+    let ((mean_a, of_a), (mean_b, of_b)) = (moments(a), moments(b));
+    (mean_a - mean_b) / (of_a + of_b).sqrt()
+}
+
+fn main() -> ExitCode {
+    let count = std::env::args().nth(1).map_or(100_000, |text| text.parse().expect("a number"));
+    let mut random = fastrand::Rng::new();
+    let mut seed = [0; 32];
+    let keys: Vec<_> = (0..4096)
+        .map(|_| {
+            random.fill(&mut seed);
+            SigningKey::from_seed(&seed)
+        })
+        .collect();
+    let mut messages = [[0u8; 64]; 8];
+    let mut out = [[0; 64]; 8];
+    let mut times = [Vec::with_capacity(count), Vec::with_capacity(count)];
+    for _ in 0..count {
+        let class = random.usize(..2);
+        // Both classes do the same beforehand: draw, and copy.
+        let mut chosen = [0; 8];
+        for (key, message) in chosen.iter_mut().zip(&mut messages) {
+            let drawn = random.usize(..keys.len());
+            let mut fresh = [0; 64];
+            random.fill(&mut fresh);
+            *key = [7, drawn][class];
+            *message = [[7; 64], fresh][class];
+        }
+        let items: [_; 8] =
+            std::array::from_fn(|i| SignItem { key: &keys[chosen[i]], message: &messages[i] });
+        // The first round brings keys and messages near.
+        sign_many_into(black_box(&items), &mut out);
+        let start = Instant::now();
+        sign_many_into(black_box(&items), &mut out);
+        times[class].push(start.elapsed().as_nanos() as f64);
+        black_box(&out);
+    }
+    let mut sorted: Vec<f64> = times.concat();
+    sorted.sort_by(f64::total_cmp);
+    println!("kernel {}, {count} measurements of eight signatures", kernel::active());
+    let mut worst: f64 = 0.0;
+    for percentile in [50, 75, 90, 99, 100] {
+        let limit = sorted[(sorted.len() - 1) * percentile / 100];
+        let [a, b] = [0, 1].map(|class| -> Vec<f64> {
+            times[class].iter().copied().filter(|time| *time <= limit).collect()
+        });
+        let t = welch(&a, &b);
+        worst = worst.max(t.abs());
+        println!("times up to the {percentile:>3} % mark ({limit:>8.0} ns): t = {t:>7.2}");
+    }
+    println!("{}", if worst > THRESHOLD { "the classes differ" } else { "no difference to be seen" });
+    if worst > THRESHOLD { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,20 @@
+//! The batch verification of ed25519-dalek: one verdict for all, whose predicate is **not** that of [`verify_many`](crate::verify_many): a
+//! signature with a part of small order passes or fails by chance, and by its neighbours.
+//!
+//! It is here for those who depend on it by name. [`cofactored`](crate::cofactored) is a batch that agrees with single verification.
+
+use crate::Item;
+use ed25519_dalek::{Signature, VerifyingKey};
+
+/// Whether the random combination of all equations holds, without the cofactor: **not** the strict predicate, and for signatures with parts of
+/// small order a matter of chance.
+///
+/// A key that is no point makes the whole batch invalid. An empty batch is valid.
+#[must_use]
+pub fn verify_batch(items: &[Item<'_>]) -> bool {
+    let keys: Result<Vec<_>, _> =
+        items.iter().map(|item| VerifyingKey::from_bytes(item.public_key)).collect();
+    let messages: Vec<_> = items.iter().map(|item| item.message).collect();
+    let signatures: Vec<_> = items.iter().map(|item| Signature::from_bytes(item.signature)).collect();
+    keys.is_ok_and(|keys| ed25519_dalek::verify_batch(&messages, &signatures, &keys).is_ok())
+}

@@ -1,0 +1,203 @@
+//! Tests of the formulas themselves: bounds by intervals, and the limbs of the vector kernel against those of the model.
+
+use super::field::Element;
+use super::point::{Addend, AffineAddend, Next, Point};
+use super::power;
+use super::scalar::Scalar;
+use crate::lanes::interval::Interval;
+use crate::lanes::model::Model;
+use crate::lanes::{LANES, Lanes, M52};
+
+/// The top limb of what carries leave.
+const CARRIED: i128 = (1 << 47) + (1 << 17);
+
+/// Four limbs with anything above bit 52, and a top limb up to `top`.
+fn up_to(top: i128) -> Element<Interval> {
+    let any = Interval::new(0, u64::MAX.into());
+    Element([any, any, any, any, Interval::new(0, top)])
+}
+
+/// What formulas ask of an element that is multiplied: a top limb below 2^50, and not negative.
+fn assert_ready(name: &str, element: &Element<Interval>, top: i128) {
+    let limb = element.0[4];
+    assert!(limb.low >= 0 && limb.high <= top && top < 1 << 50, "{name}: {limb:x?}");
+}
+
+fn assert_carried(point: &Point<Interval>) {
+    for (name, element) in [("x", &point.x), ("y", &point.y), ("z", &point.z), ("t", &point.t)] {
+        assert_ready(name, element, CARRIED);
+    }
+}
+
+/// -A as it comes from decoding.
+fn decoded() -> Point<Interval> {
+    let mut canonical = Element([Interval::new(0, M52.into()); 5]);
+    canonical.0[4] = Interval::new(0, (1 << 47) - 1);
+    Point::from_affine(canonical, canonical)
+}
+
+#[test]
+fn bounds_of_doublings_and_sums_hold_forever() {
+    let carried = || Point { x: up_to(CARRIED), y: up_to(CARRIED), z: up_to(CARRIED), t: up_to(CARRIED) };
+    for start in [carried(), decoded(), Point::identity(up_to(0).0[4])] {
+        let mut doubled = start;
+        doubled.double(Next::Sum);
+        assert_carried(&doubled);
+        let addend = start.addend();
+        for (name, element) in
+            [("plus", &addend.plus), ("minus", &addend.minus), ("t2d", &addend.t2d), ("z2", &addend.z2)]
+        {
+            assert_ready(name, element, (1 << 50) - 1);
+        }
+        let mut sum = carried();
+        sum.add(&addend, 0, Next::Sum);
+        assert_carried(&sum);
+    }
+}
+
+#[test]
+fn bounds_of_rows_from_tables_hold() {
+    // Whatever a row holds: words of 64 bits, the top limb below 2^50.
+    let any = up_to((1 << 50) - 1);
+    let mut sum = Point { x: up_to(CARRIED), y: up_to(CARRIED), z: up_to(CARRIED), t: up_to(CARRIED) };
+    sum.add(&Addend { plus: any, minus: any, t2d: any, z2: any }, 0, Next::Sum);
+    assert_carried(&sum);
+    sum.add_affine(&AffineAddend { plus: any, minus: any, t2d: any }, 0, Next::Sum);
+    assert_carried(&sum);
+}
+
+#[test]
+fn bounds_of_decoding_and_canonical_forms_hold() {
+    let word = Interval::new(0, u64::MAX.into());
+    for (x, y, _) in power::decode(&[[word; 4]; 2]) {
+        assert_ready("x", &x, (1 << 47) - 1);
+        assert_ready("y", &y, (1 << 47) - 1);
+    }
+    for limb in up_to((1 << 50) - 1).canonical().0 {
+        assert!(limb.low == 0 && limb.high <= M52.into());
+    }
+}
+
+#[test]
+fn bounds_of_scalars_hold() {
+    let word = Interval::new(0, u64::MAX.into());
+    let k = Scalar::from_digest(&[word; 8]);
+    let any = Scalar::from_words(&[word; 4]);
+    for scalar in [k, any.multiply_add(&any, &any), k.halved_odd()] {
+        assert!(scalar.0[..4].iter().all(|limb| limb.low >= 0 && limb.high <= M52.into()), "{scalar:x?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "in 64 bits")]
+fn intervals_notice_what_overflows() {
+    let big = Interval::new(0, 1 << 63);
+    let _ = big.add(big);
+}
+
+/// Random points and their limbs in both kinds of lanes.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod against_the_model {
+    use super::*;
+    use crate::generic::msm;
+    use crate::generic::sign::Signing;
+    use crate::kernel::machine::{Ifma, Machine, Scalars};
+
+    /// Runs `steps` on both machines from the same random words, and compares everything that they leave.
+    fn compare<const N: usize>(
+        words: usize,
+        model: impl Fn(Scalars, &[Model]) -> [Vec<[u64; LANES]>; N],
+        vector: impl Fn(Ifma, &[crate::lanes::ifma::Vector]) -> [Vec<[u64; LANES]>; N],
+    ) {
+        let Some(ifma) = Ifma::detect() else {
+            assert!(!std::arch::is_x86_feature_detected!("avx512ifma"));
+            return;
+        };
+        let mut random = fastrand::Rng::with_seed(9);
+        for _ in 0..20 {
+            let lanes: Vec<[u64; LANES]> =
+                (0..words).map(|_| std::array::from_fn(|_| random.u64(..))).collect();
+            let ours: Vec<_> = lanes.iter().map(|lanes| Model(*lanes)).collect();
+            let theirs: Vec<_> = lanes.iter().map(|lanes| ifma.splat(0).load(lanes)).collect();
+            assert_eq!(model(Scalars, &ours), vector(ifma, &theirs));
+        }
+    }
+
+    fn limbs<V: Lanes>(elements: &[Element<V>]) -> Vec<[u64; LANES]> {
+        elements.iter().flat_map(|element| element.0.map(Lanes::store)).collect()
+    }
+
+    /// A point of random limbs: not on the curve, which the formulas do not ask.
+    fn point<V: Lanes>(words: &[V]) -> Point<V> {
+        let element = |n: usize| Element::from_words(&[words[n], words[n + 1], words[n + 2], words[n + 3]]);
+        Point { x: element(0), y: element(4), z: element(8), t: element(12) }
+    }
+
+    fn points<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 3] {
+        let mut p = point(words);
+        machine.double_times(&mut p, 3);
+        let doubled = limbs(&[p.x, p.y, p.z, p.t]);
+        let mut addend = Addend { plus: p.x, minus: p.x, t2d: p.x, z2: p.x };
+        machine.addend(&p, &mut addend);
+        let prepared = limbs(&[addend.plus, addend.minus, addend.t2d, addend.z2]);
+        let mut sum = point(words);
+        machine.add(&mut sum, &addend);
+        [doubled, prepared, limbs(&[sum.x, sum.y, sum.z, sum.t])]
+    }
+
+    #[test]
+    fn points_have_the_same_limbs() {
+        compare(16, points::<Model, Scalars>, points::<_, Ifma>);
+    }
+
+    fn hashes<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 2] {
+        let mut state = std::array::from_fn(|n| words[n]);
+        let block: Vec<_> = words[8..24].iter().map(|word| word.store()).collect();
+        let blocks =
+            std::array::from_fn(|lane| std::array::from_fn(|n| [block[2 * n][lane], block[2 * n + 1][lane]]));
+        machine.compress(&mut state, &blocks, 0b1011_0110);
+        let scalar = Scalar::from_digest(&state);
+        [state.map(Lanes::store).to_vec(), scalar.0.map(Lanes::store).to_vec()]
+    }
+
+    #[test]
+    fn hashes_and_scalars_have_the_same_words() {
+        compare(24, hashes::<Model, Scalars>, hashes::<_, Ifma>);
+    }
+
+    fn groups<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
+        let mut group = crate::generic::verify::Group::new(words[0]);
+        group.key = std::array::from_fn(|n| words[n]);
+        group.r = std::array::from_fn(|n| words[4 + n]);
+        let mut r: msm::Decoded<V> = (group.x, group.y, 0);
+        machine.decode_key_and_r(&mut group, &mut r);
+        machine.take_scalars(&mut group, &[words[8]; 4], &std::array::from_fn(|n| words[n]));
+        let mut all = limbs(&[group.x, group.y, r.0, r.1]);
+        all.extend(group.k.0.iter().chain(&group.s.0).map(|limb| limb.store()));
+        all.push([u64::from(group.passed.point); LANES]);
+        [all]
+    }
+
+    #[test]
+    fn decoded_points_have_the_same_limbs() {
+        compare(9, groups::<Model, Scalars>, groups::<_, Ifma>);
+    }
+
+    fn signatures<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
+        let mut signing = Signing::new(words[0]);
+        let comb = vec![[[0x000f_1234_5678_9abc; 16]; 16]; 51];
+        machine.multiply_nonce(
+            &mut signing,
+            &std::array::from_fn(|n| words[n]),
+            (&*comb).try_into().unwrap(),
+        );
+        machine.encode(std::slice::from_mut(&mut signing));
+        machine.finish(&mut signing, &std::array::from_fn(|n| words[8 + n]));
+        [signing.r.iter().chain(&signing.s).map(|word| word.store()).collect()]
+    }
+
+    #[test]
+    fn signatures_have_the_same_words() {
+        compare(16, signatures::<Model, Scalars>, signatures::<_, Ifma>);
+    }
+}

@@ -1,0 +1,140 @@
+//! Lanes of which only the bounds are known. The formulas of points, run over intervals, prove the bounds of every limb at every step:
+//! nothing overflows 64 bits, nothing that is read as unsigned is negative.
+
+use super::{LANES, Lanes, M52, Mask};
+
+/// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits, or, where `low` is negative, as a signed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub(crate) low: i128,
+    pub(crate) high: i128,
+}
+
+impl Interval {
+    /// The bounds, if 64 bits hold all between them.
+    pub(crate) fn new(low: i128, high: i128) -> Self {
+        let end = if low < 0 { 1 << 63 } else { 1 << 64 };
+        assert!(low <= high && -(1 << 63) <= low && high < end, "{low:#x} to {high:#x} in 64 bits");
+        Self { low, high }
+    }
+
+    /// What multiply-adds see.
+    fn low_52(self) -> Self {
+        let all = i128::from(M52);
+        if self.low >= 0 && self.high <= all { self } else { Self::new(0, all) }
+    }
+
+    fn times(self, other: Self) -> (i128, i128) {
+        let (a, b) = (self.low_52(), other.low_52());
+        (a.low * b.low, a.high * b.high)
+    }
+
+    fn unsigned(self) -> Self {
+        assert!(self.low >= 0, "{self:x?} is read as unsigned");
+        self
+    }
+}
+
+const NO_LANES: &str = "an interval has no lanes";
+
+impl Lanes for Interval {
+    fn like(self, word: u64) -> Self {
+        Self::new(word.into(), word.into())
+    }
+    fn load(self, words: &[u64; LANES]) -> Self {
+        Self::new((*words.iter().min().unwrap()).into(), (*words.iter().max().unwrap()).into())
+    }
+    fn store(self) -> [u64; LANES] {
+        panic!("{NO_LANES}")
+    }
+    fn add(self, other: Self) -> Self {
+        Self::new(self.low + other.low, self.high + other.high)
+    }
+    fn sub(self, other: Self) -> Self {
+        Self::new(self.low - other.high, self.high - other.low)
+    }
+    fn and(self, other: Self) -> Self {
+        assert!(other.low == other.high && (other.high + 1).count_ones() == 1, "a mask of low bits");
+        if self.low >= 0 && self.high <= other.high { self } else { Self::new(0, other.high) }
+    }
+    fn or(self, other: Self) -> Self {
+        let end = (self.unsigned().high | other.unsigned().high) + 1;
+        Self::new(0, (end as u128).next_power_of_two() as i128 - 1)
+    }
+    fn xor(self, other: Self) -> Self {
+        self.or(other)
+    }
+    fn xor3(self, b: Self, c: Self) -> Self {
+        self.or(b).or(c)
+    }
+    fn choose(self, yes: Self, no: Self) -> Self {
+        yes.or(no)
+    }
+    fn majority(self, b: Self, c: Self) -> Self {
+        self.or(b).or(c)
+    }
+    fn shl<const N: u32>(self) -> Self {
+        self.shl_by(N)
+    }
+    fn shr<const N: u32>(self) -> Self {
+        Self::new(self.unsigned().low >> N, self.high >> N)
+    }
+    fn sar<const N: u32>(self) -> Self {
+        assert!(self.high < 1 << 63, "{self:x?} is read as signed");
+        Self::new(self.low >> N, self.high >> N)
+    }
+    fn rotr<const N: i32>(self) -> Self {
+        Self::new(0, u64::MAX.into())
+    }
+    fn shl_by(self, count: u32) -> Self {
+        // What leaves at the top is lost, as words that are cut into limbs ask.
+        let all = i128::from(u64::MAX);
+        if self.high << count <= all {
+            Self::new(self.unsigned().low << count, self.high << count)
+        } else {
+            Self::new(0, all)
+        }
+    }
+    fn shr_by(self, count: u32) -> Self {
+        Self::new(self.unsigned().low >> count, self.high >> count)
+    }
+    fn swap_bytes(self) -> Self {
+        Self::new(0, u64::MAX.into())
+    }
+    fn madd_lo(self, a: Self, b: Self) -> Self {
+        let (low, high) = a.times(b);
+        let all = i128::from(M52);
+        self.add(if high <= all { Self::new(low, high) } else { Self::new(0, all) })
+    }
+    fn madd_hi(self, a: Self, b: Self) -> Self {
+        let (low, high) = a.times(b);
+        self.add(Self::new(low >> 52, high >> 52))
+    }
+    fn product(self, other: Self) -> Self {
+        Self::new(self.unsigned().low * other.unsigned().low, self.high * other.high)
+    }
+    fn select(_: Mask, yes: Self, no: Self) -> Self {
+        Self::new(yes.low.min(no.low), yes.high.max(no.high))
+    }
+    fn negate_where(self, _: Mask) -> Self {
+        Self::new(self.low.min(-self.high), self.high.max(-self.low))
+    }
+    fn equal(self, _: Self) -> Mask {
+        0
+    }
+    fn negative(self) -> Mask {
+        0
+    }
+    fn odd(self) -> Mask {
+        0
+    }
+    fn gather(self, _: [&[u64; 2]; LANES]) -> [Self; 2] {
+        panic!("{NO_LANES}")
+    }
+    fn scatter(_: [Self; 2]) -> [[u64; 2]; LANES] {
+        panic!("{NO_LANES}")
+    }
+    fn pick(self, _: &[u64; 16]) -> Self {
+        panic!("{NO_LANES}")
+    }
+}

@@ -1,0 +1,99 @@
+//! Signatures of digests: Ed25519ph, and BLAKE3 with a domain of its own.
+//!
+//! Ed25519ph hashes the message with SHA-512 first (RFC 8032, section 5.1). With [`Prehash::Blake3`] the signature is plain Ed25519 over
+//!
+//! ```text
+//! "bulla ed25519 blake3" 00  LENGTH  CONTEXT  DIGEST
+//! ```
+//!
+//! where `00` is a zero byte, LENGTH that of CONTEXT in one byte, and DIGEST the 32 bytes of the message's BLAKE3. Any Ed25519 library verifies it. No
+//! text begins so, and neither does what a keystore signs otherwise (`spec/signature.md`: `"bulla signature" 00`), so a signature of one kind is never
+//! one of the other.
+
+use crate::{Item, Reason, SignItem, Verdict, kernel};
+use sha2::{Digest as _, Sha512};
+
+/// How messages are hashed before they are signed. A context separates uses of one key; it has at most 255 bytes and may be empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prehash<'a> {
+    /// Ed25519ph (RFC 8032, section 5.1).
+    Ed25519ph {
+        /// The context.
+        context: &'a [u8],
+    },
+    /// Ed25519 of a BLAKE3 digest: the module's documentation.
+    Blake3 {
+        /// The context.
+        context: &'a [u8],
+    },
+}
+
+/// The context has more than 255 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextTooLong;
+
+impl std::fmt::Display for ContextTooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the context of a prehashed signature has more than 255 bytes; shorten it, or hash it")
+    }
+}
+
+impl std::error::Error for ContextTooLong {}
+
+/// What is hashed before all else, and what is signed in place of the messages.
+struct Hashed {
+    domain: Vec<u8>,
+    messages: Vec<Vec<u8>>,
+}
+
+impl Prehash<'_> {
+    fn hash(self, messages: &[&[u8]]) -> Result<Hashed, ContextTooLong> {
+        let (Self::Ed25519ph { context } | Self::Blake3 { context }) = self;
+        let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
+        match self {
+            Self::Ed25519ph { .. } => {
+                let domain =
+                    [b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat();
+                Ok(Hashed {
+                    domain,
+                    messages: messages.iter().map(|message| Sha512::digest(message).to_vec()).collect(),
+                })
+            }
+            Self::Blake3 { .. } => {
+                let mut digests = vec![bulla_blake3::hash(&[]); messages.len()];
+                bulla_blake3::hash_many(messages, &mut digests);
+                let start = [b"bulla ed25519 blake3\0".as_slice(), &[length], context].concat();
+                let framed = digests.iter().map(|digest| [start.as_slice(), digest.as_bytes()].concat());
+                Ok(Hashed { domain: Vec::new(), messages: framed.collect() })
+            }
+        }
+    }
+
+    /// [`verify_many`](crate::verify_many) of prehashed messages: items have the messages themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextTooLong`].
+    pub fn verify_many(self, items: &[Item<'_>]) -> Result<Vec<Verdict>, ContextTooLong> {
+        let hashed = self.hash(&items.iter().map(|item| item.message).collect::<Vec<_>>())?;
+        let items: Vec<_> =
+            items.iter().zip(&hashed.messages).map(|(item, message)| Item { message, ..*item }).collect();
+        let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+        kernel::active().verify_in(&hashed.domain, &items, &mut out);
+        Ok(out)
+    }
+
+    /// [`sign_many`](crate::sign_many) of prehashed messages: items have the messages themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextTooLong`].
+    pub fn sign_many(self, items: &[SignItem<'_>]) -> Result<Vec<[u8; 64]>, ContextTooLong> {
+        let hashed = self.hash(&items.iter().map(|item| item.message).collect::<Vec<_>>())?;
+        let items: Vec<_> =
+            items.iter().zip(&hashed.messages).map(|(item, message)| SignItem { message, ..*item }).collect();
+        let mut out = vec![[0; 64]; items.len()];
+        kernel::active().sign_in(&hashed.domain, &items, &mut out);
+        Ok(out)
+    }
+}
