@@ -9,7 +9,7 @@ import (
 
 // The generated files in the tree must be what this program writes.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	files, err := generate()
+	files, err := generated()
 	if err != nil {
 		t.Fatal(err)
 	}
