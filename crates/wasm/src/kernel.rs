@@ -53,12 +53,12 @@ impl Instance {
     }
 
     /// Output of one input of at most a chunk, of which the first half is its chaining value. `edges` are flags of the first
-    /// and of the last block.
+    /// and of the last block. The input begins at a multiple of 64 bytes of an area, or is part of a block.
     #[inline(always)]
     pub(crate) fn fold(&self, input: &[u8], counter: u64, edges: (u32, u32), out: &mut [u8; BLOCK_LEN]) {
         let (first, second) = out.split_at_mut(OUT_LEN);
         let halves = [first.as_mut_ptr(), second.as_mut_ptr()];
-        // SAFETY: the input is readable, both halves are writable.
+        // SAFETY: an area is a whole number of blocks, so that the input's last block is readable as a whole; both halves are writable.
         unsafe { fold1(input.as_ptr(), input.len(), &self.key, counter, self.flags, edges, halves) }
     }
 
