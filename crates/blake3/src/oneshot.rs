@@ -71,7 +71,7 @@ fn digest_of_tree(functions: &'static Functions, input: &[u8], key: &Words, flag
     let instance = Instance::new(functions, key, flags);
     if input.len() <= functions.lanes * CHUNK_LEN {
         let mut values = Values::new();
-        values.of_chunks(&instance, input, 0);
+        values.of_chunks(&instance, input, 0, Distance::Near);
         values.ascend_to(&instance, 2);
         return Hash::from_bytes(values.parent(&instance, ROOT));
     }

@@ -112,12 +112,31 @@ impl Values {
         unsafe { self.room[i].assume_init() }
     }
 
+    /// The values.
+    #[cfg(feature = "bao")]
+    pub(crate) fn as_slice(&self) -> &[Value] {
+        // SAFETY: the first n values are initialised.
+        unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.n) }
+    }
+
+    /// Takes the parents of the pairs in `children`, at most `lanes` of them; an odd last one is left out.
+    #[cfg(feature = "bao")]
+    pub(crate) fn of_pairs(&mut self, instance: &Instance, children: &[Value]) {
+        let Instance { functions, key, flags } = instance;
+        self.n = children.len() / 2;
+        assert!(self.n <= functions.lanes);
+        if self.n > 0 {
+            // SAFETY: n pairs of values are readable; there is room for the most lanes of any kernel.
+            unsafe { (functions.parents)(children.as_ptr().cast(), self.n, key, *flags, self.as_mut_ptr()) };
+        }
+    }
+
     /// Takes the chaining values of the chunks of `input`, which has one to `lanes` of them, the last perhaps short. `counter` is that
-    /// of the first.
+    /// of the first. A whole group may be far.
     #[inline]
-    pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64) {
+    pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
         let lanes = instance.lanes();
-        debug_assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
+        assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
         self.n = input.len().div_ceil(CHUNK_LEN);
         let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
         let Instance { functions, key, flags } = instance;
@@ -147,7 +166,7 @@ impl Values {
                 }
                 Leaves::Group => {
                     let mut group = MaybeUninit::<Group>::uninit();
-                    (functions.group)(input.as_ptr(), key, counter, *flags, group.as_mut_ptr());
+                    functions.group_at(distance)(input.as_ptr(), key, counter, *flags, group.as_mut_ptr());
                     (functions.ungroup)(group.as_ptr(), self.as_mut_ptr());
                 }
             }
@@ -273,7 +292,7 @@ impl Stack {
         while !input.is_empty() {
             let (subtree, rest) = input.split_at(self.next_subtree(instance, input.len()));
             let mut values = Values::new();
-            values.of_chunks(instance, subtree, offset + self.chunks);
+            values.of_chunks(instance, subtree, offset + self.chunks, Distance::Near);
             self.push_halves(instance, values, (subtree.len() / CHUNK_LEN) as u64);
             input = rest;
         }
@@ -369,7 +388,7 @@ impl Groups {
         assert!(target < LEVELS);
         let mut spare = MaybeUninit::<Group>::uninit();
         let (spare, slots) = (spare.as_mut_ptr(), self.slots.as_mut_ptr().cast::<Group>());
-        let hash = if distance == Distance::Far { functions.far_group } else { functions.group };
+        let hash = functions.group_at(distance);
         // SAFETY: the caller promised a group of input; the groups below `target` are there, and its slot is free.
         unsafe {
             let place = |level: usize| if level == target { slots.add(target) } else { spare };
@@ -400,6 +419,17 @@ impl Groups {
                 values.prepend(instance, self.slots[level].as_ptr());
                 stack.push_halves(instance, values, (instance.lanes() as u64) << level);
             }
+        }
+    }
+}
+
+impl Functions {
+    /// The function for a group of input that is so far away.
+    #[inline(always)]
+    fn group_at(&self, distance: Distance) -> unsafe fn(*const u8, &Words, u64, u32, *mut Group) {
+        match distance {
+            Distance::Near => self.group,
+            Distance::Far => self.far_group,
         }
     }
 }
@@ -506,7 +536,7 @@ pub(crate) fn root_block(
     let mut values = Values::new();
     let position = stack.chunks + groups.map_or(0, |groups| groups.chunks(instance));
     if !rest.is_empty() {
-        values.of_chunks(instance, rest, offset + position);
+        values.of_chunks(instance, rest, offset + position, Distance::Near);
     }
     if let Some(groups) = groups {
         for level in 0..LEVELS {
@@ -559,7 +589,7 @@ pub(crate) fn root_block_of(
     let group = instance.lanes() * CHUNK_LEN;
     if input.len() <= group {
         let mut values = Values::new();
-        values.of_chunks(instance, input, offset);
+        values.of_chunks(instance, input, offset, Distance::Near);
         values.ascend_to(instance, 2);
         return values.last_two();
     }

@@ -213,6 +213,12 @@ fn short_input_attribution() -> Vec<Case> {
                     || rscrypto::stream(Mode::Hash, usize::MAX),
                 ),
             ),
+            case(
+                "derive_key-context-hashed",
+                bytes,
+                operations::derive_reused_ours,
+                vec![official(operations::derive_reused_official)],
+            ),
             // Ours against itself: what choosing the kernel costs.
             case("dispatch", bytes, || ours::oneshot(Mode::Hash), vec![direct()]),
         ]);

@@ -54,6 +54,22 @@ pub(super) fn direct() -> Boxed {
     digest(move |input, out| *out = *kernel.hash(input.whole).as_bytes())
 }
 
+/// Key derivation with a context that was hashed before.
+pub(super) fn derive_reused_ours() -> Boxed {
+    let context = bulla_blake3::DeriveKey::new(CONTEXT);
+    digest(move |input, out| *out = context.derive(input.whole))
+}
+
+/// The official crate's way to the same: a hasher for the key of a context.
+pub(super) fn derive_reused_official() -> Boxed {
+    use blake3::hazmat::{HasherExt as _, hash_derive_key_context};
+    let key = hash_derive_key_context(CONTEXT);
+    digest(move |input, out| {
+        let mut hasher = blake3::Hasher::new_from_context_key(&key);
+        *out = *hasher.update(input.whole).finalize().as_bytes();
+    })
+}
+
 /// One call for all inputs.
 pub(super) fn many_ours() -> Boxed {
     Box::new(Op {
