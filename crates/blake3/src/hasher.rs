@@ -140,7 +140,12 @@ impl Hasher {
     }
 
     /// The digest of the input so far. The hasher stays as it is: more may come.
+    ///
+    /// # Panics
+    ///
+    /// Only after [`hazmat::HasherExt::set_input_offset`]: a subtree that begins further on has a chaining value, but no digest.
     pub fn finalize(&self) -> Hash {
+        self.check_root();
         Hash::from_bytes(match self.only_chunk() {
             Some(chunk) => self.chunk_value(chunk, CHUNK_END | ROOT),
             None => self.instance.parent(&self.root_block(), ROOT),
@@ -148,9 +153,19 @@ impl Hasher {
     }
 
     /// The digest of any length.
+    ///
+    /// # Panics
+    ///
+    /// As [`finalize`](Hasher::finalize).
     #[inline]
     pub fn finalize_xof(&self) -> OutputReader {
+        self.check_root();
         OutputReader::new(self.root())
+    }
+
+    #[inline(always)]
+    fn check_root(&self) {
+        assert!(self.offset == 0, "a hasher with an input offset has no digest: use finalize_non_root");
     }
 
     /// The chaining value as of a subtree that is not the root.

@@ -45,6 +45,12 @@ mod spec;
 mod state;
 mod tree;
 
+/// The crate whose traits [`Hasher`] and [`OutputReader`] have with the feature `digest`.
+#[cfg(feature = "digest")]
+pub mod traits {
+    pub use digest;
+}
+
 pub use derive::DeriveKey;
 pub use hash::{Hash, HexError};
 pub use hasher::Hasher;

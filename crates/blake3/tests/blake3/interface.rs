@@ -64,6 +64,18 @@ fn subtrees_put_together_are_the_whole() {
 }
 
 #[test]
+#[should_panic(expected = "use finalize_non_root")]
+fn a_subtree_has_no_digest() {
+    Hasher::new().set_input_offset(1024).finalize();
+}
+
+#[test]
+#[should_panic(expected = "use finalize_non_root")]
+fn a_subtree_has_no_extended_output() {
+    Hasher::new().set_input_offset(1024).finalize_xof();
+}
+
+#[test]
 #[should_panic(expected = "holds at most 1024 bytes")]
 fn a_subtree_cannot_outgrow_its_place() {
     Hasher::new().set_input_offset(1024).update(&[0; 1025]);
