@@ -36,6 +36,7 @@ pub mod hazmat;
 #[cfg(feature = "std")]
 mod io;
 pub mod kernel;
+mod leaves;
 mod many;
 mod oneshot;
 mod output;

@@ -4,10 +4,10 @@ use crate::tree::{Distance, Instance, Value, join, largest_subtree, root_block_o
 use crate::{CHUNK_LEN, Hasher};
 
 /// What one thread hashes at a time.
-const LEAF: usize = 64 * 1024;
+const LEAF: usize = 128 * 1024;
 
 /// Below this the pool is not asked, nor started: waking a thread costs as much as hashing some 50 KiB.
-const SMALLEST: usize = 4 * LEAF;
+const SMALLEST: usize = 2 * LEAF;
 
 impl Hasher {
     /// Hashes more input, on all threads of the current rayon pool. Input under 256 KiB is hashed on this thread.

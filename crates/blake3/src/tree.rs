@@ -7,6 +7,7 @@
 //! - Input that is not a full group is taken in aligned powers of two, so that it is always a subtree of its own.
 
 use crate::kernel::{Functions, Group, Lane, MAX_LANES};
+use crate::leaves::Leaves;
 use crate::spec::{CHUNK_END, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
@@ -23,35 +24,6 @@ const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 
 /// Input from here on is expected to come from beyond the caches, and is prefetched.
 pub(crate) const FAR: usize = 3 << 20;
-
-/// A second chunk up to here is hashed after the first: beside it, it would cost more than the blocks it saves.
-const SHORT: usize = 2 * BLOCK_LEN;
-
-/// How the chunks of an input of more than one, and at most a group, become chaining values.
-pub(crate) enum Leaves {
-    /// Two chunks, one after the other.
-    InTurn,
-    /// So many whole chunks.
-    Whole(usize),
-    /// So many chunks, of which the last is short.
-    Ragged(usize),
-    /// A whole group.
-    Group,
-}
-
-impl Leaves {
-    #[inline(always)]
-    pub(crate) fn of(lanes: usize, len: usize) -> Self {
-        let n = len.div_ceil(CHUNK_LEN);
-        let last = len - (n - 1) * CHUNK_LEN;
-        match n {
-            _ if len == lanes * CHUNK_LEN => Leaves::Group,
-            2 if last <= SHORT => Leaves::InTurn,
-            _ if last == CHUNK_LEN => Leaves::Whole(n),
-            _ => Leaves::Ragged(n),
-        }
-    }
-}
 
 /// A kernel with the key and flags of a mode.
 #[derive(Clone, Copy)]

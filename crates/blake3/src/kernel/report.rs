@@ -1,8 +1,9 @@
 //! Which shape of a kernel serves which operation at which size.
 
 use super::{FORCE_VARIABLE, Functions, Kernel, Shape, active, forced};
+use crate::leaves::Leaves;
 use crate::output::FEW_BLOCKS;
-use crate::tree::{FAR, Leaves};
+use crate::tree::FAR;
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;
 
