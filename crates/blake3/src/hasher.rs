@@ -91,18 +91,25 @@ impl Hasher {
         let wide = buffer.widen();
         let distance = Distance::of(input);
         wide.fit(instance, stack);
-        input = wide.fill(input);
-        while !input.is_empty() {
-            // The buffer is full, and more comes.
+        loop {
             let (held, groups) = wide.parts();
             let mut tree = Tree { instance, offset, stack, groups };
-            tree.absorb(held, Distance::Near);
-            let whole = tree.whole(input);
-            tree.absorb(&input[..whole], distance);
-            input = &input[whole..];
+            if held.is_empty() {
+                // Straight from the caller's slice.
+                let whole = tree.whole(input);
+                tree.absorb(&input[..whole], distance);
+                input = &input[whole..];
+                wide.fit(instance, stack);
+            }
+            input = wide.fill(input);
+            if input.is_empty() {
+                return;
+            }
+            // The buffer is full, and more comes.
+            let (held, groups) = wide.parts();
+            Tree { instance, offset, stack, groups }.absorb(held, Distance::Near);
             wide.drain();
             wide.fit(instance, stack);
-            input = wide.fill(input);
         }
     }
 
