@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `fuzz`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `lanes`, `fuzz`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -8,10 +8,12 @@ mod documents;
 mod fuzz;
 mod gate;
 mod install;
+mod lanes;
 mod process;
 mod report;
 mod style;
 mod suites;
+mod summary;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,10 @@ enum Command {
     Bench(bench::Args),
     /// Whether ours is as fast as lab/limits.toml says
     Gate(gate::Args),
+    /// Say which class of machines this one belongs to, and whether it has the kernels of its class
+    Lanes(lanes::Args),
+    /// Print where we are behind, by lane and size, from the runs in lab/runs
+    Report(report::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
 }
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
         Command::Test(args) => suites::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Gate(args) => gate::run(&args),
+        Command::Lanes(args) => lanes::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
     };
     match result {

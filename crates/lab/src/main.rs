@@ -53,6 +53,8 @@ enum Command {
         /// The suite
         suite: String,
     },
+    /// Print which shape of the kernel in use serves which operation at which size
+    Dispatch,
     /// Print what the machine code of the kernels for x86-64 consists of
     #[command(after_help = KERNELS_CODE_HELP)]
     KernelsCode {
@@ -83,6 +85,7 @@ fn main() -> Result<()> {
         Command::Kernels { suite } => {
             (suites::find(&suite)?.kernels)().iter().try_for_each(|name| print(name))
         }
+        Command::Dispatch => print(&bulla_blake3::kernel::report().to_string()),
         Command::KernelsCode { file, record } => {
             let file = file.map_or_else(|| build::library(Units::Default), Ok)?;
             let found = kernels::find(&Image::read(&file)?)?;

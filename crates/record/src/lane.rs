@@ -32,6 +32,9 @@ pub struct Lane {
     pub kernels: Vec<String>,
     /// The processor for `llvm-mca`.
     pub model: Option<String>,
+    /// What the dispatch must choose for one input: `FROM SHAPE`, where FROM is the least number of bytes. Empty where it is not laid down.
+    #[serde(default)]
+    pub oneshot: Vec<String>,
 }
 
 /// All lanes, as the file has them.

@@ -6,6 +6,7 @@
 //! - [`gate`] says whether ours is as fast as it must be, by [`limits`].
 //! - [`lane`] knows the classes of machines, `lab/lanes.toml`.
 //! - [`machine`] says what this machine is.
+//! - [`report`] reads kept runs: where we are behind, what changed, the table of the README.
 //! - [`stats`] has the medians.
 //!
 //! The crate measures nothing and uses nothing of ours, so that `cargo xtask` builds quickly.
@@ -17,6 +18,7 @@ pub mod lane;
 pub mod limits;
 pub mod machine;
 pub mod record;
+pub mod report;
 pub mod stats;
 pub mod table;
 

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints the tables.
 
 pub(crate) mod harness;
-mod laboratory;
+pub(crate) mod laboratory;
 pub(crate) mod run;
 pub(crate) mod suites;
 

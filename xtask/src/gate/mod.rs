@@ -2,7 +2,12 @@
 
 mod report;
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use bulla_record::{
@@ -195,13 +200,22 @@ impl Gate<'_> {
             println!("{cell}: not loosened; with --reason it would be");
         }
         let path = limits_path(&self.context);
-        let fresh = path.with_extension("toml.new");
-        fs::write(&fresh, limits.text())
-            .and_then(|()| fs::rename(&fresh, &path))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        replace(&path, &limits.text())?;
         println!("lab/limits.toml: the limits of {name} on {}", self.lane);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Replaces a file, all or nothing.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    let fresh = path.with_extension("new");
+    let write = || {
+        let mut file = File::create(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Whether more launches could change the verdict. A failure counts when it is found twice.

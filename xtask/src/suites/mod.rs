@@ -16,7 +16,7 @@ use self::runner::Runner;
 use crate::{
     context::Context,
     count::Tally,
-    report::{SuiteResult, summary},
+    summary::{SuiteResult, summary},
 };
 
 /// What `cargo xtask test` takes.

@@ -10,6 +10,7 @@ use crate::{
     documents,
     install::{self, DebianTool},
     process::quiet,
+    report,
 };
 
 /// The tests of signatures in minisign's format ask the real minisign.
@@ -75,4 +76,5 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
 
 pub(super) fn lab(runner: &mut Runner<'_>) {
     runner.cargo_test(&["-p", "bulla-lab"]);
+    runner.check("the table of the README is that of the newest run", report::check_readme);
 }

@@ -1,0 +1,54 @@
+//! `cargo xtask lanes`: which lane this machine belongs to, and whether it has what the lane must have.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+use bulla_record::{lane, machine::Machine};
+
+use crate::{
+    bench::{harness::Kernel, laboratory},
+    context::Context,
+    process::quiet,
+};
+
+/// What `cargo xtask lanes` takes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask lanes\n  cargo xtask lanes --list\n\n\
+    Exit status: 0 when this machine has the kernels of its lane and chooses the first of them, 1 when not.")]
+pub(crate) struct Args {
+    /// List all lanes instead
+    #[arg(long)]
+    list: bool,
+}
+
+/// Prints the lane, the kernels and the dispatch.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.list {
+        for lane in lane::all()? {
+            println!("{:<16} {}", lane.name, lane.about);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let machine = Machine::this();
+    let lane = lane::of(&machine)?;
+    println!("machine   {} ({})", machine.cpu, machine.arch);
+    println!("features  {}", machine.features.join(" "));
+    println!("lane      {}: {}", lane.name, lane.about);
+    let context = Context::find()?;
+    let laboratory = laboratory::build(&context, &Kernel::Default)?;
+    let listed = quiet(Command::new(&laboratory).args(["kernels", "oneshot"]))?;
+    let has: Vec<&str> = listed.lines().collect();
+    for kernel in &lane.kernels {
+        println!(
+            "kernel    {kernel:<16} {}",
+            if has.contains(&kernel.as_str()) { "there" } else { "MISSING" }
+        );
+    }
+    for extra in has.iter().filter(|kernel| !lane.kernels.iter().any(|wanted| wanted == *kernel)) {
+        println!("kernel    {extra:<16} not asked for by lab/lanes.toml");
+    }
+    println!("\n{}", quiet(Command::new(&laboratory).arg("dispatch"))?.trim_end());
+    let is_right = has.first() == lane.kernels.first().map(String::as_str).as_ref()
+        && lane.kernels.iter().all(|kernel| has.contains(&kernel.as_str()));
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
