@@ -20,6 +20,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     let check = ["wasm/build.mjs", "--check"];
     runner.command("the WebAssembly module is what crates/wasm gives", node(runner.context).args(check));
     runner.command("the sources compile", node(runner.context).arg("scripts/build.js"));
+    kernel(runner);
     match tests(runner.context) {
         Ok(tests) => {
             runner.node_test(
@@ -29,6 +30,24 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         }
         Err(error) => runner.need("the tests", |_| Err(error)),
     }
+}
+
+/// The tests of `bulla-blake3` with its WebAssembly kernel, under Node's WASI. What needs threads or an unwinding panic is left
+/// out; so is what another kernel, or none, is asked.
+fn kernel(runner: &mut Runner<'_>) {
+    const TARGET: &str = "wasm32-wasip1";
+    runner.need("rust target", |_| install::rust_target(TARGET));
+    let script = runner.context.root.join("js/wasm/wasi.mjs").display().to_string();
+    let launcher = format!("target.{TARGET}.runner = ['node', '--no-warnings', '{script}']");
+    let flags = format!("target.{TARGET}.rustflags = ['-Ctarget-feature=+simd128']");
+    let test = ["--package", "bulla-blake3", "--test", "blake3", "--target", TARGET];
+    let mut arguments = vec!["--config", &launcher, "--config", &flags];
+    arguments.extend(test);
+    arguments.extend(["--", "--test-threads=1"]);
+    for apart in ["parallel_and_files", "a_subtree_cannot_outgrow_its_place", "portable", "bao"] {
+        arguments.extend(["--skip", apart]);
+    }
+    runner.cargo_test(&arguments);
 }
 
 /// The files of tests: Node 20 knows no patterns, and takes every file of a folder that is called `test`.

@@ -76,6 +76,11 @@ every_length! {
     avx512: "x86_64/avx512",
 }
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+every_length! {
+    simd128: "wasm32/simd128",
+}
+
 #[test]
 fn the_best_kernel_is_in_use() {
     let forced = kernel::forced().expect("a kernel of this machine");
