@@ -1,6 +1,7 @@
 //! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `lanes`, `fuzz`.
 #![forbid(unsafe_code)]
 
+mod audit_matrix;
 mod bench;
 mod context;
 mod count;
@@ -39,6 +40,8 @@ enum Command {
     Lanes(lanes::Args),
     /// Print where we are behind, by lane and size, from the runs in lab/runs
     Report(report::Args),
+    /// Build a small program in many ways and audit its kernel in each
+    AuditMatrix(audit_matrix::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Gate(args) => gate::run(&args),
         Command::Lanes(args) => lanes::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::AuditMatrix(args) => audit_matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
     };
     match result {

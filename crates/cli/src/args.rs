@@ -1,5 +1,9 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual pages follow from it.
 
+mod audit;
+
+pub(crate) use self::audit::AuditArgs;
+
 use crate::algorithm::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -13,6 +17,7 @@ Examples:
   bulla verify photos --public-key me.pub
   bulla sum *.iso > SUMS               print checksums as b3sum does
   bulla check SUMS                     and check them
+  bulla audit target/release/app       which vector instructions and kernels are in it?
 
 Exit status: 0 all is well, 1 something does not verify, 2 something could not be done.";
 
@@ -45,6 +50,7 @@ pub(crate) enum Command {
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),
+    Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

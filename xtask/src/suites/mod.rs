@@ -41,6 +41,8 @@ enum Suite {
     Kms,
     /// The command `bulla`
     Cli,
+    /// The audit of binaries, beside objdump
+    Audit,
     /// The laboratory's own tests
     Lab,
     /// BLAKE3 for Go
@@ -58,6 +60,7 @@ impl Suite {
             Self::Rust => "rust",
             Self::Kms => "kms",
             Self::Cli => "cli",
+            Self::Audit => "audit",
             Self::Lab => "lab",
             Self::Go => "go",
             Self::Js => "js",
@@ -71,6 +74,7 @@ impl Suite {
             Self::Rust => rust::libraries(runner),
             Self::Kms => rust::kms(runner),
             Self::Cli => rust::cli(runner),
+            Self::Audit => rust::audit(runner),
             Self::Lab => rust::lab(runner),
             Self::Go => go::run(runner),
             Self::Js => js::run(runner),

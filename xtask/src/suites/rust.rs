@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::runner::Runner;
 use crate::{
+    audit_matrix,
     context::Context,
     documents,
     install::{self, DebianTool},
@@ -17,7 +18,7 @@ use crate::{
 const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 3] = ["bulla", "bulla-kms", "bulla-lab"];
+const APART: [&str; 4] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab"];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
@@ -72,6 +73,22 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.cargo_test(&["-p", "bulla"]);
     runner.check("the commands of the documents exist", documents::check);
     runner.check("the tour of the README", documents::check_tour);
+}
+
+/// The counts of the audit are compared with those of these, and archives made by `ar` are read.
+const BINUTILS: [DebianTool; 2] = [
+    DebianTool { program: "objdump", package: "binutils" },
+    DebianTool { program: "aarch64-linux-gnu-objdump", package: "binutils-aarch64-linux-gnu" },
+];
+
+pub(super) fn audit(runner: &mut Runner<'_>) {
+    for tool in &BINUTILS {
+        runner.need(tool.program, |_| install::debian(tool));
+    }
+    // Its standard library is the AArch64 code that is compared.
+    runner.need("aarch64", |_| install::rust_target("aarch64-unknown-linux-gnu"));
+    runner.cargo_test(&["-p", "bulla-audit"]);
+    runner.check("kernels of programs built in several ways", audit_matrix::check);
 }
 
 pub(super) fn lab(runner: &mut Runner<'_>) {

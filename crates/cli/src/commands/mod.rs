@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod audit;
 mod check;
 mod completions;
 mod kernels;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
             check::run(&args.files, args.read, lines, args.report)
         }
         Command::Kernels(args) => kernels::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

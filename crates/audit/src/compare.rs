@@ -1,0 +1,277 @@
+//! Compares a binary with a baseline: what it gained and lost of vectors and kernels.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    report::{Counts, FunctionCounts, Report, Symbols},
+};
+
+/// When a difference is a finding.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Thresholds {
+    /// So many times the instructions of the baseline with one kind of register are bloat.
+    pub bloat: f64,
+    /// Below this many instructions of a kind there is no bloat: a ratio of small numbers says nothing.
+    pub bloat_floor: u64,
+    /// More instructions than this with the widest registers, outside known kernels and beyond those of the baseline, are a finding.
+    pub wide_outside: u64,
+    /// So many functions are listed of those that gained vectors, and of those that lost them.
+    pub functions: usize,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self { bloat: 5.0, bloat_floor: 1000, wide_outside: 1000, functions: 20 }
+    }
+}
+
+/// A configuration: what a file of `--config` says.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Config {
+    /// When a difference is a finding.
+    pub thresholds: Thresholds,
+    /// Rules whose kernels must be there, whatever the baseline has.
+    pub require: Vec<String>,
+}
+
+impl Config {
+    /// Reads a configuration in TOML.
+    ///
+    /// # Errors
+    /// It is no TOML, has an unknown key, or a threshold that no comparison could have.
+    pub fn parse(toml: &str) -> Result<Self, Error> {
+        let config: Self =
+            toml::from_str(toml).map_err(|error| Error::Config(error.to_string().trim_end().to_owned()))?;
+        if !config.thresholds.bloat.is_finite() || config.thresholds.bloat < 1.0 {
+            return Err(Error::Config("thresholds.bloat is a ratio of at least 1".to_owned()));
+        }
+        Ok(config)
+    }
+}
+
+/// What is wrong with a binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// A kernel that should be there is not.
+    KernelLost,
+    /// Far more instructions with one kind of register: automatic vectorisation.
+    Bloated,
+    /// Many instructions with the widest registers outside the known kernels.
+    WideVectorsOutsideKnownKernels,
+}
+
+impl FindingKind {
+    /// The words in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KernelLost => "kernel lost",
+            Self::Bloated => "bloated",
+            Self::WideVectorsOutsideKnownKernels => "wide vectors outside known kernels",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What.
+    pub kind: FindingKind,
+    /// In words, with figures.
+    pub detail: String,
+}
+
+/// One figure of two binaries.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// In the baseline.
+    pub before: u64,
+    /// In the binary.
+    pub after: u64,
+    /// `after / before`; none where there was nothing before.
+    pub ratio: Option<f64>,
+}
+
+impl Change {
+    fn new(before: u64, after: u64) -> Self {
+        Self { before, after, ratio: (before > 0).then(|| after as f64 / before as f64) }
+    }
+}
+
+/// How the vectors of one function changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionChange {
+    /// The demangled name; functions of one name count together.
+    pub name: String,
+    /// Instructions with registers wider than the narrowest kind, in the baseline.
+    pub before: u64,
+    /// In the binary.
+    pub after: u64,
+}
+
+/// A binary beside its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The path of the baseline.
+    pub baseline: String,
+    /// Instructions of each kind of register, and `instructions` for all.
+    pub widths: BTreeMap<String, Change>,
+    /// Bytes of code.
+    pub code_bytes: Change,
+    /// Functions with more wide vectors than before, most first.
+    pub gained: Vec<FunctionChange>,
+    /// Functions with fewer, most first.
+    pub lost: Vec<FunctionChange>,
+    /// What is wrong; nothing is `ok`.
+    pub findings: Vec<Finding>,
+}
+
+/// What is wrong with a binary by itself: kernels that are lost, or that `config` requires and are not there.
+#[must_use]
+pub fn check(report: &Report, config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for result in &report.rules {
+        let required = config.require.contains(&result.rule);
+        if result.is_loss() || (required && !result.verdict.is_there()) {
+            let why = if required && !result.is_loss() { ", and the configuration requires it" } else { "" };
+            let detail = format!("{}: {}{why}", result.rule, result.verdict.name());
+            findings.push(Finding { kind: FindingKind::KernelLost, detail });
+        }
+    }
+    findings
+}
+
+/// Compares `report` with that of a baseline for the same instruction set.
+///
+/// # Errors
+/// They are for different ones.
+pub fn compare(report: &Report, baseline: &Report, config: &Config) -> Result<Comparison, Error> {
+    if report.arch != baseline.arch {
+        let what = format!(
+            "the baseline {} is for {}, not {}",
+            baseline.path,
+            baseline.arch.name(),
+            report.arch.name()
+        );
+        return Err(Error::Config(what));
+    }
+    let mut widths: BTreeMap<String, Change> = BTreeMap::new();
+    for name in report.arch.widths() {
+        widths.insert(name.to_owned(), Change::new(width(&baseline.total, name), width(&report.total, name)));
+    }
+    widths.insert(ALL.to_owned(), Change::new(baseline.total.instructions, report.total.instructions));
+    let mut findings = check(report, config);
+    findings.extend(lost_kernels(report, baseline, &findings));
+    findings.extend(bloat(&widths, &config.thresholds));
+    findings.extend(wide_outside(report, baseline, &config.thresholds));
+    let (gained, lost) = changes(report, baseline, config.thresholds.functions);
+    Ok(Comparison {
+        baseline: baseline.path.clone(),
+        widths,
+        code_bytes: Change::new(baseline.code_bytes, report.code_bytes),
+        gained,
+        lost,
+        findings,
+    })
+}
+
+/// The name of the row of all instructions: more of them may be more program, and is no bloat.
+const ALL: &str = "instructions";
+
+fn width(counts: &Counts, name: &str) -> u64 {
+    counts.widths.get(name).copied().unwrap_or(0)
+}
+
+/// Kernels that the baseline has, and that are gone with all that showed their crate.
+fn lost_kernels(report: &Report, baseline: &Report, known: &[Finding]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for before in baseline.rules.iter().filter(|before| before.verdict.is_there()) {
+        let Some(after) = report.rules.iter().find(|after| after.rule == before.rule) else { continue };
+        let detail = format!(
+            "{}: {}, and {} in the baseline",
+            after.rule,
+            after.verdict.name(),
+            before.verdict.name()
+        );
+        let is_known = known.iter().any(|finding| finding.detail.starts_with(&format!("{}: ", after.rule)));
+        if !after.verdict.is_there() && after.superseded_by.is_none() && !is_known {
+            findings.push(Finding { kind: FindingKind::KernelLost, detail });
+        }
+    }
+    findings
+}
+
+fn bloat(widths: &BTreeMap<String, Change>, thresholds: &Thresholds) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, change) in widths.iter().filter(|(name, _)| *name != ALL) {
+        let limit = (change.before as f64 * thresholds.bloat).max(thresholds.bloat_floor as f64);
+        if change.after as f64 > limit {
+            let times = change.ratio.map_or("none before".to_owned(), |ratio| format!("{ratio:.1} times"));
+            let detail =
+                format!("{name}: {} instructions, {} in the baseline ({times})", change.after, change.before);
+            findings.push(Finding { kind: FindingKind::Bloated, detail });
+        }
+    }
+    findings
+}
+
+/// Instructions with the widest registers in functions that are no part of a known kernel.
+fn outside(report: &Report) -> u64 {
+    let widest = report.arch.widths()[2];
+    let inlined: Vec<&str> = report
+        .rules
+        .iter()
+        .flat_map(|rule| rule.evidence.iter().filter(|_| rule.verdict.is_there()))
+        .map(|evidence| evidence.name.as_str())
+        .collect();
+    let is_known =
+        |function: &&FunctionCounts| function.kernel.is_some() || inlined.contains(&function.name.as_str());
+    let known: u64 =
+        report.functions.iter().filter(is_known).map(|function| width(&function.counts, widest)).sum();
+    width(&report.total, widest).saturating_sub(known)
+}
+
+fn wide_outside(report: &Report, baseline: &Report, thresholds: &Thresholds) -> Option<Finding> {
+    // Without names nothing is known to be inside.
+    if report.symbols == Symbols::None || baseline.symbols == Symbols::None {
+        return None;
+    }
+    let (before, after) = (outside(baseline), outside(report));
+    (after.saturating_sub(before) > thresholds.wide_outside).then(|| Finding {
+        kind: FindingKind::WideVectorsOutsideKnownKernels,
+        detail: format!("{after} instructions with {}, {before} in the baseline", report.arch.widths()[2]),
+    })
+}
+
+/// The functions that gained wide vectors, and those that lost them.
+fn changes(report: &Report, baseline: &Report, most: usize) -> (Vec<FunctionChange>, Vec<FunctionChange>) {
+    let mut by_name: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let [_, middle, widest] = report.arch.widths();
+    let wide = |function: &FunctionCounts| width(&function.counts, middle) + width(&function.counts, widest);
+    for function in &baseline.functions {
+        by_name.entry(&function.name).or_default().0 += wide(function);
+    }
+    for function in &report.functions {
+        by_name.entry(&function.name).or_default().1 += wide(function);
+    }
+    let side = |is_own: fn(u64, u64) -> bool| {
+        let own = by_name.iter().filter(|(_, (before, after))| is_own(*before, *after));
+        let mut own: Vec<_> = own
+            .map(|(name, (before, after))| FunctionChange {
+                name: (*name).to_owned(),
+                before: *before,
+                after: *after,
+            })
+            .collect();
+        own.sort_by_key(|change| std::cmp::Reverse(change.before.abs_diff(change.after)));
+        own.truncate(most);
+        own
+    };
+    (side(|before, after| after > before), side(|before, after| after < before))
+}

@@ -1,0 +1,178 @@
+//! What a file holds: one object file, the slices of a fat Mach-O, or the members of an archive.
+
+use std::ops::Range;
+
+use object::{
+    FileKind,
+    read::{
+        archive::ArchiveFile,
+        macho::{FatArch as _, MachOFatFile32, MachOFatFile64},
+    },
+};
+
+use crate::{
+    Error,
+    source::{Source, Tables},
+};
+
+/// Archives inside archives are opened this deep.
+const DEPTH: usize = 4;
+
+/// No archive of object files has more members; one that claims so is a trap.
+const MEMBERS: usize = 1 << 20;
+
+/// An object file inside a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The names of the archive's members that lead to it; empty for a file that is one itself.
+    pub(crate) name: String,
+    /// Where it lies in the file, in bytes.
+    pub(crate) range: Range<u64>,
+}
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) parts: Vec<Part>,
+    /// Members of archives that are no object files, and why not.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// Finds the object files in `source`.
+///
+/// # Errors
+/// It cannot be read, or is none of the kinds.
+pub(crate) fn open(source: &dyn Source, limit: u64) -> Result<Contents, Error> {
+    if source.is_empty() {
+        return Err(Error::Format("the file is empty".to_owned()));
+    }
+    let mut contents = Contents::default();
+    let whole = Part { name: String::new(), range: 0..source.len() };
+    add(source, whole, limit, 0, &mut contents)?;
+    Ok(contents)
+}
+
+fn add(source: &dyn Source, part: Part, limit: u64, depth: usize, into: &mut Contents) -> Result<(), Error> {
+    let tables = Tables::new(source, part.range.clone(), limit);
+    let wrap = |error: object::read::Error| limited(&tables, &error);
+    match kind(source, &part.range)? {
+        Kind::Archive if depth == DEPTH => {
+            Err(Error::Malformed(format!("archives nest deeper than {DEPTH}")))
+        }
+        Kind::Archive => {
+            let archive = ArchiveFile::parse(&tables).map_err(wrap)?;
+            if archive.is_thin() {
+                let what = "a thin archive: its members are files of their own, so name those";
+                return Err(Error::Format(what.to_owned()));
+            }
+            for member in archive.members() {
+                let member = member.map_err(wrap)?;
+                add_member(source, &part, &member, limit, depth, into)?;
+            }
+            Ok(())
+        }
+        Kind::Fat32 => {
+            let fat = MachOFatFile32::parse(&tables).map_err(wrap)?;
+            fat.arches()
+                .iter()
+                .try_for_each(|arch| add_slice(source, &part, arch.file_range(), limit, depth, into))
+        }
+        Kind::Fat64 => {
+            let fat = MachOFatFile64::parse(&tables).map_err(wrap)?;
+            fat.arches()
+                .iter()
+                .try_for_each(|arch| add_slice(source, &part, arch.file_range(), limit, depth, into))
+        }
+        Kind::Object => {
+            into.parts.push(part);
+            Ok(())
+        }
+        Kind::Other(what) => Err(Error::Format(what)),
+    }
+}
+
+fn add_member(
+    source: &dyn Source,
+    archive: &Part,
+    member: &object::read::archive::ArchiveMember<'_>,
+    limit: u64,
+    depth: usize,
+    into: &mut Contents,
+) -> Result<(), Error> {
+    let own = String::from_utf8_lossy(member.name());
+    let name = if archive.name.is_empty() { own.into_owned() } else { format!("{}/{own}", archive.name) };
+    if into.parts.len() + into.skipped.len() >= MEMBERS {
+        return Err(Error::Malformed(format!("an archive of more than {MEMBERS} members")));
+    }
+    let part = Part { range: within(&archive.range, member.file_range())?, name: name.clone() };
+    match add(source, part, limit, depth + 1, into) {
+        // An archive may hold anything beside object files, such as the compiler's metadata.
+        Err(Error::Format(what)) => {
+            into.skipped.push(format!("{name}: {what}"));
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+fn add_slice(
+    source: &dyn Source,
+    fat: &Part,
+    slice: (u64, u64),
+    limit: u64,
+    depth: usize,
+    into: &mut Contents,
+) -> Result<(), Error> {
+    if depth == DEPTH {
+        return Err(Error::Malformed(format!("fat files nest deeper than {DEPTH}")));
+    }
+    let part = Part { name: fat.name.clone(), range: within(&fat.range, slice)? };
+    add(source, part, limit, depth + 1, into)
+}
+
+/// The range of `(offset, size)` inside `outer`.
+fn within(outer: &Range<u64>, (offset, size): (u64, u64)) -> Result<Range<u64>, Error> {
+    let start = outer.start.checked_add(offset);
+    let end = start.and_then(|start| start.checked_add(size));
+    match (start, end) {
+        (Some(start), Some(end)) if end <= outer.end => Ok(start..end),
+        _ => Err(Error::Malformed("a part of it lies beyond its end".to_owned())),
+    }
+}
+
+enum Kind {
+    Object,
+    Archive,
+    Fat32,
+    Fat64,
+    Other(String),
+}
+
+/// What the first bytes say. Compiler's intermediate forms are told apart: they look like a broken build to their owner.
+fn kind(source: &dyn Source, range: &Range<u64>) -> Result<Kind, Error> {
+    let mut head = vec![0; (range.end - range.start).min(64) as usize];
+    source.read_exact_at(&mut head, range.start)?;
+    if head.starts_with(b"BC\xc0\xde") || head.starts_with(b"\xde\xc0\x17\x0b") {
+        return Ok(Kind::Other("LLVM bitcode: machine code is made when it is linked".to_owned()));
+    }
+    let tables = Tables::new(source, range.clone(), 1 << 20);
+    Ok(match FileKind::parse(&tables) {
+        Ok(FileKind::Archive) => Kind::Archive,
+        Ok(FileKind::MachOFat32) => Kind::Fat32,
+        Ok(FileKind::MachOFat64) => Kind::Fat64,
+        Ok(FileKind::CoffImport) => Kind::Other("a COFF import: it has no code".to_owned()),
+        Ok(FileKind::DyldCache) => Kind::Other("a dyld shared cache: extract the libraries first".to_owned()),
+        Ok(_) => Kind::Object,
+        Err(_) => Kind::Other("its first bytes are those of no format that is read here".to_owned()),
+    })
+}
+
+/// An error of the reader, or that of the limit behind it.
+pub(crate) fn limited(tables: &Tables<'_>, error: &object::read::Error) -> Error {
+    if tables.exceeded() { too_much() } else { Error::Malformed(error.to_string()) }
+}
+
+/// The error of tables that need too much memory.
+pub(crate) fn too_much() -> Error {
+    Error::Limit("its tables of headers, symbols and names need more memory than is granted".to_owned())
+}

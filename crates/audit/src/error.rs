@@ -1,0 +1,79 @@
+//! What can be wrong with a binary, a file of rules, or a project.
+
+use std::{fmt, io};
+
+/// Why there is no report.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read; the error of the operating system.
+    Io(io::Error),
+    /// The file is of no kind that is read here. It names what the file is taken for.
+    Format(String),
+    /// The file is of a kind that is read here, and broken.
+    Malformed(String),
+    /// The machine that the code is for is none that is decoded here.
+    Architecture(String),
+    /// The tables of the file need more memory than [`crate::Limits::tables`].
+    Limit(String),
+    /// A file of rules, a configuration or a baseline says something that it cannot.
+    Config(String),
+    /// A project's metadata or sources cannot be read.
+    Project(String),
+}
+
+impl Error {
+    /// A stable name, in snake_case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "io",
+            Self::Format(_) => "format",
+            Self::Malformed(_) => "malformed",
+            Self::Architecture(_) => "architecture",
+            Self::Limit(_) => "limit",
+            Self::Config(_) => "config",
+            Self::Project(_) => "project",
+        }
+    }
+
+    /// What to do next, where something can be done.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Format(_) => Some(
+                "give an ELF, Mach-O or PE executable, library, object file, or an archive of object files",
+            ),
+            Self::Malformed(_) => Some("the file may be cut off: compare its size with that of the original"),
+            Self::Architecture(_) => Some("code for x86-64 and AArch64 can be read"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot read: {error}"),
+            Self::Format(what) => write!(f, "not a compiled binary: {what}"),
+            Self::Malformed(what) => write!(f, "malformed: {what}"),
+            Self::Architecture(what) => write!(f, "made for {what}, which is not decoded here"),
+            Self::Limit(what) | Self::Config(what) | Self::Project(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

@@ -1,0 +1,95 @@
+//! Which code belongs to which function.
+
+use crate::{
+    Arch,
+    image::{Image, Named, Symbol},
+    sweep::Cut,
+};
+
+/// A function, as far as its symbols tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function {
+    /// The index of its region.
+    pub(crate) region: u32,
+    /// The index of its symbol.
+    pub(crate) symbol: u32,
+    /// Bytes from the start of the region.
+    pub(crate) start: u64,
+    /// Where it ends, there too.
+    pub(crate) end: u64,
+}
+
+/// The functions of `image`, sorted, none overlapping another. Of several names at one place the first counts.
+pub(crate) fn functions(image: &Image<'_>) -> Vec<Function> {
+    let mut functions: Vec<Function> = Vec::new();
+    for (index, symbol) in image.symbols.iter().enumerate() {
+        let last = functions.last_mut().filter(|last| last.region == symbol.region);
+        if !is_function(image.arch, symbol) {
+            continue;
+        }
+        if let Some(last) = last {
+            let inside = symbol.offset < last.end && image.symbols[last.symbol as usize].size > 0;
+            // Assembly names places inside its functions.
+            if symbol.offset == last.start || (inside && symbol.named == Named::Label) {
+                continue;
+            }
+            last.end = last.end.min(symbol.offset);
+        }
+        let region = &image.code[symbol.region as usize].range;
+        let size = region.end - region.start;
+        let end = if symbol.size == 0 { size } else { symbol.offset.saturating_add(symbol.size).min(size) };
+        functions.push(Function { region: symbol.region, symbol: index as u32, start: symbol.offset, end });
+    }
+    functions
+}
+
+fn is_function(arch: Arch, symbol: &Symbol<'_>) -> bool {
+    match symbol.named {
+        Named::Function => true,
+        Named::Data => false,
+        Named::Label => !is_local(symbol.name) && mapping(arch, symbol).is_none(),
+    }
+}
+
+/// Labels that assemblers make for themselves.
+fn is_local(name: &str) -> bool {
+    name.starts_with(".L") || name.starts_with("L.") || name.starts_with("ltmp") || name.starts_with('$')
+}
+
+/// Where decoding begins anew in `region`, sorted.
+pub(crate) fn cuts(image: &Image<'_>, region: u32) -> Vec<Cut> {
+    let start = image.symbols.partition_point(|symbol| symbol.region < region);
+    let end = image.symbols.partition_point(|symbol| symbol.region <= region);
+    let mut cuts: Vec<Cut> = Vec::new();
+    let mut mapped = false;
+    for symbol in &image.symbols[start..end] {
+        if let Some(data) = mapping(image.arch, symbol) {
+            mapped = data;
+        }
+        // Of several symbols at one place the first decides: sorted as `Named` is, which is how binutils has it.
+        let data = match image.arch {
+            Arch::X86_64 => symbol.named == Named::Data,
+            Arch::Aarch64 => mapped,
+        };
+        if image.arch == Arch::Aarch64
+            && let Some(cut) = cuts.last_mut().filter(|cut| cut.offset == symbol.offset)
+        {
+            cut.data = data;
+        }
+        if cuts.last().is_none_or(|cut| cut.offset != symbol.offset) {
+            cuts.push(Cut { offset: symbol.offset, data });
+        }
+    }
+    cuts
+}
+
+/// Whether the symbol says that data (or else code) begins here: ELF for the Arm 64-bit architecture, section 5.5.
+fn mapping(arch: Arch, symbol: &Symbol<'_>) -> Option<bool> {
+    if arch != Arch::Aarch64 || symbol.named != Named::Label {
+        return None;
+    }
+    let is = |kind: &str| {
+        symbol.name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    if is("$d") { Some(true) } else { is("$x").then_some(false) }
+}

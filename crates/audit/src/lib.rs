@@ -1,0 +1,50 @@
+//! Reads a compiled binary: which vector instructions, and which kernels, are really in it.
+//!
+//! ```
+//! use bulla_audit::{Limits, Options, Rules, audit_file};
+//!
+//! let rules = Rules::built_in();
+//! let options = Options { rules: &rules, limits: Limits::default(), progress: &|_| () };
+//! let own = std::env::current_exe()?;
+//! for report in audit_file(&own, &options)? {
+//!     println!("{}: {} instructions, {:?}", report.arch.name(), report.total.instructions, report.total.widths);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is counted, how kernels are recognised and what cannot be known: `docs/audit.md`.
+#![forbid(unsafe_code)]
+
+mod arch;
+mod audit;
+mod compare;
+mod container;
+mod count;
+mod demangle;
+mod error;
+mod functions;
+mod glob;
+mod image;
+mod pattern;
+mod render;
+mod report;
+mod rules;
+pub mod scan;
+mod source;
+mod sweep;
+mod text;
+mod verdict;
+
+pub use self::{
+    arch::{Arch, Class},
+    audit::{Limits, Options, audit, audit_file},
+    compare::{Change, Comparison, Config, Finding, FindingKind, FunctionChange, Thresholds, check, compare},
+    error::Error,
+    render::{Style, render},
+    report::{
+        Counts, CrateCounts, Evidence, EvidenceKind, FunctionCounts, NO_CRATE, Report, RuleResult, SCHEMA,
+        Symbols, Verdict, Widths,
+    },
+    rules::{Pattern, Rule, Rules},
+    source::{FileSource, Source},
+};

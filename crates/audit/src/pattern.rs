@@ -1,0 +1,193 @@
+//! Patterns of instructions: how a kernel is recognised that has no name of its own.
+
+use std::ops::Range;
+
+use crate::{
+    Arch, Error,
+    arch::{Token, WIDTHS, widest},
+    rules::{Need, Rule},
+};
+
+/// The patterns of all rules for one instruction set, made ready for counting.
+#[derive(Debug, Default)]
+pub(crate) struct Patterns {
+    /// For each mnemonic and width, the index in `sets`; 0 is the empty set.
+    table: Vec<u16>,
+    /// The needs that an instruction adds to.
+    sets: Vec<Vec<u16>>,
+    /// How many instructions each need wants at least.
+    needs: Vec<u32>,
+    patterns: Vec<Compiled>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    rule: usize,
+    within: u32,
+    needs: Range<usize>,
+}
+
+/// An instruction that some pattern counts.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    /// How many instructions of the function come before it.
+    index: u32,
+    offset: u64,
+    set: u16,
+}
+
+/// A place where the instructions of a pattern are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Match {
+    /// The index of the rule.
+    pub(crate) rule: usize,
+    /// From the first instruction of the pattern to the last, in bytes from the start of the region.
+    pub(crate) range: Range<u64>,
+    /// How many of them there are.
+    pub(crate) instructions: u32,
+}
+
+impl Patterns {
+    /// Those of `rules` that are for `arch`.
+    ///
+    /// # Errors
+    /// A rule names a mnemonic or a width that does not exist.
+    pub(crate) fn new(rules: &[Rule], arch: Arch) -> Result<Self, Error> {
+        let mut patterns = Self { sets: vec![Vec::new()], ..Self::default() };
+        for (rule, wanted) in rules.iter().enumerate().filter(|(_, rule)| rule.arch == arch) {
+            for pattern in &wanted.patterns {
+                let start = patterns.needs.len();
+                for need in pattern.needs() {
+                    let need = need.map_err(|what| Error::Config(format!("rule {}: {what}", wanted.name)))?;
+                    patterns
+                        .add(arch, &need)
+                        .map_err(|what| Error::Config(format!("rule {}: {what}", wanted.name)))?;
+                }
+                let needs = start..patterns.needs.len();
+                patterns.patterns.push(Compiled { rule, within: pattern.within, needs });
+            }
+        }
+        Ok(patterns)
+    }
+
+    fn add(&mut self, arch: Arch, need: &Need<'_>) -> Result<(), String> {
+        let id = self.needs.len() as u16;
+        self.needs.push(need.at_least);
+        for mnemonic in &need.mnemonics {
+            let op = arch
+                .op(mnemonic)
+                .ok_or_else(|| format!("{} has no instruction `{mnemonic}`", arch.name()))?;
+            for width in &need.widths {
+                let bit = arch.width_bit(width);
+                let bit = bit.ok_or_else(|| format!("`{width}` is none of {}", arch.widths().join(", ")))?;
+                self.count_too(usize::from(op) * WIDTHS + widest(bit), id);
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on, instructions of the row `row` add to the need `id`.
+    fn count_too(&mut self, row: usize, id: u16) {
+        self.table.resize(self.table.len().max(row + 1), 0);
+        let mut set = self.sets[usize::from(self.table[row])].clone();
+        set.push(id);
+        let known = self.sets.iter().position(|other| *other == set);
+        self.table[row] = known.unwrap_or(self.sets.len()) as u16;
+        if known.is_none() {
+            self.sets.push(set);
+        }
+    }
+
+    fn set(&self, token: Token) -> u16 {
+        self.table.get(usize::from(token.op) * WIDTHS + widest(token.widths)).copied().unwrap_or(0)
+    }
+}
+
+/// Looks for the patterns in one function after the other.
+pub(crate) struct Finder<'p> {
+    patterns: &'p Patterns,
+    hits: Vec<Hit>,
+    pub(crate) found: Vec<Match>,
+}
+
+/// How many hits are kept of a function before they are looked at: code without symbols is one function of any length.
+const HITS: usize = 1 << 16;
+
+/// How many places of one pattern in one function are reported.
+const PLACES: usize = 16;
+
+impl<'p> Finder<'p> {
+    pub(crate) fn new(patterns: &'p Patterns) -> Self {
+        Self { patterns, hits: Vec::new(), found: Vec::new() }
+    }
+
+    /// Takes an instruction with a vector register; `index` instructions of the function come before it.
+    pub(crate) fn add(&mut self, index: u64, offset: u64, token: Token) {
+        let set = self.patterns.set(token);
+        if set != 0 {
+            self.hits.push(Hit { index: index as u32, offset, set });
+            if self.hits.len() >= HITS {
+                self.look();
+            }
+        }
+    }
+
+    /// Looks at what was added since the last time: a function ends here.
+    pub(crate) fn look(&mut self) {
+        if self.hits.is_empty() {
+            return;
+        }
+        for pattern in &self.patterns.patterns {
+            let place = |window: &[Hit]| Match {
+                rule: pattern.rule,
+                range: window[0].offset..window[window.len() - 1].offset,
+                instructions: window.len() as u32,
+            };
+            self.found.extend(windows(self.patterns, pattern, &self.hits).iter().map(|hits| place(hits)));
+        }
+        self.hits.clear();
+    }
+}
+
+/// Runs of hits, none overlapping, that have all that `pattern` needs; each ends as soon as it has.
+fn windows(patterns: &Patterns, pattern: &Compiled, hits: &[Hit]) -> Vec<Vec<Hit>> {
+    let own = |hit: &Hit| {
+        patterns.sets[usize::from(hit.set)].iter().any(|id| pattern.needs.contains(&usize::from(*id)))
+    };
+    let hits: Vec<Hit> = hits.iter().filter(|hit| own(hit)).copied().collect();
+    let mut counts = vec![0_u32; pattern.needs.len()];
+    let mut missing = counts.len();
+    let mut found = Vec::new();
+    let mut start = 0;
+    for end in 0..hits.len() {
+        each_need(patterns, pattern, hits[end], |need, at_least| {
+            counts[need] += 1;
+            missing -= usize::from(counts[need] == at_least);
+        });
+        while hits[end].index.wrapping_sub(hits[start].index) >= pattern.within {
+            each_need(patterns, pattern, hits[start], |need, at_least| {
+                missing += usize::from(counts[need] == at_least);
+                counts[need] -= 1;
+            });
+            start += 1;
+        }
+        if missing == 0 {
+            found.push(hits[start..=end].to_vec());
+            if found.len() == PLACES {
+                break;
+            }
+            counts.fill(0);
+            missing = counts.len();
+            start = end + 1;
+        }
+    }
+    found
+}
+
+fn each_need(patterns: &Patterns, pattern: &Compiled, hit: Hit, mut each: impl FnMut(usize, u32)) {
+    for id in &patterns.sets[usize::from(hit.set)] {
+        if pattern.needs.contains(&usize::from(*id)) {
+            each(usize::from(*id) - pattern.needs.start, patterns.needs[usize::from(*id)]);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What an audit found, as `--json` prints it and a later comparison reads it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Arch, Class};
+
+/// The version of the form of [`Report`] in JSON.
+pub const SCHEMA: u32 = 1;
+
+/// What is in the code of a binary for one instruction set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`] of the program that wrote it.
+    pub schema: u32,
+    /// The path of the file, as it was given.
+    pub path: String,
+    /// `ELF`, `Mach-O`, `PE` or `COFF`.
+    pub format: String,
+    /// The instruction set of the code.
+    pub arch: Arch,
+    /// How many object files were read: members of an archive, else 1.
+    pub objects: u64,
+    /// The size of the file in bytes.
+    pub file_bytes: u64,
+    /// The size of the sections with code, in bytes.
+    pub code_bytes: u64,
+    /// Which symbols there are.
+    pub symbols: Symbols,
+    /// What all of the code consists of.
+    pub total: Counts,
+    /// Vector instructions by what they do, and by the widest register that they name.
+    pub classes: BTreeMap<Class, Widths>,
+    /// What the code of each crate (or C++ namespace) consists of, most vectors first. [`NO_CRATE`] is code whose names tell none.
+    pub crates: Vec<CrateCounts>,
+    /// The functions with registers wider than the narrowest kind, widest and most first.
+    pub functions: Vec<FunctionCounts>,
+    /// The verdict on each kernel rule for this instruction set.
+    pub rules: Vec<RuleResult>,
+    /// What could not be known, and what was left out.
+    pub notes: Vec<String>,
+}
+
+/// The name for code that belongs to no crate that its names tell.
+pub const NO_CRATE: &str = "(no crate)";
+
+/// Counts by kind of vector register: the names of [`Arch::widths`].
+pub type Widths = BTreeMap<String, u64>;
+
+/// Which symbols a binary has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Symbols {
+    /// None: functions have no names.
+    None,
+    /// Those for dynamic linking only.
+    Dynamic,
+    /// The full table.
+    All,
+}
+
+/// What code consists of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Instructions.
+    pub instructions: u64,
+    /// Those that name a vector register of any kind.
+    pub vector: u64,
+    /// Those that name one of each kind. An instruction that names two kinds counts in both.
+    pub widths: Widths,
+    /// Places that are no instruction.
+    pub bad: u64,
+}
+
+/// What the code of one crate consists of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrateCounts {
+    /// The crate.
+    pub name: String,
+    /// How many functions have its name.
+    pub functions: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// What they consist of.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// What one function consists of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionCounts {
+    /// The demangled name.
+    pub name: String,
+    /// Where it begins: in memory, or in its section in an object file.
+    pub address: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The rule whose kernel it is, or the crate of known kernels that it is part of.
+    pub kernel: Option<String>,
+    /// What it consists of.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// Whether a kernel is in the binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As a function of its own (or somewhere, in a binary whose functions have no names).
+    Present,
+    /// Inside another function: it has no symbol, but its instructions are there.
+    Inlined,
+    /// Its crate is linked, and it is not there, or its body is no longer what it was.
+    Lost,
+    /// Nothing shows that its crate is linked.
+    NotLinked,
+    /// It was not found, and names that would show whether its crate is linked are stripped.
+    Unknown,
+}
+
+impl Verdict {
+    /// The words in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Inlined => "inlined",
+            Self::Lost => "lost",
+            Self::NotLinked => "not linked",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the kernel is in the binary.
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        matches!(self, Self::Present | Self::Inlined)
+    }
+}
+
+/// The verdict on one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleResult {
+    /// The name of the rule.
+    pub rule: String,
+    /// The crate of the kernel.
+    #[serde(rename = "crate")]
+    pub krate: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// A better kernel of the same function that is there: then a loss is none.
+    pub superseded_by: Option<String>,
+    /// What the verdict rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+impl RuleResult {
+    /// Whether the kernel is lost, and no better one is there instead.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        self.verdict == Verdict::Lost && self.superseded_by.is_none()
+    }
+}
+
+/// One thing that was found, or was not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What kind of thing.
+    pub kind: EvidenceKind,
+    /// The function, or the text that was found.
+    pub name: String,
+    /// Where it is: an address as in [`FunctionCounts::address`], or an offset in the file for text.
+    pub address: u64,
+    /// In words: what there is, such as the counts.
+    pub detail: String,
+}
+
+/// What kind of thing was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceKind {
+    /// A function by its name.
+    Symbol,
+    /// Instructions of a pattern.
+    Pattern,
+    /// A function of the kernel's crate.
+    Crate,
+    /// Text of the kernel's crate.
+    Text,
+}

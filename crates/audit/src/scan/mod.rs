@@ -1,0 +1,273 @@
+//! Looks through the sources of a project's dependencies for what makes compilers lose kernels.
+//!
+//! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` ahead of that chooses at compile time, when the
+//! whole build is for such a CPU. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it; most freely
+//! with link-time optimisation, and only if the kernel is made of intrinsics rather than assembly.
+
+mod settings;
+mod source;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
+use rayon::prelude::*;
+use serde::Serialize;
+
+pub use self::settings::{Setting, SettingKind};
+use crate::Error;
+
+/// What was found in the sources of a project.
+#[derive(Clone, Debug, Serialize)]
+pub struct Scan {
+    /// The `Cargo.toml` of the project's root.
+    pub manifest: String,
+    /// How many packages its builds use, itself included.
+    pub packages: u64,
+    /// Flags and profiles that make a difference.
+    pub settings: Vec<Setting>,
+    /// The packages with kernels that are chosen by CPU features, and what was found in them.
+    pub crates: Vec<CrateScan>,
+    /// Files that could not be read as Rust, and other things that were left out.
+    pub notes: Vec<String>,
+}
+
+/// How a crate with CPU-specific code stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// This build is for one kind of CPU, so that the choice at compile time is made: kernels may be inlined or lost.
+    Affected,
+    /// As long as no `target-cpu` or `target-feature` is set, the choice is at run time.
+    Latent,
+}
+
+impl Risk {
+    /// The word in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Affected => "affected",
+            Self::Latent => "latent",
+        }
+    }
+}
+
+/// What was found in one package.
+#[derive(Clone, Debug, Serialize)]
+pub struct CrateScan {
+    /// The name of the package.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// How it stands in this build.
+    pub risk: Risk,
+    /// What its kernels are made of.
+    pub kernels: Kernels,
+    /// The places.
+    pub findings: Vec<SourceFinding>,
+    /// What to do.
+    pub advice: String,
+}
+
+/// What the CPU-specific code of a package is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Kernels {
+    /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline what they become.
+    pub intrinsics: u64,
+    /// Files of assembly, or with `global_asm!`: the optimiser leaves them alone.
+    pub assembly: u64,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct SourceFinding {
+    /// The path of the file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// What is there.
+    pub kind: SourceKind,
+    /// The condition or call, as it is written.
+    pub text: String,
+}
+
+/// What is at a place in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// A condition on the features of the target ahead of detection at run time.
+    CompileTimeChoice,
+    /// Such a condition in a macro, which other crates use.
+    CompileTimeChoiceInMacro,
+    /// Detection at run time that needs a feature of the package that this build does not enable: the kernel is never chosen.
+    DetectionOff,
+}
+
+impl SourceKind {
+    /// The words in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CompileTimeChoice => "compile-time choice ahead of detection",
+            Self::CompileTimeChoiceInMacro => "compile-time choice in a macro",
+            Self::DetectionOff => "detection is switched off",
+        }
+    }
+}
+
+/// Looks through the dependencies of the project whose `Cargo.toml` is `manifest`, or that of the current folder.
+///
+/// `cargo metadata` is run for it, which fetches sources that are not there yet.
+///
+/// # Errors
+/// `cargo` is not there, or says that the project is broken.
+pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result<Scan, Error> {
+    let mut command = MetadataCommand::new();
+    if let Some(path) = manifest {
+        command.manifest_path(path);
+    }
+    let metadata = command.exec().map_err(|error| Error::Project(error.to_string().trim().to_owned()))?;
+    let used = used(&metadata);
+    let root = metadata.workspace_root.as_std_path();
+    let settings = settings::find(root)?;
+    let is_tuned = settings.iter().any(|setting| setting.kind == SettingKind::Target);
+    let packages: Vec<&Package> =
+        metadata.packages.iter().filter(|package| used.contains_key(&package.id)).collect();
+    let scanned: Vec<(Option<CrateScan>, Vec<String>)> = packages
+        .par_iter()
+        .map(|package| {
+            progress(package.name.as_str());
+            scan_package(package, &used[&package.id], is_tuned)
+        })
+        .collect();
+    let mut scan = Scan {
+        manifest: root.join("Cargo.toml").display().to_string(),
+        packages: packages.len() as u64,
+        settings,
+        crates: Vec::new(),
+        notes: Vec::new(),
+    };
+    for (found, notes) in scanned {
+        scan.crates.extend(found);
+        scan.notes.extend(notes);
+    }
+    scan.crates.sort_by(|a, b| (a.risk, &a.name, &a.version).cmp(&(b.risk, &b.name, &b.version)));
+    Ok(scan)
+}
+
+/// The packages that builds of the workspace use, each with its features. What only tests use is left out.
+fn used(metadata: &Metadata) -> BTreeMap<PackageId, BTreeSet<String>> {
+    let mut used = BTreeMap::new();
+    let Some(resolve) = &metadata.resolve else { return used };
+    let mut waiting: Vec<PackageId> = metadata.workspace_members.clone();
+    while let Some(id) = waiting.pop() {
+        if used.contains_key(&id) {
+            continue;
+        }
+        let Some(node) = resolve.nodes.iter().find(|node| node.id == id) else { continue };
+        for dependency in &node.deps {
+            let kinds = &dependency.dep_kinds;
+            if kinds.is_empty() || kinds.iter().any(|kind| kind.kind == DependencyKind::Normal) {
+                waiting.push(dependency.pkg.clone());
+            }
+        }
+        used.insert(id, node.features.iter().map(ToString::to_string).collect());
+    }
+    used
+}
+
+fn scan_package(
+    package: &Package,
+    features: &BTreeSet<String>,
+    is_tuned: bool,
+) -> (Option<CrateScan>, Vec<String>) {
+    let mut notes = Vec::new();
+    let mut kernels = Kernels::default();
+    let mut findings = Vec::new();
+    let Some(root) = package.manifest_path.as_std_path().parent() else { return (None, notes) };
+    for file in files(root) {
+        if file.extension().is_some_and(|extension| extension != "rs") {
+            kernels.assembly += 1;
+            continue;
+        }
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) => {
+                notes.push(format!("left out: {}: {error}", file.display()));
+                continue;
+            }
+        };
+        kernels.intrinsics += u64::from(source::has_intrinsics(&text));
+        kernels.assembly += u64::from(text.contains("global_asm!"));
+        match source::findings(&text, features) {
+            Ok(found) => findings.extend(found.into_iter().map(|found| found.in_file(&file))),
+            Err(error) => notes.push(format!("left out: {}: {error}", file.display())),
+        }
+    }
+    if findings.is_empty() {
+        return (None, notes);
+    }
+    findings.sort();
+    let is_off = findings.iter().any(|finding| finding.kind == SourceKind::DetectionOff);
+    let risk = if is_tuned || is_off { Risk::Affected } else { Risk::Latent };
+    let found = CrateScan {
+        name: package.name.to_string(),
+        version: package.version.to_string(),
+        risk,
+        kernels,
+        advice: advice(kernels, is_tuned, is_off),
+        findings,
+    };
+    (Some(found), notes)
+}
+
+fn advice(kernels: Kernels, is_tuned: bool, is_off: bool) -> String {
+    let mut advice = Vec::new();
+    if is_off {
+        advice.push(
+            "enable the feature that detection needs (most often `std`), or its kernels are never used",
+        );
+    }
+    match (is_tuned, kernels.intrinsics > 0) {
+        (true, true) => advice.push(
+            "build without target-cpu and target-feature: the kernel is chosen at run time then; or, if they must stay, compare the binary \
+             with one built without them by `bulla audit BINARY --baseline OTHER`",
+        ),
+        (true, false) => advice.push("its kernels are assembly, which stays as it is; other kernels of it may be dropped"),
+        (false, _) => advice.push("nothing to do as long as no target-cpu or target-feature is set"),
+    }
+    advice.join("; ")
+}
+
+/// The sources and assembly of a package, without its tests, examples and benchmarks.
+fn files(root: &Path) -> Vec<PathBuf> {
+    const APART: [&str; 6] = ["tests", "examples", "benches", "target", "fuzz", "vendor"];
+    let mut found = Vec::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            // By the entry and not by what a link leads to: links may lead in circles.
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let path = entry.path();
+            if kind.is_dir() {
+                let is_other_package = path.join("Cargo.toml").exists();
+                if !name.starts_with('.') && !APART.contains(&name.as_ref()) && !is_other_package {
+                    waiting.push(path);
+                }
+            } else if kind.is_file()
+                && path.extension().is_some_and(|e| e == "rs" || e == "S" || e == "s" || e == "asm")
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,169 @@
+//! Walks over code from start to end, as `objdump -d` does: every byte of a section with code is decoded, and symbols tell where to begin
+//! anew and what is data.
+
+use std::io;
+
+use crate::{
+    arch::{Token, aarch64, x86_64},
+    source::Window,
+};
+
+/// A place in a region where decoding begins anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Bytes from the start of the region.
+    pub(crate) offset: u64,
+    /// Whether data follows, which is not decoded.
+    pub(crate) data: bool,
+}
+
+/// Runs of zeros at least this long are padding, in bytes; as in binutils, `objdump.c`, `DEFAULT_SKIP_ZEROES`.
+const PADDING: usize = 8;
+
+/// At the end of a piece shorter ones are, too: `DEFAULT_SKIP_ZEROES_AT_END`.
+const PADDING_AT_END: usize = 3;
+
+/// Decodes one run of bytes of one instruction set.
+pub(crate) trait Decode<'b> {
+    /// No instruction is longer, in bytes.
+    const LONGEST: usize;
+
+    /// Makes ready to decode `bytes`.
+    fn new(bytes: &'b [u8]) -> Self;
+
+    /// Decodes at `at`. The bytes from `stop`, which is behind it, belong to something else.
+    fn decode(&mut self, at: usize, stop: usize) -> Token;
+}
+
+/// Decodes x86-64 from `start` to `end` of a region, whose bytes `window` gives, and hands each token and its offset to `each`.
+///
+/// `cuts` are those in the range, sorted.
+pub(crate) fn x86_64(
+    window: &mut Window<'_>,
+    range: (u64, u64),
+    cuts: &[Cut],
+    mut each: impl FnMut(u64, Token),
+) -> io::Result<()> {
+    let mut sweep = Sweep::new(range, cuts);
+    while sweep.base < range.1 {
+        let bytes = window.ahead(4 * x86_64::Run::LONGEST)?;
+        let done = sweep.bytes::<x86_64::Run<'_>>(bytes, &mut each);
+        window.advance(done);
+    }
+    Ok(())
+}
+
+/// Decodes AArch64; see [`x86_64`].
+pub(crate) fn aarch64(
+    window: &mut Window<'_>,
+    range: (u64, u64),
+    cuts: &[Cut],
+    mut each: impl FnMut(u64, Token),
+) -> io::Result<()> {
+    let mut sweep = Sweep::new(range, cuts);
+    while sweep.base < range.1 {
+        let bytes = window.ahead(8 * aarch64::Run::LONGEST)?;
+        let done = sweep.bytes::<aarch64::Run<'_>>(bytes, &mut each);
+        window.advance(done);
+    }
+    Ok(())
+}
+
+/// How far a walk is.
+struct Sweep<'c> {
+    pieces: Pieces<'c>,
+    /// The offset of the first byte that is not decoded yet.
+    base: u64,
+    end: u64,
+    in_padding: bool,
+}
+
+impl<'c> Sweep<'c> {
+    fn new((start, end): (u64, u64), cuts: &'c [Cut]) -> Self {
+        Self { pieces: Pieces::new(start, end, cuts), base: start, end, in_padding: false }
+    }
+
+    /// Decodes the first of `bytes`, which lie at the base, and returns how many.
+    fn bytes<'b, D: Decode<'b>>(&mut self, bytes: &'b [u8], each: &mut impl FnMut(u64, Token)) -> usize {
+        let bytes = &bytes[..bytes.len().min(usize::try_from(self.end - self.base).unwrap_or(usize::MAX))];
+        let is_last = self.base + bytes.len() as u64 == self.end;
+        // Behind this an instruction might need bytes that are not here yet.
+        let safe = if is_last { bytes.len() } else { bytes.len() - D::LONGEST };
+        let mut run = D::new(bytes);
+        let mut at = 0;
+        while at < safe {
+            let piece = self.pieces.at(self.base + at as u64);
+            let stop = usize::try_from(piece.end - self.base).unwrap_or(usize::MAX).min(bytes.len());
+            if piece.data {
+                at = stop;
+                continue;
+            }
+            if bytes[at] == 0 {
+                let is_end = self.base + stop as u64 == piece.end;
+                let zeros = bytes[at..stop].iter().take_while(|byte| **byte == 0).count();
+                let skip = padding(zeros, at + zeros == stop, is_end, self.in_padding);
+                // A run that the window cuts off goes on in the next one.
+                self.in_padding = skip > 0 && at + zeros == stop && !is_end;
+                if skip > 0 {
+                    at += skip;
+                    continue;
+                }
+            }
+            self.in_padding = false;
+            let token = run.decode(at, stop);
+            each(self.base + at as u64, token);
+            at += usize::from(token.len);
+        }
+        self.base += at as u64;
+        at
+    }
+}
+
+/// How many of `zeros` bytes are padding. `to_stop`: they reach what is known of the piece; `is_end`: that is its end.
+fn padding(zeros: usize, to_stop: bool, is_end: bool, in_padding: bool) -> usize {
+    let whole = zeros / 4 * 4;
+    match (to_stop, is_end) {
+        (true, true) if in_padding || !(PADDING_AT_END..PADDING).contains(&zeros) => zeros,
+        (true, false) => whole,
+        _ if zeros >= PADDING || in_padding => whole,
+        _ => 0,
+    }
+}
+
+/// What lies between two cuts.
+#[derive(Clone, Copy)]
+struct Piece {
+    end: u64,
+    data: bool,
+}
+
+/// The pieces of a range, asked for in rising order.
+struct Pieces<'c> {
+    cuts: &'c [Cut],
+    current: Piece,
+    last: u64,
+}
+
+impl<'c> Pieces<'c> {
+    fn new(start: u64, end: u64, cuts: &'c [Cut]) -> Self {
+        Self { cuts, current: Piece { end: start, data: false }, last: end }
+    }
+
+    fn at(&mut self, offset: u64) -> Piece {
+        while self.current.end <= offset {
+            let data = match self.cuts.split_first() {
+                Some((cut, rest)) if cut.offset <= offset => {
+                    self.cuts = rest;
+                    cut.data
+                }
+                _ => self.current.data,
+            };
+            let end = self.cuts.first().map_or(self.last, |cut| cut.offset);
+            self.current = Piece { end: end.min(self.last), data };
+            if end >= self.last {
+                break;
+            }
+        }
+        self.current
+    }
+}

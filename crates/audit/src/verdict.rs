@@ -1,0 +1,251 @@
+//! From what was found to verdicts on kernels.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use crate::{
+    Arch,
+    audit::overlap,
+    count::Counts,
+    demangle::crate_of,
+    glob,
+    report::{Evidence, EvidenceKind, RuleResult, Symbols, Verdict},
+    rules::Rule,
+};
+
+/// A function that matters to a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) range: Range<u64>,
+    pub(crate) counts: Counts,
+}
+
+/// Instructions of a pattern.
+#[derive(Clone, Debug)]
+struct Hit {
+    function: Option<String>,
+    range: Range<u64>,
+    instructions: u32,
+}
+
+/// What was found for one rule.
+#[derive(Clone, Debug, Default)]
+struct RuleFacts {
+    /// Functions with the name of the kernel.
+    functions: Vec<Place>,
+    /// A function whose name shows that the crate is linked, and how many there are.
+    linked: Option<Place>,
+    linked_count: u64,
+    /// Whether any function of the crate is there, also one that does not show that this kernel should be.
+    crate_seen: bool,
+    text: Option<(String, u64)>,
+    hits: Vec<Hit>,
+}
+
+/// What was found for all rules, in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    rules: Vec<RuleFacts>,
+}
+
+/// How many functions of one rule are kept as evidence.
+const KEPT: usize = 64;
+
+impl Facts {
+    pub(crate) fn new(rules: usize) -> Self {
+        Self { rules: vec![RuleFacts::default(); rules] }
+    }
+
+    /// A function, `own` being the rules whose kernel has its name.
+    pub(crate) fn add_function(
+        &mut self,
+        rules: &[Rule],
+        arch: Arch,
+        name: &str,
+        own: &[usize],
+        place: impl Fn() -> Place,
+    ) {
+        let krate = crate_of(name);
+        for (i, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.arch == arch) {
+            let facts = &mut self.rules[i];
+            if own.contains(&i) && facts.functions.len() < KEPT {
+                facts.functions.push(place());
+            }
+            facts.crate_seen |= krate == Some(rule.krate.as_str());
+            let is_linked = match rule.linked.as_slice() {
+                [] => krate == Some(rule.krate.as_str()),
+                names => names.iter().any(|wanted| glob::matches(wanted, name)),
+            };
+            if is_linked {
+                facts.linked_count += 1;
+                facts.linked.get_or_insert_with(&place);
+            }
+        }
+    }
+
+    pub(crate) fn add_match(
+        &mut self,
+        rule: usize,
+        function: Option<String>,
+        range: Range<u64>,
+        instructions: u32,
+    ) {
+        let hits = &mut self.rules[rule].hits;
+        if hits.len() < KEPT {
+            hits.push(Hit { function, range, instructions });
+        }
+    }
+
+    pub(crate) fn add_text(&mut self, rules: &[Rule], arch: Arch, text: &str, offset: u64) {
+        for (i, rule) in rules.iter().enumerate() {
+            if rule.arch == arch && rule.strings.iter().any(|wanted| wanted == text) {
+                self.rules[i].text.get_or_insert_with(|| (text.to_owned(), offset));
+            }
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (known, more) in self.rules.iter_mut().zip(other.rules) {
+            known.functions.extend(more.functions);
+            known.functions.truncate(KEPT);
+            known.linked = known.linked.take().or(more.linked);
+            known.linked_count += more.linked_count;
+            known.crate_seen |= more.crate_seen;
+            known.text = known.text.take().or(more.text);
+            known.hits.extend(more.hits);
+            known.hits.truncate(KEPT);
+        }
+    }
+
+    /// The verdicts on the rules for `arch`.
+    pub(crate) fn verdicts(&self, rules: &[Rule], arch: Arch, symbols: Symbols) -> Vec<RuleResult> {
+        let mut results: Vec<RuleResult> = Vec::new();
+        for (rule, facts) in rules.iter().zip(&self.rules).filter(|(rule, _)| rule.arch == arch) {
+            results.push(facts.verdict(rule, arch, symbols, rules));
+        }
+        let there: BTreeSet<String> = results
+            .iter()
+            .filter(|result| result.verdict.is_there())
+            .map(|result| result.rule.clone())
+            .collect();
+        for result in &mut results {
+            let rule = rules.iter().find(|rule| rule.name == result.rule && rule.arch == arch);
+            let better =
+                rule.and_then(|rule| rule.superseded_by.iter().find(|better| there.contains(*better)));
+            result.superseded_by = better.filter(|_| !result.verdict.is_there()).cloned();
+        }
+        results
+    }
+}
+
+impl RuleFacts {
+    fn verdict(&self, rule: &Rule, arch: Arch, symbols: Symbols, rules: &[Rule]) -> RuleResult {
+        let result = |verdict, evidence| RuleResult {
+            rule: rule.name.clone(),
+            krate: rule.krate.clone(),
+            verdict,
+            superseded_by: None,
+            evidence,
+        };
+        let whole: Vec<_> = self.functions.iter().filter(|place| self.has_body(rule, place)).collect();
+        if !whole.is_empty() {
+            return result(
+                Verdict::Present,
+                whole.iter().take(SHOWN).map(|place| self.symbol(place, arch)).collect(),
+            );
+        }
+        let elsewhere: Vec<_> = self.hits.iter().filter(|hit| is_free(hit, rule, symbols, rules)).collect();
+        let is_linked = self.linked.is_some() || self.text.is_some() || !self.functions.is_empty();
+        let mut evidence: Vec<_> = elsewhere.iter().take(SHOWN).map(|hit| pattern(hit)).collect();
+        evidence.extend(self.linkage());
+        let is_found = !elsewhere.is_empty();
+        match symbols {
+            // Inlined whole, a kernel may take every name with it that would show it.
+            Symbols::All if is_found && (is_linked || self.crate_seen) => result(Verdict::Inlined, evidence),
+            // A function without a name may be the kernel's own.
+            _ if is_found && is_linked => result(Verdict::Present, evidence),
+            _ if is_linked => {
+                let own = self.functions.iter().take(SHOWN);
+                evidence.splice(0..0, own.map(|place| symbol(place, arch, "not the kernel's body")));
+                result(Verdict::Lost, evidence)
+            }
+            Symbols::All => result(Verdict::NotLinked, Vec::new()),
+            Symbols::Dynamic | Symbols::None => result(Verdict::Unknown, evidence),
+        }
+    }
+
+    /// Whether the function has the instructions of a pattern, if there is one.
+    fn has_body(&self, rule: &Rule, place: &Place) -> bool {
+        rule.patterns.is_empty()
+            || self.hits.iter().any(|hit| overlap(&(hit.range.start..hit.range.start + 1), &place.range))
+    }
+
+    fn symbol(&self, place: &Place, arch: Arch) -> Evidence {
+        let hit = self.hits.iter().find(|hit| place.range.contains(&hit.range.start));
+        let note = hit.map_or(String::new(), |hit| {
+            format!("{} instructions of the pattern at {:#x}", hit.instructions, hit.range.start)
+        });
+        symbol(place, arch, &note)
+    }
+
+    /// What shows that the crate is linked.
+    fn linkage(&self) -> Vec<Evidence> {
+        let mut evidence = Vec::new();
+        if let Some(place) = &self.linked {
+            let detail = match self.linked_count {
+                1 => "the only function of the crate".to_owned(),
+                count => format!("one of {count} functions of the crate"),
+            };
+            evidence.push(Evidence {
+                kind: EvidenceKind::Crate,
+                name: place.name.clone(),
+                address: place.range.start,
+                detail,
+            });
+        }
+        if let Some((text, offset)) = &self.text {
+            let detail = format!("text at offset {offset:#x} of the file");
+            evidence.push(Evidence {
+                kind: EvidenceKind::Text,
+                name: text.clone(),
+                address: *offset,
+                detail,
+            });
+        }
+        evidence
+    }
+}
+
+/// How many pieces of evidence of one kind a report has.
+const SHOWN: usize = 4;
+
+/// Whether the instructions may be this rule's: not those of another kernel, nor those inside a function of another known crate.
+fn is_free(hit: &Hit, rule: &Rule, symbols: Symbols, rules: &[Rule]) -> bool {
+    let Some(name) = hit.function.as_deref() else { return !rule.assembly || symbols != Symbols::All };
+    let is_any = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, name));
+    if rules.iter().any(|other| other.name != rule.name && is_any(&other.symbols)) {
+        return false;
+    }
+    let krate = crate_of(name);
+    if krate == Some(rule.krate.as_str()) || is_any(&rule.linked) {
+        return true;
+    }
+    !rule.assembly && krate.is_none_or(|krate| rules.iter().all(|other| other.krate != krate))
+}
+
+fn symbol(place: &Place, arch: Arch, note: &str) -> Evidence {
+    let widths = arch.widths().into_iter().zip(place.counts.widths).filter(|(_, count)| *count > 0);
+    let widths: Vec<_> = widths.map(|(width, count)| format!("{count} {width}")).collect();
+    let mut detail = format!("{} instructions", place.counts.instructions);
+    for more in [widths.join(", "), note.to_owned()].into_iter().filter(|more| !more.is_empty()) {
+        detail.push_str(", ");
+        detail.push_str(&more);
+    }
+    Evidence { kind: EvidenceKind::Symbol, name: place.name.clone(), address: place.range.start, detail }
+}
+
+fn pattern(hit: &Hit) -> Evidence {
+    let name = hit.function.clone().unwrap_or_else(|| "(no name)".to_owned());
+    let detail = format!("{} instructions of the pattern up to {:#x}", hit.instructions, hit.range.end);
+    Evidence { kind: EvidenceKind::Pattern, name, address: hit.range.start, detail }
+}

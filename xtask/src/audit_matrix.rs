@@ -1,0 +1,137 @@
+//! `cargo xtask audit-matrix`: the same small program built in many ways, and what `bulla audit` says of its kernel in each.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::context::{Context, build_program};
+
+/// What `cargo xtask audit-matrix` takes.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Builds two programs that hash with BLAKE2b, one on blake2b_simd and one on bulla-blake2, for each set of flags, \
+    without and with link-time optimisation, and prints the verdicts of `bulla audit` as Markdown.\n\
+    Exit status: 0 when bulla-blake2 has lost no kernel in any build, 1 when it has."
+)]
+pub(crate) struct Args {}
+
+/// The programs, each with the rules that are about it.
+const PROGRAMS: [(&str, &str); 2] =
+    [("with-blake2b-simd", "blake2b_simd/avx2"), ("with-bulla-blake2", "bulla-blake2/avx2")];
+
+/// One way to build.
+struct Way {
+    name: &'static str,
+    rustflags: &'static str,
+    features: &'static [&'static str],
+}
+
+const WAYS: [Way; 7] = [
+    Way { name: "no flags", rustflags: "", features: &[] },
+    Way { name: "native", rustflags: "-Ctarget-cpu=native", features: &[] },
+    Way {
+        name: "native -avx512vl",
+        rustflags: "-Ctarget-cpu=native -Ctarget-feature=-avx512vl",
+        features: &[],
+    },
+    Way {
+        name: "native -avx512f",
+        rustflags: "-Ctarget-cpu=native -Ctarget-feature=-avx512f",
+        features: &[],
+    },
+    Way { name: "x86-64-v3", rustflags: "-Ctarget-cpu=x86-64-v3", features: &[] },
+    Way { name: "no_std", rustflags: "", features: &["--no-default-features"] },
+    Way { name: "no_std, native", rustflags: "-Ctarget-cpu=native", features: &["--no-default-features"] },
+];
+
+/// The target whose code is audited, named so that flags do not reach build scripts.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+pub(crate) fn run(_: &Args) -> Result<ExitCode> {
+    let context = Context::find()?;
+    let bulla = build_program(context.cargo().args(["build", "--release", "-p", "bulla"]))?;
+    println!(
+        "| build | LTO | program | xmm | ymm | zmm | kernel | verdict | where |\n|---|---|---|--:|--:|--:|---|---|---|"
+    );
+    let mut lost = false;
+    for way in &WAYS {
+        for lto in ["off", "fat"] {
+            for (program, rule) in PROGRAMS {
+                let binary = build(&context, way, lto, program)?;
+                let report = audit(&bulla, &binary)?;
+                let (verdict, row) = row(&report, rule)?;
+                println!("| {} | {lto} | {program} | {row} |", way.name);
+                lost |= program == "with-bulla-blake2" && !matches!(verdict.as_str(), "present" | "inlined");
+            }
+        }
+    }
+    Ok(if lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Builds a program and puts it where the next build does not replace it.
+fn build(context: &Context, way: &Way, lto: &str, program: &str) -> Result<PathBuf> {
+    let folder = context.target.join("audit-matrix");
+    let mut command = context.cargo();
+    command
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--locked",
+            "--target",
+            TARGET,
+            "--bin",
+            program,
+            "--manifest-path",
+        ])
+        .arg(context.root.join("crates/audit/matrix/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(folder.join("build"))
+        .args(way.features)
+        .env("CARGO_PROFILE_RELEASE_LTO", lto)
+        .env("CARGO_ENCODED_RUSTFLAGS", way.rustflags.split_whitespace().collect::<Vec<_>>().join("\u{1f}"));
+    let built = build_program(&mut command)?;
+    let kept = folder.join(format!("{program}-{}-{lto}", way.name.replace([' ', ','], "-")));
+    fs::copy(&built, &kept).with_context(|| format!("cannot copy {}", built.display()))?;
+    Ok(kept)
+}
+
+fn audit(bulla: &Path, binary: &Path) -> Result<Value> {
+    // It exits with 1 for a kernel that is lost, which is a result here.
+    let mut command = std::process::Command::new(bulla);
+    let output = command.arg("audit").arg("--json").arg(binary).output().context("cannot start bulla")?;
+    ensure!(output.status.code() != Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("bulla audit --json")
+}
+
+/// The verdict on `rule`, and the columns of a row from the widths on.
+fn row(report: &Value, rule: &str) -> Result<(String, String)> {
+    let widths = &report["total"]["widths"];
+    let rules = report["rules"].as_array().context("the report has no rules")?;
+    let found =
+        rules.iter().find(|result| result["rule"] == rule).with_context(|| format!("no rule {rule}"))?;
+    let verdict = found["verdict"].as_str().unwrap_or_default().replace('_', " ");
+    let place = found["evidence"][0]["name"].as_str().unwrap_or("-");
+    let columns =
+        format!("{} | {} | {} | {rule} | {verdict} | `{place}`", widths["xmm"], widths["ymm"], widths["zmm"]);
+    Ok((verdict, columns))
+}
+
+/// Checks what the suite of the audit holds of the table: two of its builds, one as it should be and one that inlines.
+pub(crate) fn check(context: &Context) -> Result<()> {
+    let bulla = build_program(context.cargo().args(["build", "--quiet", "--profile=test", "-p", "bulla"]))?;
+    let v4 = Way { name: "x86-64-v4", rustflags: "-Ctarget-cpu=x86-64-v4", features: &[] };
+    for (way, lto, expected) in [(&WAYS[0], "off", "present"), (&v4, "fat", "inlined")] {
+        for ((program, rule), expected) in PROGRAMS.into_iter().zip([expected, "present"]) {
+            let report = audit(&bulla, &build(context, way, lto, program)?)?;
+            let (verdict, row) = row(&report, rule)?;
+            ensure!(verdict == expected, "{program}, {}, LTO {lto}: {row}, expected {expected}", way.name);
+        }
+    }
+    Ok(())
+}
