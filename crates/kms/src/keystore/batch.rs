@@ -1,5 +1,7 @@
 //! Verifying many signatures at once.
 
+use std::collections::BTreeMap;
+
 use super::Keystore;
 use crate::algorithm::Algorithm;
 use crate::backend::Request;
@@ -23,16 +25,18 @@ impl Keystore {
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
         let index = self.index.load_full();
         let mut verdicts = vec![Verdict::Unusable; items.len()];
-        for algorithm in Algorithm::ALL {
+        let mut by_algorithm: BTreeMap<Algorithm, (Vec<usize>, Vec<Request<'_>>)> = BTreeMap::new();
+        for (place, item) in items.iter().enumerate() {
+            let Ok(version) = index.key(item.key.family()).and_then(|key| key.usable(item.key)) else {
+                continue;
+            };
+            let public_key = &version.public_key;
+            let (places, requests) = by_algorithm.entry(public_key.algorithm()).or_default();
+            places.push(place);
+            requests.push(Request { public_key, message: item.message, signature: item.signature });
+        }
+        for (algorithm, (places, requests)) in by_algorithm {
             let Ok(backend) = self.backends.verifier(algorithm) else { continue };
-            let of_algorithm = items.iter().enumerate().filter_map(|(place, item)| {
-                let (message, signature) = (item.message, item.signature);
-                let key = index.key(item.key.family()).ok()?;
-                let public_key = &key.usable(item.key).ok()?.public_key;
-                let request = Request { public_key, message, signature };
-                (public_key.algorithm() == algorithm).then_some((place, request))
-            });
-            let (places, requests): (Vec<_>, Vec<_>) = of_algorithm.unzip();
             for (place, verdict) in places.into_iter().zip(backend.verify_many(&requests)) {
                 verdicts[place] = verdict;
             }
