@@ -29,29 +29,23 @@ fn welch(a: &[f64], b: &[f64]) -> f64 {
 fn main() -> ExitCode {
     let count = std::env::args().nth(1).map_or(100_000, |text| text.parse().expect("a number"));
     let mut random = fastrand::Rng::new();
-    let mut seed = [0; 32];
-    let keys: Vec<_> = (0..4096)
-        .map(|_| {
-            random.fill(&mut seed);
-            SigningKey::from_seed(&seed)
-        })
-        .collect();
     let mut messages = [[0u8; 64]; 8];
     let mut out = [[0; 64]; 8];
     let mut times = [Vec::with_capacity(count), Vec::with_capacity(count)];
     for _ in 0..count {
         let class = random.usize(..2);
-        // Both classes do the same beforehand: draw, and copy.
-        let mut chosen = [0; 8];
-        for (key, message) in chosen.iter_mut().zip(&mut messages) {
-            let drawn = random.usize(..keys.len());
+        // Both classes do the same beforehand, and leave keys and messages in the same places: else the caches would tell them apart.
+        let keys: [SigningKey; 8] = std::array::from_fn(|_| {
+            let mut fresh = [0; 32];
+            random.fill(&mut fresh);
+            SigningKey::from_seed(&[[7; 32], fresh][class])
+        });
+        for message in &mut messages {
             let mut fresh = [0; 64];
             random.fill(&mut fresh);
-            *key = [7, drawn][class];
             *message = [[7; 64], fresh][class];
         }
-        let items: [_; 8] =
-            std::array::from_fn(|i| SignItem { key: &keys[chosen[i]], message: &messages[i] });
+        let items: [_; 8] = std::array::from_fn(|i| SignItem { key: &keys[i], message: &messages[i] });
         // The first round brings keys and messages near.
         sign_many_into(black_box(&items), &mut out);
         let start = Instant::now();
