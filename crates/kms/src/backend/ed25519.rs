@@ -25,7 +25,7 @@ impl Backend for Software {
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
         (algorithm == Algorithm::Ed25519).then_some(Capabilities {
-            verify_lanes: 1,
+            verify_lanes: LANES,
             sign_lanes: 1,
             material_is_key: true,
         })
