@@ -109,8 +109,8 @@ word!(
     [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19]
 );
 
-/// One of the two hash functions. All types of this crate are generic over it; [`blake2b`](crate::blake2b) and
-/// [`blake2s`](crate::blake2s) name them for each.
+/// One of the two hash functions. All types of this crate are generic over it; [`blake2b`](mod@crate::blake2b) and
+/// [`blake2s`](mod@crate::blake2s) name them for each.
 pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     /// A word of the state.
     type Word: Word;
