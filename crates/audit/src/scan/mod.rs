@@ -233,6 +233,10 @@ fn advice(kernels: Kernels, is_tuned: bool, is_off: bool) -> String {
         );
     }
     match (is_tuned, kernels.intrinsics > 0) {
+        (true, false) if kernels.assembly == 0 => advice.push(
+            "it chooses for the crates that use it: their kernels are called directly; compare the binary with one built without target-cpu and \
+             target-feature by `bulla audit BINARY --baseline OTHER`",
+        ),
         (true, true) => advice.push(
             "build without target-cpu and target-feature: the kernel is chosen at run time then; or, if they must stay, compare the binary \
              with one built without them by `bulla audit BINARY --baseline OTHER`",

@@ -236,7 +236,11 @@ fn tokens(attribute: &Attribute) -> String {
 /// Whether a condition is about features of the target, and not about those that every target of the kind has.
 fn is_on_target(condition: &str) -> bool {
     const BASELINE: [&str; 4] = ["\"sse\"", "\"sse2\"", "\"neon\"", "\"fp\""];
-    let features = condition.split("target_feature = ").skip(1);
+    // The other branch: what holds without the feature is where detection is.
+    if condition.trim_start().starts_with("not") {
+        return false;
+    }
+    let features = condition.split("target_feature =").skip(1);
     features.clone().count() > 0
         && features.map(str::trim_start).any(|rest| !BASELINE.iter().any(|name| rest.starts_with(name)))
 }
@@ -248,7 +252,7 @@ fn attributes_in(tokens: TokenStream, found: &mut Vec<(u64, String)>) {
         if let TokenTree::Group(group) = &tree {
             let text = group.stream().to_string();
             let is_cfg = matches!(&previous, Some(TokenTree::Ident(ident)) if *ident == "cfg");
-            if is_cfg && text.contains("target_feature") {
+            if is_cfg && is_on_target(&text) {
                 found.push((group.span().start().line as u64, format!("cfg({text})")));
             } else {
                 attributes_in(group.stream(), found);
