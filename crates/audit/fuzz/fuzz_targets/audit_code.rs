@@ -30,7 +30,7 @@ fn elf(machine: u16, code: &[u8], symbols: &[[u8; 3]]) -> Vec<u8> {
     file.extend([0; 16]);
     file.extend((headers_at as u64).to_le_bytes());
     file.extend([0; 4]);
-    for field in [64_u16, 0, 0, 64, 4, 0] {
+    for field in [64_u16, 0, 0, 64, 4, 2] {
         file.extend(field.to_le_bytes());
     }
     file.extend(code);
