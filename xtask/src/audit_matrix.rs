@@ -66,7 +66,7 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
                 let report = audit(&bulla, &binary)?;
                 let (verdict, row) = row(&report, rule)?;
                 println!("| {} | {lto} | {program} | {row} |", way.name);
-                lost |= program == "with-bulla-blake2" && !matches!(verdict.as_str(), "present" | "inlined");
+                lost |= program == "with-bulla-blake2" && verdict == "lost";
             }
         }
     }
@@ -115,7 +115,10 @@ fn row(report: &Value, rule: &str) -> Result<(String, String)> {
     let rules = report["rules"].as_array().context("the report has no rules")?;
     let found =
         rules.iter().find(|result| result["rule"] == rule).with_context(|| format!("no rule {rule}"))?;
-    let verdict = found["verdict"].as_str().unwrap_or_default().replace('_', " ");
+    let verdict = match found["superseded_by"].as_str() {
+        Some(better) => format!("superseded by {better}"),
+        None => found["verdict"].as_str().unwrap_or_default().replace('_', " "),
+    };
     let place = found["evidence"][0]["name"].as_str().unwrap_or("-");
     let columns =
         format!("{} | {} | {} | {rule} | {verdict} | `{place}`", widths["xmm"], widths["ymm"], widths["zmm"]);
