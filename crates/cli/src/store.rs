@@ -53,6 +53,11 @@ impl Access {
         let unlock = match Keystore::unlock_method(&store) {
             Ok(UnlockMethod::KeyFile) => Unlock::KeyFile(folder.join(KEY_FILE)),
             Ok(UnlockMethod::Passphrase) => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
+            Ok(method @ UnlockMethod::Provider { .. }) => {
+                let message = format!("the keystore is opened by {method}");
+                return Err(Error::new("wrong_unlock_method", message)
+                    .hint("open it with a program that has that key"));
+            }
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
                     .hint("`bulla keys init` creates one; to verify, give the signer's key with --public-key FILE"));
@@ -98,6 +103,7 @@ impl Access {
                 format!("opened by the key file {KEY_FILE} in it: whoever has both can sign as you")
             }
             Unlock::Passphrase(_) => "opened by your passphrase".to_owned(),
+            Unlock::Provider(_) => "opened by your identity".to_owned(),
         };
         note_line(&format!(
             "created the keystore {} with the key `{DEFAULT_LABEL}`, {opened_by}",
@@ -118,10 +124,11 @@ impl Access {
     }
 
     /// Which kind of secret opens it.
-    pub(crate) fn method(&self) -> UnlockMethod {
+    pub(crate) fn method(&self) -> &'static str {
         match self.unlock {
-            Unlock::KeyFile(_) => UnlockMethod::KeyFile,
-            Unlock::Passphrase(_) => UnlockMethod::Passphrase,
+            Unlock::KeyFile(_) => "key_file",
+            Unlock::Passphrase(_) => "passphrase",
+            Unlock::Provider(_) => "identity",
         }
     }
 }

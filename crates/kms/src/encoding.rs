@@ -12,6 +12,27 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     Base64::decode_vec(text).ok()
 }
 
+/// Lower-case hexadecimal digits, two a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// Bytes from lower-case hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |c: u8| match c {
+        b'0'..=b'9' => Some(c - b'0'),
+        b'a'..=b'f' => Some(c - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks();
+    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?));
+    if rest.is_empty() { bytes.collect() } else { None }
+}
+
 /// A BLAKE3 digest from exactly 64 lower-case hexadecimal digits.
 pub(crate) fn digest(text: &str) -> Option<bulla_blake3::Hash> {
     let canonical = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

@@ -67,8 +67,14 @@ pub enum Code {
     WrongPassphrase,
     /// The key file does not open the keystore.
     WrongKeyFile,
-    /// The keystore opens with the other kind of secret: a passphrase, or a key file.
+    /// The keystore opens with another kind of secret: a passphrase, a key file, another provider's key.
     WrongUnlockMethod,
+    /// The key of a provider does not open it.
+    WrongIdentity,
+    /// The keystore is older than its rollback guard says: an older copy was put in its place.
+    RolledBack,
+    /// The rollback guard is another keystore's, or damaged.
+    GuardMismatch,
     /// Others than its owner may read or write the key file.
     KeyFileMode,
     /// The key file belongs to another user.
@@ -126,6 +132,9 @@ impl Code {
             Self::WrongPassphrase => "wrong_passphrase",
             Self::WrongKeyFile => "wrong_key_file",
             Self::WrongUnlockMethod => "wrong_unlock_method",
+            Self::WrongIdentity => "wrong_identity",
+            Self::RolledBack => "rolled_back",
+            Self::GuardMismatch => "guard_mismatch",
             Self::KeyFileMode => "key_file_mode",
             Self::KeyFileOwner => "key_file_owner",
             Self::KeyFileType => "key_file_type",
@@ -169,7 +178,9 @@ pub struct KmsError {
 }
 
 impl KmsError {
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+    /// An error of this code, for those who implement a trait of this crate; `message` says what happened and what to do
+    /// next.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: code.is_retryable(), source: None }
     }
 

@@ -58,6 +58,28 @@ pub(crate) fn publish(file: TempPath, path: &Path) -> Result<()> {
         .map_err(|error| KmsError::io(format!("cannot sync the folder of {}", path.display()), error))
 }
 
+/// Gives a finished, synced temporary file its name, in the place of what has it.
+pub(crate) fn replace(file: TempPath, path: &Path) -> Result<()> {
+    file.persist(path)
+        .map_err(|error| KmsError::io(format!("cannot replace {}", path.display()), error.error))?;
+    sync_folder(folder(path))
+        .map_err(|error| KmsError::io(format!("cannot sync the folder of {}", path.display()), error))
+}
+
+/// Whether an open file is still the one at `path`.
+#[cfg(unix)]
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (open, there) = (file.metadata()?, std::fs::metadata(path)?);
+    Ok((open.dev(), open.ino()) == (there.dev(), there.ino()))
+}
+
+/// Elsewhere an open file cannot be replaced.
+#[cfg(not(unix))]
+pub(crate) fn is_at(_file: &File, _path: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 pub(crate) fn already_exists(path: &Path) -> KmsError {
     KmsError::new(Code::AlreadyExists, format!("{} exists already", path.display()))
 }

@@ -6,6 +6,7 @@
 //! - [`KeyId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyFamily`] is the same name
 //!   without its version. Only the newest version, the head, signs; every version verifies for ever.
 //! - [`signature`] is the signature file: text that a person can read, over a file, a folder or a message.
+//! - [`seal`] has what keystores open with, [`rollback`] what notices that an older copy was put in a keystore's place.
 //! - [`PublicKey`] verifies where there is no keystore.
 //!
 //! ```
@@ -39,7 +40,8 @@ mod keystore;
 mod policy;
 mod public_key;
 mod record;
-mod seal;
+pub mod rollback;
+pub mod seal;
 pub mod signature;
 mod store;
 mod time;

@@ -9,6 +9,7 @@ use crate::error::{KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
 use crate::policy::{KeyState, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
+use crate::rollback::StoreMark;
 use crate::time::Timestamp;
 
 /// The metadata of one key family, as JSON inside its envelope. What is at its default is left out.
@@ -121,7 +122,9 @@ pub(crate) struct StoreState {
     /// One more with each change, so that two states of one store are never equal.
     pub(crate) generation: u64,
     pub(crate) records: u64,
-    binding: [u8; 32],
+    /// When it was made, by the clock of the store's rollback guard; 1970 in stores that did not say so yet.
+    pub(crate) changed: Timestamp,
+    pub(crate) binding: [u8; 32],
 }
 
 impl StoreState {
@@ -135,24 +138,38 @@ impl StoreState {
         }
     }
 
+    /// What a rollback guard is told of this state of the store `store`, whose sealed form is `sealed`.
+    pub(crate) fn mark(&self, store: [u8; 16], sealed: &[u8]) -> StoreMark {
+        let digest = *bulla_blake3::hash(sealed).as_bytes();
+        StoreMark { store, counter: self.generation, changed: self.changed, digest }
+    }
+
     /// Whether both bind the same records, whatever their generations.
     pub(crate) fn binds_the_same(&self, other: &Self) -> bool {
         (self.records, self.binding) == (other.records, other.binding)
     }
 
-    /// generation (8, big-endian), records (8, big-endian), binding (32).
+    /// generation (8, big-endian), records (8, big-endian), binding (32), time of the change in milliseconds since 1970 (8,
+    /// big-endian).
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        [&self.generation.to_be_bytes()[..], &self.records.to_be_bytes(), &self.binding].concat()
+        let changed = self.changed.unix_millis().to_be_bytes();
+        [&self.generation.to_be_bytes()[..], &self.records.to_be_bytes(), &self.binding, &changed].concat()
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let error = || KmsError::damaged("the store's state has a wrong length");
         let (generation, rest) = bytes.split_first_chunk().ok_or_else(error)?;
         let (records, rest) = rest.split_first_chunk().ok_or_else(error)?;
+        let (binding, rest) = rest.split_first_chunk().ok_or_else(error)?;
+        let changed = match rest {
+            [] => 0,
+            rest => u64::from_be_bytes(rest.try_into().map_err(|_| error())?),
+        };
         Ok(Self {
             generation: u64::from_be_bytes(*generation),
             records: u64::from_be_bytes(*records),
-            binding: rest.try_into().map_err(|_| error())?,
+            changed: Timestamp::from_unix_millis(changed).map_err(|_| error())?,
+            binding: *binding,
         })
     }
 }

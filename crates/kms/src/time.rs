@@ -11,7 +11,7 @@ use crate::error::{Code, KmsError, Result};
 ///
 /// The text form is RFC 3339 in UTC with exactly three digits of a second, `2026-01-31T09:30:00.000Z`; no other
 /// form is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 /// 9998-12-31T23:59:59.999Z: the end of the last year that is whole within the bounds of `jiff`.

@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use secrecy::SecretString;
+
+use crate::error::Result;
+use crate::seal::{Capsule, KeyFileProvider, KeyProvider, Passphrase};
 
 /// The secret that opens a keystore.
 #[derive(Clone, Debug)]
@@ -12,22 +16,57 @@ pub enum Unlock {
     Passphrase(SecretString),
     /// The path of a key file that [`KeyFile::create`](crate::KeyFile::create) made.
     KeyFile(PathBuf),
+    /// Anything else that makes key-encryption keys: a token, a recipient's identity.
+    Provider(Arc<dyn KeyProvider>),
+}
+
+impl Unlock {
+    /// What makes the key-encryption key.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for an empty passphrase.
+    pub(crate) fn provider(&self) -> Result<Arc<dyn KeyProvider>> {
+        Ok(match self {
+            Self::Passphrase(secret) => Arc::new(Passphrase::new(secret.clone())?),
+            Self::KeyFile(path) => Arc::new(KeyFileProvider::new(path)),
+            Self::Provider(provider) => Arc::clone(provider),
+        })
+    }
 }
 
 /// Which kind of secret opens a keystore.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UnlockMethod {
     /// [`Unlock::Passphrase`].
     Passphrase,
     /// [`Unlock::KeyFile`].
     KeyFile,
+    /// [`Unlock::Provider`], with its names.
+    Provider {
+        /// [`KeyProvider::method`].
+        method: String,
+        /// [`KeyProvider::key_name`].
+        key_name: String,
+    },
+}
+
+impl UnlockMethod {
+    pub(crate) fn of(capsule: &Capsule) -> Self {
+        match capsule.method() {
+            Passphrase::METHOD => Self::Passphrase,
+            KeyFileProvider::METHOD => Self::KeyFile,
+            method => Self::Provider { method: method.to_owned(), key_name: capsule.key_name().to_owned() },
+        }
+    }
 }
 
 impl fmt::Display for UnlockMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Passphrase => "passphrase",
-            Self::KeyFile => "key file",
-        })
+        match self {
+            Self::Passphrase => f.write_str("a passphrase"),
+            Self::KeyFile => f.write_str("a key file"),
+            Self::Provider { method, key_name } if key_name.is_empty() => f.write_str(method),
+            Self::Provider { method, key_name } => write!(f, "{method} ({key_name})"),
+        }
     }
 }

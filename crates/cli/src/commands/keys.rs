@@ -10,7 +10,7 @@ use crate::files::atomic;
 use crate::minisign;
 use crate::output::{JsonPath, Out, style};
 use crate::store::{self, Access, Named, NewSeal};
-use bulla_kms::{Attestation, KeyFamily, KeyState, Keystore, NamedPublicKey, UnlockMethod};
+use bulla_kms::{Attestation, KeyFamily, KeyState, Keystore, NamedPublicKey};
 use serde::Serialize;
 
 pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
@@ -45,12 +45,8 @@ fn init(args: &KeysInitArgs) -> Result<()> {
         keystore: JsonPath,
         unlock: &'static str,
     }
-    let unlock = match access.method() {
-        UnlockMethod::KeyFile => "key_file",
-        UnlockMethod::Passphrase => "passphrase",
-    };
     let mut out = Out::new();
-    out.json(&Created { keystore: access.folder().into(), unlock })?;
+    out.json(&Created { keystore: access.folder().into(), unlock: access.method() })?;
     out.flush()
 }
 

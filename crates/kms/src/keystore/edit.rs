@@ -16,7 +16,8 @@ use crate::policy::KeyState;
 use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::seal::{Place, Sealer};
-use crate::store::{Change, STATE, Store, Table};
+use crate::store::{Change, Row, STATE, Store, Table};
+use crate::time::Timestamp;
 
 /// For how long a change is tried when others keep changing the same store.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -54,19 +55,32 @@ impl Keystore {
         &self,
         mut plan: impl FnMut(&Index) -> Result<Option<Edit>>,
     ) -> Result<Option<Arc<LoadedKey>>> {
+        self.persist(|writer| {
+            let index = self.index.load_full();
+            let Some(edit) = plan(&index)? else { return Ok(None) };
+            let key = Arc::new(writer.commit(&self.sealer, &index, edit, self.guard.time()?)?);
+            let mut index = Index::clone(&index);
+            index.insert(Arc::clone(&key));
+            self.index.store(Arc::new(index));
+            Ok(Some(key))
+        })
+    }
+
+    /// Makes a change by `attempt`, which gives `None` when there is nothing to change; when another process changed the
+    /// store meanwhile, takes up what it changed and tries again. Then tells the rollback guard.
+    pub(super) fn persist<T>(
+        &self,
+        mut attempt: impl FnMut(&mut Writer) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         let mut writer = self.writer();
         let (start, mut pause) = (Instant::now(), Duration::from_micros(100));
         while start.elapsed() < PATIENCE {
-            let index = self.index.load_full();
-            let Some(edit) = plan(&index)? else { return Ok(None) };
-            match writer.commit(&self.sealer, &index, edit) {
-                Ok(key) => {
-                    let key = Arc::new(key);
-                    let mut index = Index::clone(&index);
-                    index.insert(Arc::clone(&key));
-                    self.index.store(Arc::new(index));
-                    return Ok(Some(key));
+            match attempt(&mut writer) {
+                Ok(Some(done)) => {
+                    self.advance_guard(&writer)?;
+                    return Ok(Some(done));
                 }
+                Ok(None) => return Ok(None),
                 Err(error) if error.code == Code::StoreChanged && writer.store.is_shared() => {
                     std::thread::sleep(pause);
                     pause = LONGEST_PAUSE.min(pause * 2);
@@ -85,9 +99,19 @@ impl Keystore {
     fn reload(&self, writer: &mut Writer) -> Result<()> {
         let rows = writer.store.load()?;
         let (state, sealed_state, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
+        self.guard.check(&state.mark(self.sealer.store(), &sealed_state))?;
         (writer.state, writer.sealed_state) = (state, sealed_state);
         self.index.store(Arc::new(index));
-        Ok(())
+        self.advance_guard(writer)
+    }
+
+    /// Tells the guard of the state that the store has now: see [`crate::rollback`] for why not before.
+    fn advance_guard(&self, writer: &Writer) -> Result<()> {
+        let mark = writer.state.mark(self.sealer.store(), &writer.sealed_state);
+        self.guard.advance(&mark).map_err(|error| {
+            let message = format!("the change was made, but its rollback guard was not told: {error}");
+            KmsError::new(error.code, message).with_source(error)
+        })
     }
 
     /// Makes a private key.
@@ -107,20 +131,15 @@ impl Keystore {
 }
 
 impl Writer {
-    fn commit(&mut self, sealer: &Sealer, index: &Index, edit: Edit) -> Result<LoadedKey> {
+    fn commit(&mut self, sealer: &Sealer, index: &Index, edit: Edit, time: Timestamp) -> Result<LoadedKey> {
         let Edit { record, new_head } = edit;
         let old = index.key(&record.key).ok();
         let family = record.key.to_string();
         let sealed = sealer.seal(Place::KeyRecord(family.clone()), &record.to_bytes())?;
         let binding = sealer.bind(&sealed);
         let mut state = self.state;
-        state.generation += 1;
         state.replace(old.map(|old| &old.binding), &binding);
-        let sealed_state = sealer.seal(Place::StoreState, &state.to_bytes())?;
-        let mut rows = vec![
-            (Table::Records, family, Some(sealed)),
-            (Table::Meta, STATE.to_owned(), Some(sealed_state.clone())),
-        ];
+        let mut rows = vec![(Table::Records, family, Some(sealed))];
         let head = match new_head {
             Some(pair) => {
                 let id = record.key.version(record.head()).to_string();
@@ -134,9 +153,25 @@ impl Writer {
         let older = old.map(|old| older(old, &record)).unwrap_or_default();
         let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
         rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
+        self.commit_rows(sealer, state, rows, time)?;
+        Ok(LoadedKey { record, binding, head, older })
+    }
+
+    /// Writes rows together with the state that they lead to, as the next change after the one that was last seen.
+    pub(super) fn commit_rows(
+        &mut self,
+        sealer: &Sealer,
+        mut state: StoreState,
+        mut rows: Vec<Row>,
+        time: Timestamp,
+    ) -> Result<()> {
+        state.generation += 1;
+        state.changed = time;
+        let sealed_state = sealer.seal(Place::StoreState, &state.to_bytes())?;
+        rows.push((Table::Meta, STATE.to_owned(), Some(sealed_state.clone())));
         self.store.commit(Change { expected_state: &self.sealed_state, rows })?;
         (self.state, self.sealed_state) = (state, sealed_state);
-        Ok(LoadedKey { record, binding, head, older })
+        Ok(())
     }
 }
 

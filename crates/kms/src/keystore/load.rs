@@ -6,60 +6,58 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
-use super::Keystore;
 use super::edit::{Writer, keeps_older};
 use super::index::{Index, LoadedKey, Sealed};
-use crate::backend::Backends;
+use super::{Keystore, KeystoreOptions};
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
-use crate::seal::{Argon2Cost, Place, Protection, RootKey, Sealer};
+use crate::rollback::{RollbackGuard, StoreGuard};
+use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer};
 use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
 use crate::unlock::{Unlock, UnlockMethod};
 
 /// The format that this program writes, and the newest that it reads.
 const STORE_FORMAT: u32 = 1;
 
-pub(super) fn in_memory(backends: &Backends) -> Result<Keystore> {
+pub(super) fn in_memory(options: &KeystoreOptions) -> Result<Keystore> {
     let sealer = Sealer::new(&RootKey::random()?);
-    let rows = Rows { meta: BTreeMap::from([empty_state(&sealer)?]), ..Rows::default() };
-    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer, backends)
+    let guard = Arc::new(StoreGuard::default());
+    let rows = Rows { meta: BTreeMap::from([empty_state(&sealer, &*guard)?]), ..Rows::default() };
+    let options = KeystoreOptions { guard, ..options.clone() };
+    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer, &options)
 }
 
-pub(super) fn create(
-    path: &Path,
-    unlock: &Unlock,
-    cost: Argon2Cost,
-    backends: &Backends,
-) -> Result<Keystore> {
+pub(super) fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     if path.symlink_metadata().is_ok() {
         return Err(files::already_exists(path));
     }
-    let (rows, sealer) = new_rows(unlock, cost)?;
+    let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
     let store = EmbeddedStore::create(path, &rows)?;
-    unseal(Box::new(store), rows, sealer, backends)
+    unseal(Box::new(store), rows, sealer, options)
 }
 
 /// The rows of a store without keys, and what seals them.
-pub(super) fn new_rows(unlock: &Unlock, cost: Argon2Cost) -> Result<(Rows, Sealer)> {
-    let (protection, root) = Protection::create(unlock, cost)?;
+pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, Sealer)> {
+    let (protection, root) = Protection::create(provider)?;
     let sealer = Sealer::new(&root);
     let meta = BTreeMap::from([
         (FORMAT.to_owned(), STORE_FORMAT.to_be_bytes().to_vec()),
         (PROTECTION.to_owned(), protection.to_bytes()),
-        empty_state(&sealer)?,
+        empty_state(&sealer, guard)?,
     ]);
     Ok((Rows { meta, ..Rows::default() }, sealer))
 }
 
-fn empty_state(sealer: &Sealer) -> Result<(String, Vec<u8>)> {
-    Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &StoreState::default().to_bytes())?))
+fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
+    let state = StoreState { changed: guard.time()?, ..StoreState::default() };
+    Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
 }
 
 /// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
 /// it as it is, and no other process waits while a passphrase is worked on.
-pub(super) fn open(path: &Path, unlock: &Unlock, backends: &Backends) -> Result<Keystore> {
+pub(super) fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let sealer = EmbeddedStore::peek(path)?.map(|rows| open_root(&rows, unlock)).transpose()?;
     let mut store = EmbeddedStore::open(path)?;
     let rows = store.load()?;
@@ -67,7 +65,7 @@ pub(super) fn open(path: &Path, unlock: &Unlock, backends: &Backends) -> Result<
         Some(sealer) => sealer,
         None => open_root(&rows, unlock)?,
     };
-    unseal(Box::new(store), rows, sealer, backends)
+    unseal(Box::new(store), rows, sealer, options)
 }
 
 pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
@@ -83,15 +81,15 @@ pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
 pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
     let rows = store.load()?;
     let sealer = open_root(&rows, unlock)?;
-    unseal(store, rows, sealer, Backends::software())
+    unseal(store, rows, sealer, &KeystoreOptions::default())
 }
 
 fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
-    Ok(Sealer::new(&protection(rows)?.open(unlock)?))
+    Ok(Sealer::new(&protection(rows)?.open(&*unlock.provider()?)?))
 }
 
 /// Reads how the store is protected, after its format, which decides whether the rest can be read at all.
-fn protection(rows: &Rows) -> Result<Protection> {
+pub(super) fn protection(rows: &Rows) -> Result<Protection> {
     let format = rows.meta.get(FORMAT).and_then(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).ok());
     match format.map(u32::from_be_bytes) {
         Some(STORE_FORMAT) => {}
@@ -115,13 +113,17 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
 }
 
 /// The keystore on a store with these rows.
-fn unseal(store: Box<dyn Store>, rows: Rows, sealer: Sealer, backends: &Backends) -> Result<Keystore> {
+fn unseal(store: Box<dyn Store>, rows: Rows, sealer: Sealer, options: &KeystoreOptions) -> Result<Keystore> {
     let (state, sealed_state, index) = index(&sealer, &rows, None)?;
+    let mark = state.mark(sealer.store(), &sealed_state);
+    options.guard.check(&mark)?;
+    options.guard.advance(&mark)?;
     Ok(Keystore {
         index: ArcSwap::from_pointee(index),
         writer: Mutex::new(Writer { store, state, sealed_state }),
         sealer,
-        backends: backends.clone(),
+        backends: options.backends.clone(),
+        guard: Arc::clone(&options.guard),
     })
 }
 

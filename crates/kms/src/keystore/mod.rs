@@ -5,13 +5,14 @@ mod edit;
 mod index;
 mod load;
 mod options;
+mod reseal;
 mod signing;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ use crate::id::{KeyFamily, KeyId, Name};
 use crate::policy::{KeyChange, KeyState, RotationPolicy, VersionState};
 use crate::public_key::{PublicKey, Verdict};
 use crate::record::{KeyRecord, VersionRecord};
+use crate::rollback::RollbackGuard;
 use crate::seal::{self, Sealer};
 use crate::time::Timestamp;
 use crate::unlock::{Unlock, UnlockMethod};
@@ -94,6 +96,7 @@ pub struct Keystore {
     writer: Mutex<Writer>,
     sealer: Sealer,
     backends: Backends,
+    guard: Arc<dyn RollbackGuard>,
 }
 
 impl Keystore {

@@ -1,9 +1,10 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{Keystore, load};
 use crate::backend::Backends;
 use crate::error::Result;
-use crate::seal::Argon2Cost;
+use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::unlock::Unlock;
 
 /// What a keystore works with beside its store; the default is what [`Keystore::open`] takes.
@@ -11,11 +12,14 @@ use crate::unlock::Unlock;
 pub struct KeystoreOptions {
     /// The backends that make, hold and use private keys.
     pub backends: Backends,
+    /// What notices that an older copy was put in the place of the store; [`StoreGuard`] by default, which notices that
+    /// only while the store is open. A guard belongs to one store. A keystore in memory needs none and asks none.
+    pub guard: Arc<dyn RollbackGuard>,
 }
 
 impl Default for KeystoreOptions {
     fn default() -> Self {
-        Self { backends: Backends::software().clone() }
+        Self { backends: Backends::software().clone(), guard: Arc::new(StoreGuard::default()) }
     }
 }
 
@@ -25,7 +29,7 @@ impl KeystoreOptions {
     /// # Panics
     /// When the operating system gives no random bytes.
     pub fn in_memory(&self) -> Keystore {
-        load::in_memory(&self.backends).expect("the operating system gives random bytes")
+        load::in_memory(self).expect("the operating system gives random bytes")
     }
 
     /// As [`Keystore::create`].
@@ -33,7 +37,7 @@ impl KeystoreOptions {
     /// # Errors
     /// Those of [`Keystore::create`].
     pub fn create(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
-        load::create(path, unlock, Argon2Cost::DEFAULT, &self.backends)
+        load::create(path, unlock, self)
     }
 
     /// As [`Keystore::open`].
@@ -41,6 +45,6 @@ impl KeystoreOptions {
     /// # Errors
     /// Those of [`Keystore::open`].
     pub fn open(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
-        load::open(path, unlock, &self.backends)
+        load::open(path, unlock, self)
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::seal::{Argon2Cost, Place};
+use crate::rollback::StoreGuard;
+use crate::seal::{Argon2Cost, Passphrase, Place};
 use crate::store::{Change, MemoryStore, Rows, Store, Table};
 
 fn new_key(label: &str) -> NewKey {
@@ -16,7 +17,8 @@ fn unlock() -> Unlock {
 }
 
 fn empty_rows() -> Rows {
-    load::new_rows(&unlock(), Argon2Cost::LEAST).unwrap().0
+    let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::LEAST).unwrap();
+    load::new_rows(&cheap, &StoreGuard::default()).unwrap().0
 }
 
 /// A store whose rows the test sees and edits.

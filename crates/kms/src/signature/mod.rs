@@ -26,7 +26,8 @@ pub const RESERVED_PREFIX: &[u8] = b"bulla signature\0";
 
 /// What the messages begin with that a keystore makes up itself, and that it therefore signs for no caller: those of
 /// signature files and of attestations.
-pub const RESERVED_PREFIXES: [&[u8]; 2] = [RESERVED_PREFIX, crate::attestation::SIGNED_PREFIX];
+pub const RESERVED_PREFIXES: [&[u8]; 3] =
+    [RESERVED_PREFIX, crate::attestation::SIGNED_PREFIX, crate::rollback::SIGNED_TIME_PREFIX];
 
 /// The most bytes that a comment may have.
 pub const MAX_COMMENT: usize = 1024;

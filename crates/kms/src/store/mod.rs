@@ -63,13 +63,16 @@ impl Rows {
     }
 }
 
+/// A row that is written, replacing the one of its name; without a value it is removed.
+pub(crate) type Row = (Table, String, Option<Vec<u8>>);
+
 /// Rows that are written together or not at all.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     /// What the row [`STATE`] must hold for the change to be made.
     pub(crate) expected_state: &'a [u8],
     /// What is written, each replacing the row of its name; `None` removes it.
-    pub(crate) rows: Vec<(Table, String, Option<Vec<u8>>)>,
+    pub(crate) rows: Vec<Row>,
 }
 
 pub(crate) trait Store: Send {

@@ -1,0 +1,238 @@
+//! A guard in a file of its own.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{RollbackGuard, StoreMark, rolled_back};
+use crate::error::{Code, KmsError, Result};
+use crate::{encoding, files};
+
+const HEADER: &str = "bulla rollback guard v1\n";
+/// More than any guard file has.
+const MOST: u64 = 1024;
+
+/// A guard in a small text file. It helps as far as who can put back the store cannot put back this file: keep it on
+/// another disk, in another account's folder, out of the backups of the store.
+///
+/// ```text
+/// bulla rollback guard v1
+/// store: <32 hexadecimal digits>, or nothing before the guard was used
+/// counter: <decimal>
+/// digest: <64 hexadecimal digits>
+/// checksum: <64 hexadecimal digits: BLAKE3 of the lines before>
+/// ```
+///
+/// It belongs to the first store that is opened with it. Each change replaces it, by a temporary file that is synced and
+/// renamed; processes that share it take turns by a lock on it.
+#[derive(Clone, Debug)]
+pub struct FileGuard {
+    path: PathBuf,
+}
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    store: [u8; 16],
+    counter: u64,
+    digest: [u8; 32],
+}
+
+impl FileGuard {
+    /// The guard that is at `path`; it is read when it is used.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Makes a guard that no store has used yet. Its folder is made, with mode 0700, if it is missing.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`; those of writing.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            return Err(files::already_exists(path));
+        }
+        files::publish(written(path, None)?, path)?;
+        Ok(Self::new(path))
+    }
+
+    /// The file, locked, and what it says. The lock ends when the file is dropped.
+    fn lock(&self) -> Result<(File, Option<Known>)> {
+        let shown = self.path.display();
+        let unusable = |error| KmsError::io(format!("cannot use the rollback guard {shown}"), error);
+        loop {
+            let mut file = File::open(&self.path).map_err(unusable)?;
+            file.lock().map_err(unusable)?;
+            // Another process may have replaced the file while this one waited for the lock.
+            if !files::is_at(&file, &self.path).map_err(unusable)? {
+                continue;
+            }
+            let mut text = String::new();
+            let read = (&mut file).take(MOST).read_to_string(&mut text);
+            let known = match read {
+                Ok(_) => parse(&text),
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => None,
+                Err(error) => return Err(unusable(error)),
+            };
+            let malformed = || {
+                let message = format!("the rollback guard {shown} is damaged; put it back from a copy");
+                KmsError::new(Code::GuardMismatch, message)
+            };
+            return Ok((file, known.ok_or_else(malformed)?));
+        }
+    }
+
+    fn check_against(&self, known: &Known, mark: &StoreMark) -> Result<()> {
+        let shown = self.path.display();
+        if known.store != mark.store {
+            let message = format!("the rollback guard {shown} is that of another keystore");
+            return Err(KmsError::new(Code::GuardMismatch, message));
+        }
+        if mark.counter < known.counter {
+            return Err(rolled_back(mark.counter, known.counter));
+        }
+        if mark.counter == known.counter && mark.digest != known.digest {
+            return Err(KmsError::new(
+                Code::RolledBack,
+                format!(
+                    "the keystore is another copy of itself: its change {} is not the one that the rollback guard \
+                     {shown} knows",
+                    mark.counter
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl RollbackGuard for FileGuard {
+    fn check(&self, mark: &StoreMark) -> Result<()> {
+        match self.lock()? {
+            (_, Some(known)) => self.check_against(&known, mark),
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn advance(&self, mark: &StoreMark) -> Result<()> {
+        let (_lock, known) = self.lock()?;
+        if let Some(known) = known {
+            if known.store == mark.store && known.counter >= mark.counter {
+                return Ok(());
+            }
+            self.check_against(&known, mark)?;
+        }
+        let next = Known { store: mark.store, counter: mark.counter, digest: mark.digest };
+        files::replace(written(&self.path, Some(&next))?, &self.path)
+    }
+}
+
+/// A finished, synced temporary file beside `path`.
+fn written(path: &Path, known: Option<&Known>) -> Result<tempfile::TempPath> {
+    let mut file = files::temporary(path)?;
+    let write = |file: &mut File| {
+        file.write_all(text(known).as_bytes())?;
+        file.sync_all()
+    };
+    write(file.as_file_mut())
+        .map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
+    Ok(file.into_temp_path())
+}
+
+fn text(known: Option<&Known>) -> String {
+    let body = match known {
+        Some(known) => format!(
+            "{HEADER}store: {}\ncounter: {}\ndigest: {}\n",
+            encoding::hex(&known.store),
+            known.counter,
+            encoding::hex(&known.digest)
+        ),
+        None => format!("{HEADER}store:\ncounter: 0\ndigest:\n"),
+    };
+    let checksum = bulla_blake3::hash(body.as_bytes());
+    format!("{body}checksum: {checksum}\n")
+}
+
+/// What a text says, if it is one that was written here: `Some(None)` for a guard that was not used yet.
+fn parse(read: &str) -> Option<Option<Known>> {
+    if read == text(None) {
+        return Some(None);
+    }
+    let mut lines = read.strip_prefix(HEADER)?.lines();
+    let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(": ");
+    let store = encoding::from_hex(value("store")?)?.try_into().ok()?;
+    let counter = value("counter")?.parse().ok()?;
+    let digest = encoding::from_hex(value("digest")?)?.try_into().ok()?;
+    let known = Known { store, counter, digest };
+    (text(Some(&known)) == read).then_some(Some(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    fn mark(counter: u64, digest: u8) -> StoreMark {
+        StoreMark { store: [1; 16], counter, changed: Timestamp::now(), digest: [digest; 32] }
+    }
+
+    #[test]
+    fn a_guard_belongs_to_the_first_store_and_never_goes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let guard = FileGuard::create(&folder.path().join("guard")).unwrap();
+        guard.check(&mark(7, 0)).unwrap();
+        guard.advance(&mark(7, 0)).unwrap();
+        guard.check(&mark(7, 0)).unwrap();
+        guard.check(&mark(8, 0)).unwrap();
+        assert_eq!(guard.check(&mark(6, 0)).unwrap_err().code, Code::RolledBack);
+        assert_eq!(guard.check(&mark(7, 1)).unwrap_err().code, Code::RolledBack, "another seventh change");
+        guard.advance(&mark(9, 0)).unwrap();
+        guard.advance(&mark(8, 0)).unwrap();
+        assert_eq!(guard.check(&mark(8, 0)).unwrap_err().code, Code::RolledBack);
+        let other = StoreMark { store: [2; 16], ..mark(10, 0) };
+        assert_eq!(guard.check(&other).unwrap_err().code, Code::GuardMismatch);
+        assert_eq!(guard.advance(&other).unwrap_err().code, Code::GuardMismatch);
+    }
+
+    #[test]
+    fn a_guard_is_made_once_and_is_missed_when_it_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("guard");
+        assert_eq!(FileGuard::new(&path).check(&mark(1, 0)).unwrap_err().code, Code::NotFound);
+        assert_eq!(FileGuard::new(&path).advance(&mark(1, 0)).unwrap_err().code, Code::NotFound);
+        FileGuard::create(&path).unwrap();
+        assert_eq!(FileGuard::create(&path).unwrap_err().code, Code::AlreadyExists);
+        let names = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_damage() {
+        let known = Known { store: [1; 16], counter: 12, digest: [3; 32] };
+        let bytes = text(Some(&known)).into_bytes();
+        assert_eq!(parse(std::str::from_utf8(&bytes).unwrap()), Some(Some(known)));
+        for at in 0..bytes.len() {
+            assert_eq!(std::str::from_utf8(&bytes[..at]).ok().and_then(parse), None);
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << bit;
+                assert_eq!(std::str::from_utf8(&flipped).ok().and_then(parse), None, "byte {at}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_threads_leave_the_greatest_counter() {
+        let folder = tempfile::tempdir().unwrap();
+        let guard = FileGuard::create(&folder.path().join("guard")).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let guard = &guard;
+                scope.spawn(move || {
+                    (0..10).for_each(|round| guard.advance(&mark(round * 4 + thread, 0)).unwrap());
+                });
+            }
+        });
+        assert_eq!(guard.check(&mark(38, 0)).unwrap_err().code, Code::RolledBack);
+        guard.check(&mark(39, 0)).unwrap();
+    }
+}

@@ -1,0 +1,119 @@
+//! A guard that trusts a clock of somebody else, by his signature.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RollbackGuard, StoreMark};
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, KeyRef};
+use crate::keystore::{Keystore, Signature};
+use crate::public_key::{NamedPublicKey, Verdict};
+use crate::seal;
+use crate::time::Timestamp;
+
+/// What the signed bytes of a time begin with.
+pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla time\0";
+
+/// What time it is, said by a named key in answer to a nonce.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedTime {
+    /// The time.
+    pub time: Timestamp,
+    /// The key version, and its signature of the time and the nonce.
+    pub signature: Signature,
+}
+
+impl SignedTime {
+    /// The bytes that are signed: `bulla time`, a zero byte, `v1`, a zero byte, the nonce in 64 hexadecimal digits, a
+    /// space, and the time as text.
+    pub fn signed_bytes(nonce: &[u8; 32], time: Timestamp) -> Vec<u8> {
+        let text = format!("{} {time}", encoding::hex(nonce));
+        [SIGNED_PREFIX, b"v1\0", text.as_bytes()].concat()
+    }
+
+    /// The time by the system's clock, signed with the head of a key.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign`].
+    pub fn now(keystore: &Keystore, family: &KeyFamily, nonce: &[u8; 32]) -> Result<Self> {
+        let time = Timestamp::now();
+        let signature =
+            keystore.sign_statement(KeyRef::Family(family), |_, _| Self::signed_bytes(nonce, time))?;
+        Ok(Self { time, signature })
+    }
+
+    /// The time, if this key signed it in answer to this nonce.
+    ///
+    /// # Errors
+    /// [`Code::GuardMismatch`] when it did not.
+    pub fn verify(&self, key: &NamedPublicKey, nonce: &[u8; 32]) -> Result<Timestamp> {
+        let signed = Self::signed_bytes(nonce, self.time);
+        let verdict = key.public_key.verify(&signed, &self.signature.bytes);
+        if self.signature.key == key.key && verdict == Verdict::Valid {
+            return Ok(self.time);
+        }
+        let message = format!("the signed time is not one that {} signed just now", key.key);
+        Err(KmsError::new(Code::GuardMismatch, message))
+    }
+}
+
+/// Where a signed time comes from: a service, a device, another keystore.
+pub trait TimeSource: fmt::Debug + Send + Sync {
+    /// What time it is. The nonce is new for each call: an answer to an older one would let an old time pass for the
+    /// present.
+    ///
+    /// # Errors
+    /// Those of reaching the source.
+    fn now(&self, nonce: &[u8; 32]) -> Result<SignedTime>;
+}
+
+/// A guard that refuses a store whose last change is older than a bound, by a clock that neither the store's disk nor the
+/// machine's own clock can put back. It keeps nothing, and so it notices an older copy only once that copy's age is
+/// beyond the bound. A store that nothing changes must be marked before the bound is reached:
+/// [`Keystore::refresh`](crate::Keystore::refresh).
+#[derive(Clone, Debug)]
+pub struct TimeGuard {
+    source: Arc<dyn TimeSource>,
+    key: NamedPublicKey,
+    oldest: Duration,
+}
+
+impl TimeGuard {
+    /// A guard that asks `source` for times signed by `key`, and refuses stores whose last change is longer ago than
+    /// `oldest`.
+    pub fn new(source: Arc<dyn TimeSource>, key: NamedPublicKey, oldest: Duration) -> Self {
+        Self { source, key, oldest }
+    }
+}
+
+impl RollbackGuard for TimeGuard {
+    fn check(&self, mark: &StoreMark) -> Result<()> {
+        let now = self.time()?;
+        let age = Duration::from_millis(now.unix_millis().saturating_sub(mark.changed.unix_millis()));
+        if age <= self.oldest {
+            return Ok(());
+        }
+        Err(KmsError::new(
+            Code::RolledBack,
+            format!(
+                "the keystore was last changed at {}, longer ago than allowed at {now}: an older copy may have been \
+                 put in its place; find the newest copy, or open it without the guard and refresh it",
+                mark.changed
+            ),
+        ))
+    }
+
+    fn advance(&self, _mark: &StoreMark) -> Result<()> {
+        Ok(())
+    }
+
+    fn time(&self) -> Result<Timestamp> {
+        let mut nonce = [0; 32];
+        seal::random(&mut nonce)?;
+        self.source.now(&nonce)?.verify(&self.key, &nonce)
+    }
+}
