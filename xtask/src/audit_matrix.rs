@@ -1,7 +1,6 @@
 //! `cargo xtask audit-matrix`: the same small program built in many ways, and what `bulla audit` says of its kernel in each.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -9,7 +8,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::context::{Context, build_program};
+use crate::{
+    context::{Context, build_program},
+    ways::{self, Way},
+};
 
 /// What `cargo xtask audit-matrix` takes.
 #[derive(clap::Args)]
@@ -23,13 +25,6 @@ pub(crate) struct Args {}
 /// The programs, each with the rules that are about it.
 const PROGRAMS: [(&str, &str); 2] =
     [("with-blake2b-simd", "blake2b_simd/avx2"), ("with-bulla-blake2", "bulla-blake2/avx2")];
-
-/// One way to build.
-struct Way {
-    name: &'static str,
-    rustflags: &'static str,
-    features: &'static [&'static str],
-}
 
 const WAYS: [Way; 7] = [
     Way { name: "no flags", rustflags: "", features: &[] },
@@ -48,9 +43,6 @@ const WAYS: [Way; 7] = [
     Way { name: "no_std", rustflags: "", features: &["--no-default-features"] },
     Way { name: "no_std, native", rustflags: "-Ctarget-cpu=native", features: &["--no-default-features"] },
 ];
-
-/// The target whose code is audited, named so that flags do not reach build scripts.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 pub(crate) fn run(_: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
@@ -73,32 +65,8 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
     Ok(if lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Builds a program and puts it where the next build does not replace it.
 fn build(context: &Context, way: &Way, lto: &str, program: &str) -> Result<PathBuf> {
-    let folder = context.target.join("audit-matrix");
-    let mut command = context.cargo();
-    command
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--locked",
-            "--target",
-            TARGET,
-            "--bin",
-            program,
-            "--manifest-path",
-        ])
-        .arg(context.root.join("crates/audit/matrix/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(folder.join("build"))
-        .args(way.features)
-        .env("CARGO_PROFILE_RELEASE_LTO", lto)
-        .env("CARGO_ENCODED_RUSTFLAGS", way.rustflags.split_whitespace().collect::<Vec<_>>().join("\u{1f}"));
-    let built = build_program(&mut command)?;
-    let kept = folder.join(format!("{program}-{}-{lto}", way.name.replace([' ', ','], "-")));
-    fs::copy(&built, &kept).with_context(|| format!("cannot copy {}", built.display()))?;
-    Ok(kept)
+    ways::build(context, way, lto, Path::new("crates/audit/matrix"), program)
 }
 
 fn audit(bulla: &Path, binary: &Path) -> Result<Value> {

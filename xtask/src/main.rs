@@ -15,6 +15,7 @@ mod report;
 mod style;
 mod suites;
 mod summary;
+mod ways;
 
 use std::process::ExitCode;
 

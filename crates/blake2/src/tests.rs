@@ -94,7 +94,7 @@ fn state<V: Variant>(kernel: Kernel, count: u128) -> State<V> {
 fn counters<V: Variant<Word: Reference>>() {
     let bits = 8 * V::Word::BYTES as u32;
     let input: Vec<u8> = (0..20 * V::Word::BLOCK).map(|i| (i * 7 + i / 251) as u8).collect();
-    for kernel in kernel::available() {
+    for kernel in kernel::runnable() {
         for blocks in 0..=6u128 {
             for len in [0, 1, V::Word::BLOCK, 3 * V::Word::BLOCK + 1, 6 * V::Word::BLOCK, input.len()] {
                 for end in [1u128 << bits, 5u128 << bits, 0] {
@@ -134,7 +134,7 @@ fn counters_of_blake2s_carry() {
 /// The portable kernel and all others against the reference, at every length up to four blocks.
 fn reference<V: Variant<Word: Reference>>() {
     let input: Vec<u8> = (0..4 * V::Word::BLOCK).map(|i| (i * 7 + i / 251) as u8).collect();
-    for kernel in kernel::available() {
+    for kernel in kernel::runnable() {
         let mut params = Params::<V>::new();
         params.kernel(kernel);
         for len in 0..=input.len() {
@@ -153,19 +153,30 @@ fn kernels_compute_what_the_rfc_says() {
     reference::<Blake2s>();
 }
 
-/// The rounds in assembly against the rounds of any vector.
+/// The rounds in assembly, in either order, against the compiled ones.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[test]
 fn rounds_in_assembly() {
-    use crate::generic::rows::{self, Rounds};
+    use crate::generic::rows::{Compiled, Rounds};
+    use crate::kernel::{FastRotate, SlowRotate};
+    use bulla_simd::WordRows;
     use bulla_simd::x86_64::{avx512, words};
 
     #[target_feature(enable = "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq")]
-    unsafe fn both<V: Rounds>(rows: &[V::Word; 16], m: *const u8) -> [[V::Word; 16]; 2] {
+    unsafe fn all<V: WordRows<Word: Word>>(rows: &[V::Word; 16], m: *const u8) -> [[V::Word; 16]; 3]
+    where
+        FastRotate<V>: Rounds<Row = V>,
+        SlowRotate<V>: Rounds<Row = V>,
+    {
         // SAFETY: the test asked for the instruction set; the arrays have four rows, the block is readable.
         unsafe {
-            let load = || [0, 4, 8, 12].map(|i| V::load(rows.as_ptr().add(i)));
-            [V::rounds(load(), m), rows::rounds(load(), m)].map(|result| {
+            let rows = || [0, 4, 8, 12].map(|i| V::load(rows.as_ptr().add(i)));
+            let results = [
+                <Compiled<V>>::rounds(rows(), m),
+                <FastRotate<V>>::rounds(rows(), m),
+                <SlowRotate<V>>::rounds(rows(), m),
+            ];
+            results.map(|result| {
                 let mut words = [V::Word::default(); 16];
                 for (i, row) in result.into_iter().enumerate() {
                     row.store(words.as_mut_ptr().add(4 * i));
@@ -185,10 +196,10 @@ fn rounds_in_assembly() {
         let (b, s) = (core::array::from_fn(|_| random.u64(..)), core::array::from_fn(|_| random.u32(..)));
         // SAFETY: this machine has the instruction set; a block has at most 128 bytes.
         unsafe {
-            let [ours, generic] = both::<words::U64x4Avx512>(&b, block.as_ptr());
-            assert_eq!(ours, generic);
-            let [ours, generic] = both::<avx512::U32x4>(&s, block.as_ptr());
-            assert_eq!(ours, generic);
+            let [compiled, fast, slow] = all::<words::U64x4Avx512>(&b, block.as_ptr());
+            assert!(compiled == fast && compiled == slow);
+            let [compiled, fast, slow] = all::<avx512::U32x4>(&s, block.as_ptr());
+            assert!(compiled == fast && compiled == slow);
         }
     }
 }

@@ -58,7 +58,7 @@ enum Command {
     /// Print what the machine code of the kernels for x86-64 consists of
     #[command(after_help = KERNELS_CODE_HELP)]
     KernelsCode {
-        /// An ELF executable with symbols, an object file or a library; none means a fresh build of the library
+        /// An ELF executable with symbols, an object file or a library; none means fresh builds of the libraries
         #[arg(conflicts_with = "record")]
         file: Option<PathBuf>,
         /// Write lab/kernels.toml anew, which the tests compare the fresh build with
@@ -87,8 +87,14 @@ fn main() -> Result<()> {
         }
         Command::Dispatch => print(&bulla_blake3::kernel::report().to_string()),
         Command::KernelsCode { file, record } => {
-            let file = file.map_or_else(|| build::library(Units::Default), Ok)?;
-            let found = kernels::find(&Image::read(&file)?)?;
+            let files = match file {
+                Some(file) => vec![file],
+                None => build::libraries(Units::Default)?,
+            };
+            let mut found = Vec::new();
+            for file in files {
+                found.extend(kernels::find(&Image::read(&file)?)?);
+            }
             if record {
                 budget::record(&found)?;
             }

@@ -1,4 +1,4 @@
-//! The gate on the machine code of the BLAKE3 kernels for x86-64: rules for the code as users build it, and budgets.
+//! The gate on the machine code of the kernels for x86-64: rules for the code as users build it, and budgets.
 
 use std::{
     path::Path,
@@ -13,17 +13,18 @@ use bulla_lab::code::{
     kernels::{self, Kernel},
 };
 
-/// One build of the library, and the kernels found in it.
+/// One build of the libraries, and the kernels found in it.
 struct Built {
-    image: Image,
+    images: Vec<Image>,
     kernels: Vec<Kernel>,
 }
 
 impl Built {
     fn with(units: Units) -> Self {
-        let image = Image::read(&build::library(units).unwrap()).unwrap();
-        let kernels = kernels::find(&image).unwrap();
-        Self { image, kernels }
+        let files = build::libraries(units).unwrap();
+        let images: Vec<_> = files.iter().map(|file| Image::read(file).unwrap()).collect();
+        let kernels = images.iter().flat_map(|image| kernels::find(image).unwrap()).collect();
+        Self { images, kernels }
     }
 
     /// What `fault` says of each kernel.
@@ -67,7 +68,8 @@ fn kernels_have_only_instructions_of_their_set() {
 #[test]
 fn everything_else_runs_on_every_cpu() {
     for built in [&DEFAULT, &ONE_UNIT] {
-        none("vector code outside the kernels", &kernels::foreign_outside(&built.image));
+        let outside: Vec<_> = built.images.iter().flat_map(kernels::foreign_outside).collect();
+        none("vector code outside the kernels", &outside);
     }
 }
 
@@ -91,8 +93,19 @@ fn kernels_code(file: &Path) -> Output {
 
 #[test]
 fn the_program_prints_what_the_gate_reads() {
-    let printed = kernels_code(&build::library(Units::Default).unwrap());
-    assert_eq!(String::from_utf8(printed.stdout).unwrap(), kernels::table(&DEFAULT.kernels));
+    for file in build::libraries(Units::Default).unwrap() {
+        let printed = kernels_code(&file);
+        let found = kernels::find(&Image::read(&file).unwrap()).unwrap();
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), kernels::table(&found));
+    }
+}
+
+#[test]
+fn every_library_is_read() {
+    for library in &kernels::LIBRARIES {
+        let of_it = DEFAULT.kernels.iter().filter(|kernel| kernel.library.package == library.package);
+        assert!(of_it.count() >= library.sets.len(), "{}", library.package);
+    }
 }
 
 #[test]

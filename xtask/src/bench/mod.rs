@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints the tables.
 
+pub(crate) mod builds;
 pub(crate) mod harness;
 pub(crate) mod laboratory;
 pub(crate) mod run;
@@ -7,7 +8,7 @@ pub(crate) mod suites;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use bulla_record::{compare::comparisons, table::tables};
 
 use self::{
@@ -23,12 +24,14 @@ use crate::{context::Context, process::Echo};
     cargo xtask bench oneshot --cases hash/64,keyed --launches 9\n  \
     cargo xtask bench oneshot --kernel x86_64/avx2 --sizes 64,1024\n  \
     cargo xtask bench oneshot --all-kernels --json > run.jsonl\n  \
-    cargo xtask bench go --record\n\n\
+    cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n\n\
+    blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is, with status 1 \
+    beyond 2 %; it takes --launches and no other option.\n\n\
     A ratio is peer/ours: above 1, ours is faster. A forced kernel meets a peer that is held to the same instruction set. \
     Measure on an otherwise idle machine. The format of the records is spec/bench-record.md.")]
 pub(crate) struct Args {
     /// The suite to measure; `blake3` means all that measure BLAKE3 in Rust
-    #[arg(value_parser = suites::names())]
+    #[arg(value_parser = [suites::names(), vec![builds::NAME]].concat())]
     suite: String,
     /// Force one of our kernels, such as x86_64/avx2; `all` takes the default and each one after the other
     #[arg(long, value_name = "NAME|all")]
@@ -56,6 +59,15 @@ pub(crate) struct Args {
 /// Measures, prints, records.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
+    if args.suite == builds::NAME {
+        let only_launches = args.kernel.is_none() && !(args.all_kernels || args.json || args.record);
+        ensure!(
+            only_launches && args.sizes.is_empty() && args.cases.is_empty(),
+            "{} takes --launches and no other option",
+            builds::NAME
+        );
+        return builds::run(&context, args.launches);
+    }
     let selection = Selection { sizes: args.sizes.clone(), cases: args.cases.clone() };
     for suite in &suites::find(&args.suite) {
         let mut records = Vec::new();

@@ -6,17 +6,31 @@
 use super::{SIGMA, State, all_rounds, each_block};
 use crate::kernel::{Input, Last};
 use crate::variant::Word;
-use bulla_simd::WordRows;
+use bulla_simd::{WordRows, Words};
+use core::marker::PhantomData;
 
-/// A vector whose row form has rounds: those below, or better ones of its own.
+/// A way to do the rounds of the row form.
 #[allow(
     clippy::missing_safety_doc,
     reason = "the CPU must have the instruction set of the vector, as everywhere here"
 )]
-pub(crate) trait Rounds: WordRows<Word: Word> {
+pub(crate) trait Rounds: Copy {
+    /// The vector that holds a row.
+    type Row: WordRows<Word: Word>;
+
     /// All rounds on the rows a, b, c and d, with the block at `m`.
+    unsafe fn rounds(rows: [Self::Row; 4], m: *const u8) -> [Self::Row; 4];
+}
+
+/// The rounds as they are below, in the order that the compiler finds.
+#[derive(Clone, Copy)]
+pub(crate) struct Compiled<V>(PhantomData<V>);
+
+impl<V: WordRows<Word: Word>> Rounds for Compiled<V> {
+    type Row = V;
+
     #[inline(always)]
-    unsafe fn rounds(rows: [Self; 4], m: *const u8) -> [Self; 4] {
+    unsafe fn rounds(rows: [V; 4], m: *const u8) -> [V; 4] {
         // SAFETY: as the caller promised.
         unsafe { rounds(rows, m) }
     }
@@ -24,10 +38,7 @@ pub(crate) trait Rounds: WordRows<Word: Word> {
 
 /// The rounds of any vector.
 #[inline(always)]
-pub(crate) unsafe fn rounds<V: WordRows<Word: Word>>(
-    [mut a, mut b, mut c, mut d]: [V; 4],
-    m: *const u8,
-) -> [V; 4] {
+unsafe fn rounds<V: WordRows<Word: Word>>([mut a, mut b, mut c, mut d]: [V; 4], m: *const u8) -> [V; 4] {
     // SAFETY: the caller has the instruction set of V, and a readable block.
     unsafe {
         /// The words at these places of a round's schedule.
@@ -62,48 +73,51 @@ pub(crate) unsafe fn rounds<V: WordRows<Word: Word>>(
     }
 }
 
+/// A word of a row.
+type WordOf<R> = <<R as Rounds>::Row as Words>::Word;
+
 /// One compression of the block at `m`: the rows of the next state.
 #[inline(always)]
-unsafe fn compress<V: Rounds>(
-    h: [V; 2],
+unsafe fn compress<R: Rounds>(
+    h: [R::Row; 2],
     m: *const u8,
-    [t0, t1]: [V::Word; 2],
-    [f0, f1]: [V::Word; 2],
-) -> [V; 2] {
-    // SAFETY: the caller has the instruction set of V, and a readable block.
+    [t0, t1]: [WordOf<R>; 2],
+    [f0, f1]: [WordOf<R>; 2],
+) -> [R::Row; 2] {
+    // SAFETY: the caller has the instruction set of the row, and a readable block.
     unsafe {
-        let iv = &V::Word::IV;
-        let last = V::xor(V::load(iv.as_ptr().add(4)), V::row([t0, t1, f0, f1]));
-        let [a, b, c, d] = V::rounds([h[0], h[1], V::load(iv.as_ptr()), last], m);
-        [V::xor(h[0], V::xor(a, c)), V::xor(h[1], V::xor(b, d))]
+        let iv = &WordOf::<R>::IV;
+        let last = R::Row::xor(R::Row::load(iv.as_ptr().add(4)), R::Row::row([t0, t1, f0, f1]));
+        let [a, b, c, d] = R::rounds([h[0], h[1], R::Row::load(iv.as_ptr()), last], m);
+        [R::Row::xor(h[0], R::Row::xor(a, c)), R::Row::xor(h[1], R::Row::xor(b, d))]
     }
 }
 
 /// The two rows of the state between compressions.
 #[derive(Clone, Copy)]
-struct Between<V>([V; 2]);
+struct Between<R: Rounds>([R::Row; 2]);
 
-impl<V: Rounds> State for Between<V> {
-    type Vector = V;
+impl<R: Rounds> State for Between<R> {
+    type Vector = R::Row;
 
     #[inline(always)]
-    unsafe fn compress(self, block: *const u8, counter: [V::Word; 2], flags: [V::Word; 2]) -> Self {
+    unsafe fn compress(self, block: *const u8, counter: [WordOf<R>; 2], flags: [WordOf<R>; 2]) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Between(compress(self.0, block, counter, flags)) }
+        unsafe { Between(compress::<R>(self.0, block, counter, flags)) }
     }
 }
 
 /// Compresses one input into the state `words`.
 #[inline(always)]
-pub(crate) unsafe fn input<V: Rounds>(
-    words: &mut [V::Word; 8],
+pub(crate) unsafe fn input<R: Rounds>(
+    words: &mut [WordOf<R>; 8],
     input: Input,
-    counter: [V::Word; 2],
+    counter: [WordOf<R>; 2],
     last: Last,
 ) {
-    // SAFETY: the caller has the instruction set of V, and readable input; the state has eight words.
+    // SAFETY: the caller has the instruction set of the row, and readable input; the state has eight words.
     unsafe {
-        let state = Between([V::load(words.as_ptr()), V::load(words.as_ptr().add(4))]);
+        let state = Between::<R>([R::Row::load(words.as_ptr()), R::Row::load(words.as_ptr().add(4))]);
         let Between([low, high]) = each_block(state, input, counter, last);
         low.store(words.as_mut_ptr());
         high.store(words.as_mut_ptr().add(4));

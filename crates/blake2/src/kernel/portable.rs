@@ -1,12 +1,13 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
 
-use super::table::{Functions, Input, Lane, Last, Step, Tables};
+use super::table::{Functions, Input, Lane, Last, Step, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::{U32x1, U64x1};
 
 pub(super) static PORTABLE: Tables = Tables {
     isa: Isa::Portable,
+    tuning: Tuning::Only,
     blake2b: &Functions { lanes: 1, compress: compress::<U64x1>, lanes_of: lanes_of::<U64x1> },
     blake2s: &Functions { lanes: 1, compress: compress::<U32x1>, lanes_of: lanes_of::<U32x1> },
 };

@@ -1,8 +1,9 @@
 //! The x86-64 kernels: for each instruction set, the generic bodies inlined into functions of its own.
 
-use super::table::{Functions, Input, Lane, Last, Step, Tables};
+use super::table::{Functions, Input, Lane, Last, Step, Tables, Tuning};
+use super::x86_64_rows::{FastRotate, SlowRotate};
 use crate::generic::columns::{self, Rounds};
-use crate::generic::rows;
+use crate::generic::rows::{self, Compiled};
 use bulla_simd::Words;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::{avx2, avx512, sse41, words};
@@ -17,57 +18,29 @@ impl Rounds for words::U64x4 {}
 impl Rounds for sse41::U32x4 {}
 impl Rounds for words::U64x2 {}
 
-// Those of AVX-512 are in `x86_64_rows.rs`.
-impl rows::Rounds for words::U64x4 {}
-impl rows::Rounds for words::U64x4Sse41 {}
-impl rows::Rounds for sse41::U32x4 {}
-
-/// A kernel: its tables, and a module of `#[target_feature]` functions. For each hash function there is the vector of the row form, and
-/// those of the column form, narrow ones first.
-macro_rules! kernel {
+/// The functions of many inputs: a module of two `#[target_feature]` functions. For each hash function there are the vectors of the column
+/// form, narrow ones first.
+macro_rules! lanes {
     (
-        $TABLES:ident, $module:ident, $isa:expr, $features:literal,
-        blake2b: $BRow:ty, [$($BNarrow:ty),*] or $BWide:ty,
-        blake2s: $SRow:ty, [$($SNarrow:ty),*] or $SWide:ty
+        $module:ident, $features:literal,
+        blake2b: [$($BNarrow:ty),*] or $BWide:ty,
+        blake2s: [$($SNarrow:ty),*] or $SWide:ty
     ) => {
-        pub(super) static $TABLES: Tables = Tables {
-            isa: $isa,
-            blake2b: &Functions {
-                lanes: <$BWide as Words>::LANES,
-                compress: $module::compress_2b,
-                lanes_of: $module::lanes_2b,
-            },
-            blake2s: &Functions {
-                lanes: <$SWide as Words>::LANES,
-                compress: $module::compress_2s,
-                lanes_of: $module::lanes_2s,
-            },
-        };
-
         mod $module {
             use super::*;
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn compress_2b(words: &mut [u64; 8], input: Input, counter: [u64; 2], last: Last) {
-                // SAFETY: as the table asks of the caller; so in all functions here.
-                unsafe { rows::input::<$BRow>(words, input, counter, last) }
-            }
-
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn compress_2s(words: &mut [u32; 8], input: Input, counter: [u32; 2], last: Last) {
-                // SAFETY: see `compress_2b`.
-                unsafe { rows::input::<$SRow>(words, input, counter, last) }
-            }
+            pub(super) const OF_2B: usize = <$BWide as Words>::LANES;
+            pub(super) const OF_2S: usize = <$SWide as Words>::LANES;
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn lanes_2b(lanes: &mut [Lane<u64>], step: Step) {
-                // SAFETY: see `compress_2b`.
+                // SAFETY: as the table asks of the caller; so in all functions here.
                 unsafe { narrowest!(lanes, step, [$($BNarrow),*] or $BWide) }
             }
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn lanes_2s(lanes: &mut [Lane<u32>], step: Step) {
-                // SAFETY: see `compress_2b`.
+                // SAFETY: see `lanes_2b`.
                 unsafe { narrowest!(lanes, step, [$($SNarrow),*] or $SWide) }
             }
         }
@@ -86,20 +59,94 @@ macro_rules! narrowest {
     }};
 }
 
+lanes!(
+    avx512_lanes, "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
+    blake2b: [words::U64x4Avx512] or words::U64x8,
+    blake2s: [avx512::U32x4, avx512::U32x8] or avx512::U32x16
+);
+
+lanes!(
+    avx2_lanes, "ssse3,sse4.1,avx2,bmi1,bmi2",
+    blake2b: [] or words::U64x4,
+    blake2s: [sse41::U32x4] or avx2::U32x8
+);
+
+lanes!(
+    sse41_lanes, "ssse3,sse4.1",
+    blake2b: [] or words::U64x2,
+    blake2s: [] or sse41::U32x4
+);
+
+/// A kernel: its tables, and a module of `#[target_feature]` functions of one input, each by its way to do the rounds. Those of many inputs
+/// are in the module `$lanes`.
+macro_rules! kernel {
+    (
+        $TABLES:ident, $module:ident, $lanes:ident, $isa:expr, $tuning:expr, $features:literal,
+        blake2b: $BRounds:ty, blake2s: $SRounds:ty
+    ) => {
+        pub(super) static $TABLES: Tables = Tables {
+            isa: $isa,
+            tuning: $tuning,
+            blake2b: &Functions {
+                lanes: $lanes::OF_2B,
+                compress: $module::compress_2b,
+                lanes_of: $lanes::lanes_2b,
+            },
+            blake2s: &Functions {
+                lanes: $lanes::OF_2S,
+                compress: $module::compress_2s,
+                lanes_of: $lanes::lanes_2s,
+            },
+        };
+
+        mod $module {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn compress_2b(
+                words: &mut [u64; 8],
+                input: Input,
+                counter: [u64; 2],
+                last: Last,
+            ) {
+                // SAFETY: as the table asks of the caller; so in both functions.
+                unsafe { rows::input::<$BRounds>(words, input, counter, last) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn compress_2s(
+                words: &mut [u32; 8],
+                input: Input,
+                counter: [u32; 2],
+                last: Last,
+            ) {
+                // SAFETY: see `compress_2b`.
+                unsafe { rows::input::<$SRounds>(words, input, counter, last) }
+            }
+        }
+    };
+}
+
+// Two kernels for AVX-512, since the best order of one input's operations differs by CPU: see `docs/decisions/0073-blake2-by-cpu.md`.
+
 kernel!(
-    AVX512, avx512_kernel, Isa::Avx512, "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
-    blake2b: words::U64x4Avx512, [words::U64x4Avx512] or words::U64x8,
-    blake2s: avx512::U32x4, [avx512::U32x4, avx512::U32x8] or avx512::U32x16
+    AVX512_FAST_ROTATE, avx512_fast_rotate, avx512_lanes, Isa::Avx512, Tuning::FastRotate,
+    "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
+    blake2b: FastRotate<words::U64x4Avx512>, blake2s: FastRotate<avx512::U32x4>
 );
 
 kernel!(
-    AVX2, avx2_kernel, Isa::Avx2, "ssse3,sse4.1,avx2,bmi1,bmi2",
-    blake2b: words::U64x4, [] or words::U64x4,
-    blake2s: sse41::U32x4, [sse41::U32x4] or avx2::U32x8
+    AVX512_SLOW_ROTATE, avx512_slow_rotate, avx512_lanes, Isa::Avx512, Tuning::SlowRotate,
+    "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
+    blake2b: SlowRotate<words::U64x4Avx512>, blake2s: SlowRotate<avx512::U32x4>
 );
 
 kernel!(
-    SSE41, sse41_kernel, Isa::Sse41, "ssse3,sse4.1",
-    blake2b: words::U64x4Sse41, [] or words::U64x2,
-    blake2s: sse41::U32x4, [] or sse41::U32x4
+    AVX2, avx2_kernel, avx2_lanes, Isa::Avx2, Tuning::Only, "ssse3,sse4.1,avx2,bmi1,bmi2",
+    blake2b: Compiled<words::U64x4>, blake2s: Compiled<sse41::U32x4>
+);
+
+kernel!(
+    SSE41, sse41_kernel, sse41_lanes, Isa::Sse41, Tuning::Only, "ssse3,sse4.1",
+    blake2b: Compiled<words::U64x4Sse41>, blake2s: Compiled<sse41::U32x4>
 );

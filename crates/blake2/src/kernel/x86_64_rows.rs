@@ -1,23 +1,35 @@
 //! The rounds of the row form in assembly, for AVX-512.
 //!
-//! In the row form all waits for one chain of operations. Two things make it short here, and both need instructions in this
-//! very order, which the compiler does not keep:
-//! - `rotate(xor(early, late))` costs three cycles where a rotate takes two. `late >> k ^ late << (bits - k) ^ rotate(early)` costs two after `late`:
-//!   the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they are neighbours in the code.
-//! - The words of the message are fetched by broadcast loads that are merged by mask: no shuffle. Those of the next half round stand behind
-//!   the chain of this one.
+//! In the row form all waits for one chain of operations: additions, exclusive ors and rotates, of which each needs the one before. So the order
+//! of the instructions matters, and the compiler does not keep it. Two orders are here, for two kinds of CPU:
+//! - [`FastRotate`]: a rotate takes one cycle, so the chain is what the specification says, and everything else stands behind it.
+//! - [`SlowRotate`]: a rotate takes two. `rotate(xor(early, late))` then costs three cycles, but `late >> k ^ late << (bits - k) ^
+//!   rotate(early)` costs two after `late`: the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they
+//!   are neighbours in the code.
 //!
-//! Measured on a Zen 4 machine against the same in intrinsics, and how the order was found: see `docs/decisions/0070-blake2-rows.md`.
+//! In both, the words of the message are fetched by broadcast loads that are merged by mask: no shuffle. Those of the next half round
+//! stand behind the chain of this one.
+//!
+//! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and `0073-blake2-by-cpu.md`.
 
 use crate::generic::rows::Rounds;
 use bulla_simd::x86_64::{avx512, words};
 use core::arch::asm;
+use core::marker::PhantomData;
+
+/// The order for CPUs whose rotates take one cycle.
+#[derive(Clone, Copy)]
+pub(crate) struct FastRotate<V>(PhantomData<V>);
+
+/// The order for CPUs whose rotates take two cycles.
+#[derive(Clone, Copy)]
+pub(crate) struct SlowRotate<V>(PhantomData<V>);
 
 /// The names of registers and instructions; the first word says which set: `b` has four 64-bit words in ymm registers, `s` four 32-bit
 /// words in xmm registers.
 ///
-/// Registers 0 to 3 are the rows a to d; b and d also live in 4 and 5 for a while, and d in 18. Message words are in 6 and 7 for the
-/// columns, in 8 and 9 for the diagonals.
+/// Registers 0 to 3 are the rows a to d; others hold them for a while. Message words are in 6 and 7 for the columns, in 8 and 9 for the
+/// diagonals.
 macro_rules! op {
     (b, $name:literal, $to:tt $($from:tt)*) => {
         concat!($name, "q ymm", $to, $( ", ymm", $from, )* "\n")
@@ -128,8 +140,71 @@ macro_rules! turned {
     ($set:ident, 5 3, $half:ident) => { turn!($set, 3 5, 2) };
 }
 
-/// Four quarter rounds side by side, with the message words in `$x` and `$y`.
-macro_rules! half_round {
+/// The distance of one of the four rotates.
+macro_rules! rotate {
+    (b, 0, $row:tt) => { op_by!(b, "vpror", $row $row, 32) };
+    (b, 1, $row:tt) => { op_by!(b, "vpror", $row $row, 24) };
+    (b, 2, $row:tt) => { op_by!(b, "vpror", $row $row, 16) };
+    (b, 3, $row:tt) => { op_by!(b, "vpror", $row $row, 63) };
+    (s, 0, $row:tt) => { op_by!(s, "vpror", $row $row, 16) };
+    (s, 1, $row:tt) => { op_by!(s, "vpror", $row $row, 12) };
+    (s, 2, $row:tt) => { op_by!(s, "vpror", $row $row, 8) };
+    (s, 3, $row:tt) => { op_by!(s, "vpror", $row $row, 7) };
+}
+
+/// Four quarter rounds side by side, with the message words in `$x` and `$y`, and then the turns for the next half round.
+macro_rules! half_round_fast {
+    ($set:ident, $half:ident, $x:tt $y:tt) => {
+        concat!(
+            op!($set, "vpadd", 4 0 $x),
+            op!($set, "vpadd", 4 4 1),
+            op!($set, "vpxor", 16 3 4),
+            rotate!($set, 0, 16),
+            op!($set, "vpadd", 5 2 16),
+            op!($set, "vpxor", 1 1 5),
+            rotate!($set, 1, 1),
+            op!($set, "vpadd", 17 4 $y),
+            op!($set, "vpadd", 17 17 1),
+            op!($set, "vpxor", 16 16 17),
+            rotate!($set, 2, 16),
+            op!($set, "vpadd", 5 5 16),
+            op!($set, "vpxor", 1 1 5),
+            rotate!($set, 3, 1),
+            turn_after!($set, $half, a 0 17),
+            turn_after!($set, $half, c 2 5),
+            turn_after!($set, $half, d 3 16),
+        )
+    };
+}
+
+/// Turns a row after a half round, for the next one.
+macro_rules! turn_after {
+    ($set:ident, column, a $to:tt $from:tt) => { turn!($set, $to $from, 3) };
+    ($set:ident, column, c $to:tt $from:tt) => { turn!($set, $to $from, 1) };
+    ($set:ident, diagonal, a $to:tt $from:tt) => { turn!($set, $to $from, 1) };
+    ($set:ident, diagonal, c $to:tt $from:tt) => { turn!($set, $to $from, 3) };
+    ($set:ident, $half:ident, d $to:tt $from:tt) => { turn!($set, $to $from, 2) };
+}
+
+/// All rounds, each with the message words of its schedule.
+macro_rules! rounds_fast {
+    ($set:ident, $([
+        $m0:tt $m1:tt $m2:tt $m3:tt $m4:tt $m5:tt $m6:tt $m7:tt
+        $m8:tt $m9:tt $m10:tt $m11:tt $m12:tt $m13:tt $m14:tt $m15:tt
+    ])*) => {
+        concat!($(
+            gather!($set, 6, $m0 $m2 $m4 $m6),
+            gather!($set, 7, $m1 $m3 $m5 $m7),
+            half_round_fast!($set, column, 6 7),
+            gather!($set, 8, $m14 $m8 $m10 $m12),
+            gather!($set, 9, $m15 $m9 $m11 $m13),
+            half_round_fast!($set, diagonal, 8 9),
+        )*)
+    };
+}
+
+/// Four quarter rounds side by side, with the message words in `$x` and `$y`, and before them the turns for this half round.
+macro_rules! half_round_slow {
     (b, $half:ident, $x:tt $y:tt) => {
         concat!(
             turned!(b, 0 0, $half),
@@ -189,18 +264,18 @@ macro_rules! half_round {
 }
 
 /// All rounds, each with the message words of its schedule. `$half` is `first` for the first round, then `column`.
-macro_rules! rounds {
+macro_rules! rounds_slow {
     ($set:ident, $half:ident,
      [$m0:tt $m1:tt $m2:tt $m3:tt $m4:tt $m5:tt $m6:tt $m7:tt
       $m8:tt $m9:tt $m10:tt $m11:tt $m12:tt $m13:tt $m14:tt $m15:tt] $($more:tt)*) => {
         concat!(
             gather!($set, 6, $m0 $m2 $m4 $m6),
             gather!($set, 7, $m1 $m3 $m5 $m7),
-            half_round!($set, $half, 6 7),
+            half_round_slow!($set, $half, 6 7),
             gather!($set, 8, $m14 $m8 $m10 $m12),
             gather!($set, 9, $m15 $m9 $m11 $m13),
-            half_round!($set, diagonal, 8 9),
-            rounds!($set, column, $($more)*),
+            half_round_slow!($set, diagonal, 8 9),
+            rounds_slow!($set, column, $($more)*),
         )
     };
     ($set:ident, column,) => {
@@ -208,36 +283,47 @@ macro_rules! rounds {
     };
 }
 
-/// The rounds of a vector type: its set, its class of registers, and the schedule.
+/// The rounds of a vector type in both orders: its set, its class of registers, and the schedule.
 macro_rules! row_rounds {
     ($Type:ty, $set:ident, $a:tt $b:tt $c:tt $d:tt, $($schedule:tt)*) => {
-        impl Rounds for $Type {
+        row_rounds!(in FastRotate, $Type, $a $b $c $d, rounds_fast!($set, $($schedule)*));
+        row_rounds!(in SlowRotate, $Type, $a $b $c $d, rounds_slow!($set, first, $($schedule)*));
+    };
+    (in $Order:ident, $Type:ty, $a:tt $b:tt $c:tt $d:tt, $rounds:expr) => {
+        impl Rounds for $Order<$Type> {
+            type Row = $Type;
+
             #[inline(always)]
-            unsafe fn rounds(rows: [Self; 4], m: *const u8) -> [Self; 4] {
+            unsafe fn rounds(rows: [$Type; 4], m: *const u8) -> [$Type; 4] {
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512vl")]
                 unsafe fn rounds(rows: [$Type; 4], m: *const u8) -> [$Type; 4] {
-                    let [a, b, c, d] = rows.map(|row| row.register());
+                    let [a, b, c, d] = rows;
                     let (a1, b1, c1, d1);
                     // SAFETY: reads the block at m, and changes the registers named.
                     unsafe {
                         asm!(
-                            rounds!($set, first, $($schedule)*),
+                            $rounds,
                             m = in(reg) m,
                             in("k1") 2u8,
                             in("k2") 4u8,
                             in("k3") 8u8,
-                            inlateout($a) a => a1,
-                            inlateout($b) b => b1,
-                            inlateout($c) c => c1,
-                            inlateout($d) d => d1,
+                            inlateout($a) a.register() => a1,
+                            inlateout($b) b.register() => b1,
+                            inlateout($c) c.register() => c1,
+                            inlateout($d) d.register() => d1,
                             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _,
                             out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _,
                             out("xmm14") _, out("xmm15") _, out("xmm16") _, out("xmm17") _, out("xmm18") _,
                             options(pure, readonly, nostack, preserves_flags)
                         );
                     }
-                    [a1, b1, c1, d1].map(|row| <$Type>::from_register(row))
+                    [
+                        <$Type>::from_register(a1),
+                        <$Type>::from_register(b1),
+                        <$Type>::from_register(c1),
+                        <$Type>::from_register(d1),
+                    ]
                 }
                 // SAFETY: the caller has AVX-512, and a readable block.
                 unsafe { rounds(rows, m) }

@@ -25,7 +25,7 @@ for_both! {
     fn random_cuts_and_the_count() {
         let mut random = fastrand::Rng::with_seed(11);
         let data = input(20_000);
-        for kernel in kernel::available() {
+        for kernel in kernel::runnable() {
             for _ in 0..300 {
                 let data = &data[..random.usize(..data.len())];
                 let mut params = ours::Params::new();

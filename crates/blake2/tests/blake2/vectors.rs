@@ -31,7 +31,7 @@ for_both! {
             }
             all.finalize().to_hex().to_string()
         };
-        kernel::available().map(by_kernel).collect()
+        kernel::runnable().map(by_kernel).collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     build,
-    kernels::{Kernel, SETS},
+    kernels::{Kernel, LIBRARIES},
 };
 
 /// The command that records the counts anew.
@@ -74,13 +74,16 @@ pub fn read() -> Result<Budgets> {
 /// The record of `kernels`, as the file has it.
 pub fn text(kernels: &[Kernel]) -> String {
     let mut out = format!(
-        "# What the BLAKE3 kernels for {} consist of: the test `kernels` of crates/lab holds the build to within {MARGIN_PERCENT} %.\n\
+        "# What the kernels for {} consist of: the test `kernels` of crates/lab holds the build to within {MARGIN_PERCENT} %.\n\
          # Stores and loads are those of vector registers to and from the stack. Recorded by: {COMMAND}\n",
         build::TARGET
     );
-    for set in &SETS {
-        let _ = writeln!(out, "\n[\"{}\"]", set.name);
-        for kernel in kernels.iter().filter(|kernel| kernel.set.name == set.name) {
+    for set in LIBRARIES.iter().flat_map(|library| library.sets) {
+        let own: Vec<_> = kernels.iter().filter(|kernel| kernel.set.name == set.name).collect();
+        if !own.is_empty() {
+            let _ = writeln!(out, "\n[\"{}\"]", set.name);
+        }
+        for kernel in own {
             let Budget { instructions, stack_stores, stack_loads, moves } = Budget::of(kernel);
             let _ = writeln!(
                 out,
@@ -146,7 +149,8 @@ mod tests {
 
     fn group(instructions: u64, stack_stores: u64) -> Kernel {
         let counts = Counts { instructions, stack_stores, ..Counts::default() };
-        Kernel { set: &SETS[0], module: "avx512_wide", function: "group", counts }
+        let library = &LIBRARIES[0];
+        Kernel { library, set: &library.sets[0], module: "avx512_wide", function: "group", counts }
     }
 
     fn recorded(kernel: &Kernel) -> Budgets {

@@ -9,6 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use super::kernels::LIBRARIES;
+
 /// The target whose code is held to budgets. Others pass arguments or save registers differently, and so have other counts.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -37,15 +39,23 @@ impl Units {
     }
 }
 
-/// Builds the library of the kernels as a user's release build does, for [`TARGET`] whatever this machine is, and returns its path.
+/// Builds every library that has kernels, as [`library`] does.
+///
+/// # Errors
+/// One does not build.
+pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
+    LIBRARIES.iter().map(|built| library(built.package, units)).collect()
+}
+
+/// Builds the library of a package as a user's release build does, for [`TARGET`] whatever this machine is, and returns its path.
 ///
 /// # Errors
 /// It does not build; on a machine of another kind, perhaps because rustup has not installed the target.
-pub fn library(units: Units) -> Result<PathBuf> {
+pub fn library(package: &str, units: Units) -> Result<PathBuf> {
     let (profile, count) = units.profile();
     // The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "-p", "bulla-blake3", "--target", TARGET, "--profile", profile])
+        .args(["build", "--quiet", "-p", package, "--target", TARGET, "--profile", profile])
         .args(["--config", &format!("profile.{profile}.inherits=\"release\"")])
         .args(["--config", &format!("profile.{profile}.codegen-units={count}")])
         // What cargo does where a user sets nothing; with more, the library may hold LLVM's own form and no machine code.
@@ -59,13 +69,13 @@ pub fn library(units: Units) -> Result<PathBuf> {
         .context("cannot start cargo build")?;
     ensure!(
         output.status.success(),
-        "cannot build bulla-blake3 for {TARGET} ({}); if the target is missing: rustup target add {TARGET}",
+        "cannot build {package} for {TARGET} ({}); if the target is missing: rustup target add {TARGET}",
         output.status
     );
     String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "bulla_blake3")
+        .filter(|message| message["target"]["name"] == package.replace('-', "_"))
         .find_map(|message| message["filenames"].as_array()?.iter().find_map(rlib))
         .context("cargo build names no library")
 }

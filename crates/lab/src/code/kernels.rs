@@ -1,4 +1,4 @@
-//! The BLAKE3 kernels for x86-64 within a compiled file, and what must be true of their code.
+//! The kernels of the hash functions for x86-64 within a compiled file, and what must be true of their code.
 
 use std::fmt::Write as _;
 
@@ -10,19 +10,50 @@ use super::{
     image::{Function, Image},
 };
 
-/// The functions of a kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them, that work on one input, or on any number.
+/// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them, that work on one input, or on any number.
 const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
 
 /// Those that work on as many inputs as the widest registers have lanes, and on nothing else.
 const WIDE: &[&str] = &["group", "far_group", "merge", "ungroup", "output"];
 
+/// The functions of a BLAKE2 kernel that work on one input.
+const ONE: &[&str] = &["compress_2b", "compress_2s"];
+
+/// Those that work on up to as many as the registers have lanes.
+const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
+
 /// Those that take any number of inputs. They may hand over to another function of their kernel, and stop the program when a
 /// caller breaks the contract; no other function calls anything.
-const DISPATCHING: [&str; 3] = ["lanes_of", "uniform", "parents"];
+const DISPATCHING: [&str; 5] = ["lanes_of", "uniform", "parents", "lanes_2b", "lanes_2s"];
 
-/// The crate whose code is read, and the module of its kernels.
-const CRATE: &str = "bulla_blake3::";
-const MODULE: &str = "bulla_blake3::kernel::x86_64::";
+/// A library that has kernels.
+#[derive(Debug)]
+pub struct Library {
+    /// The package.
+    pub package: &'static str,
+    /// How the names of all its functions begin.
+    crate_name: &'static str,
+    /// How those of its kernels begin.
+    module: &'static str,
+    /// The instruction sets, best first.
+    pub sets: &'static [Set],
+}
+
+/// The libraries whose kernels are read.
+pub static LIBRARIES: [Library; 2] = [
+    Library {
+        package: "bulla-blake3",
+        crate_name: "bulla_blake3::",
+        module: "bulla_blake3::kernel::x86_64::",
+        sets: &BLAKE3,
+    },
+    Library {
+        package: "bulla-blake2",
+        crate_name: "bulla_blake2::",
+        module: "bulla_blake2::kernel::x86_64::",
+        sets: &BLAKE2,
+    },
+];
 
 /// An instruction set that has a kernel.
 #[derive(Debug)]
@@ -50,43 +81,78 @@ const BASELINE: &[CpuidFeature] = {
     &[INTEL8086, INTEL186, INTEL286, INTEL386, INTEL486, X64, CMOV, CX8, FPU, MMX, MULTIBYTENOP, SSE, SSE2]
 };
 
-/// The sets, best first. The features are those that detection asks for.
-pub static SETS: [Set; 4] = {
+// What detection asks for.
+const AVX512: &[CpuidFeature] = {
     use CpuidFeature::*;
-    const AVX512: &[CpuidFeature] =
-        &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ];
-    [
-        Set {
-            name: "x86_64/avx512",
-            modules: &[("avx512_full_kernel", NARROW), ("avx512_wide", WIDE)],
-            widest: Width::Zmm,
-            features: AVX512,
-        },
-        // The same wide functions serve CPUs that run 512-bit operations in halves.
-        Set {
-            name: "x86_64/avx512 half-width",
-            modules: &[("avx512_half_kernel", NARROW)],
-            widest: Width::Zmm,
-            features: AVX512,
-        },
-        Set {
-            name: "x86_64/avx2",
-            modules: &[("avx2_kernel", NARROW), ("avx2_wide", WIDE)],
-            widest: Width::Ymm,
-            features: &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2],
-        },
-        Set {
-            name: "x86_64/sse4.1",
-            modules: &[("sse41_kernel", NARROW), ("sse41_wide", WIDE)],
-            widest: Width::Xmm,
-            features: &[SSE3, SSSE3, SSE4_1],
-        },
-    ]
+    &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ]
 };
+const AVX2: &[CpuidFeature] = {
+    use CpuidFeature::*;
+    &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2]
+};
+const SSE41: &[CpuidFeature] = &[CpuidFeature::SSE3, CpuidFeature::SSSE3, CpuidFeature::SSE4_1];
+
+static BLAKE3: [Set; 4] = [
+    Set {
+        name: "x86_64/avx512",
+        modules: &[("avx512_full_kernel", NARROW), ("avx512_wide", WIDE)],
+        widest: Width::Zmm,
+        features: AVX512,
+    },
+    // The same wide functions serve CPUs that run 512-bit operations in halves.
+    Set {
+        name: "x86_64/avx512 half-width",
+        modules: &[("avx512_half_kernel", NARROW)],
+        widest: Width::Zmm,
+        features: AVX512,
+    },
+    Set {
+        name: "x86_64/avx2",
+        modules: &[("avx2_kernel", NARROW), ("avx2_wide", WIDE)],
+        widest: Width::Ymm,
+        features: AVX2,
+    },
+    Set {
+        name: "x86_64/sse4.1",
+        modules: &[("sse41_kernel", NARROW), ("sse41_wide", WIDE)],
+        widest: Width::Xmm,
+        features: SSE41,
+    },
+];
+
+static BLAKE2: [Set; 4] = [
+    Set {
+        name: "blake2 x86_64/avx512",
+        modules: &[("avx512_fast_rotate", ONE), ("avx512_lanes", LANES)],
+        widest: Width::Zmm,
+        features: AVX512,
+    },
+    // The same functions of many inputs serve CPUs whose rotates take two cycles.
+    Set {
+        name: "blake2 x86_64/avx512 slow-rotate",
+        modules: &[("avx512_slow_rotate", ONE)],
+        widest: Width::Zmm,
+        features: AVX512,
+    },
+    Set {
+        name: "blake2 x86_64/avx2",
+        modules: &[("avx2_kernel", ONE), ("avx2_lanes", LANES)],
+        widest: Width::Ymm,
+        features: AVX2,
+    },
+    Set {
+        name: "blake2 x86_64/sse4.1",
+        modules: &[("sse41_kernel", ONE), ("sse41_lanes", LANES)],
+        widest: Width::Xmm,
+        features: SSE41,
+    },
+];
 
 /// The code of one function of one kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
+    /// The library.
+    pub library: &'static Library,
     /// The instruction set.
     pub set: &'static Set,
     /// The module that it is in.
@@ -97,24 +163,40 @@ pub struct Kernel {
     pub counts: Counts,
 }
 
-/// Every function of every kernel in `image`.
+/// Every function of every kernel in `image`, of each library that it has code of.
 ///
 /// # Errors
-/// One is not there.
+/// One is not there, or there is no code of any library.
 pub fn find(image: &Image) -> Result<Vec<Kernel>> {
-    let mut kernels = Vec::new();
-    for set in &SETS {
-        let functions = |(module, functions): &(&'static str, &'static [&'static str])| {
-            functions.iter().map(|function| (*module, *function)).collect::<Vec<_>>()
-        };
-        for (module, function) in set.modules.iter().flat_map(functions) {
-            let name = format!("{MODULE}{module}::{function}");
-            let code = image.functions.iter().find(|function| function.name == name);
-            let code = code.with_context(|| format!("no function {name} in this file"))?;
-            kernels.push(Kernel { set, module, function, counts: Counts::of(code, image) });
-        }
+    let has = |library: &&Library| {
+        image.functions.iter().any(|function| function.name.starts_with(library.crate_name))
+    };
+    let mut libraries: Vec<_> = LIBRARIES.iter().filter(has).collect();
+    if libraries.is_empty() {
+        libraries.push(&LIBRARIES[0]);
     }
-    Ok(kernels)
+    let found: Result<Vec<_>> = libraries.into_iter().map(|library| library.find(image)).collect();
+    Ok(found?.concat())
+}
+
+impl Library {
+    /// Every function of every kernel of this library in `image`.
+    fn find(&'static self, image: &Image) -> Result<Vec<Kernel>> {
+        let mut kernels = Vec::new();
+        for set in self.sets {
+            let functions = |(module, functions): &(&'static str, &'static [&'static str])| {
+                functions.iter().map(|function| (*module, *function)).collect::<Vec<_>>()
+            };
+            for (module, function) in set.modules.iter().flat_map(functions) {
+                let name = format!("{}{module}::{function}", self.module);
+                let code = image.functions.iter().find(|function| function.name == name);
+                let code = code.with_context(|| format!("no function {name} in this file"))?;
+                let counts = Counts::of(code, image);
+                kernels.push(Kernel { library: self, set, module, function, counts });
+            }
+        }
+        Ok(kernels)
+    }
 }
 
 impl Kernel {
@@ -125,7 +207,7 @@ impl Kernel {
 
     /// The calls that should not be there.
     pub fn forbidden_calls(&self) -> Vec<&str> {
-        let own = format!("{MODULE}{}::", self.module);
+        let own = format!("{}{}::", self.library.module, self.module);
         let allowed = |callee: &&String| {
             DISPATCHING.contains(&self.function)
                 && (callee.starts_with(&own) || callee.starts_with("core::panicking::"))
@@ -156,8 +238,10 @@ impl Kernel {
 /// The functions outside the kernels whose instructions not every x86-64 CPU has: they run before, and without, detection.
 pub fn foreign_outside(image: &Image) -> Vec<String> {
     let is_kernel = |function: &Function| {
-        let mut modules = SETS.iter().flat_map(|set| set.modules);
-        modules.any(|(module, _)| function.name.starts_with(&format!("{MODULE}{module}::")))
+        LIBRARIES.iter().any(|library| {
+            let mut modules = library.sets.iter().flat_map(|set| set.modules);
+            modules.any(|(module, _)| function.name.starts_with(&format!("{}{module}::", library.module)))
+        })
     };
     let mut found = Vec::new();
     for function in image.functions.iter().filter(|function| !is_kernel(function)) {
@@ -193,7 +277,12 @@ pub fn table(kernels: &[Kernel]) -> String {
     for kernel in kernels {
         let Counts { instructions, bytes, stack_stores, stack_loads, moves, zmm, ymm, xmm, .. } =
             kernel.counts;
-        let calls: Vec<_> = kernel.counts.calls.iter().map(|name| name.trim_start_matches(CRATE)).collect();
+        let calls: Vec<_> = kernel
+            .counts
+            .calls
+            .iter()
+            .map(|name| name.trim_start_matches(kernel.library.crate_name))
+            .collect();
         let row = format!(
             "{:<34} {instructions:>7} {bytes:>7} {stack_stores:>7} {stack_loads:>7} {moves:>6} {zmm:>6} {ymm:>6} {xmm:>6}  {}",
             kernel.name(),
@@ -202,14 +291,12 @@ pub fn table(kernels: &[Kernel]) -> String {
         let _ = writeln!(out, "{}", row.trim_end());
     }
     out.push('\n');
-    for set in &SETS {
+    for set in LIBRARIES.iter().flat_map(|library| library.sets) {
         let own = kernels.iter().filter(|kernel| kernel.set.name == set.name);
-        let _ = writeln!(
-            out,
-            "{:<34} {:>15} bytes",
-            set.name,
-            own.map(|kernel| kernel.counts.bytes).sum::<u64>()
-        );
+        let bytes = own.map(|kernel| kernel.counts.bytes).sum::<u64>();
+        if bytes > 0 {
+            let _ = writeln!(out, "{:<34} {bytes:>15} bytes", set.name);
+        }
     }
     let _ = writeln!(
         out,
@@ -225,9 +312,10 @@ mod tests {
     use super::*;
 
     fn kernel(set: &str, function: &'static str, counts: Counts) -> Kernel {
-        let set = SETS.iter().find(|candidate| candidate.name == set).unwrap();
+        let library = &LIBRARIES[0];
+        let set = library.sets.iter().find(|candidate| candidate.name == set).unwrap();
         let (module, _) = set.modules.iter().find(|(_, functions)| functions.contains(&function)).unwrap();
-        Kernel { set, module, function, counts }
+        Kernel { library, set, module, function, counts }
     }
 
     fn calling(function: &'static str, callee: &str) -> usize {

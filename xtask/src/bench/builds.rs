@@ -1,0 +1,178 @@
+//! `cargo xtask bench blake2-builds`: the same measurement in programs that were built in many ways. No flag may cost speed.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bulla_record::stats::median;
+
+use crate::{
+    context::Context,
+    process::quiet,
+    ways::{self, Way},
+};
+
+/// The name on the command line.
+pub(crate) const NAME: &str = "blake2-builds";
+
+const WAYS: [Way; 5] = [
+    Way { name: "default", rustflags: "", features: &[] },
+    Way { name: "native", rustflags: "-Ctarget-cpu=native", features: &[] },
+    Way {
+        name: "native -avx512f",
+        rustflags: "-Ctarget-cpu=native -Ctarget-feature=-avx512f",
+        features: &[],
+    },
+    Way { name: "x86-64-v3", rustflags: "-Ctarget-cpu=x86-64-v3", features: &[] },
+    Way { name: "no_std", rustflags: "", features: &["--no-default-features"] },
+];
+
+const LTO: [&str; 2] = ["thin", "fat"];
+
+/// How much slower than the best build any may be: within this, builds are equals on a machine that is shared.
+const MARGIN: f64 = 1.02;
+
+/// One build, and the times of its launches by case.
+struct Build {
+    name: String,
+    program: PathBuf,
+    ns: BTreeMap<String, Vec<f64>>,
+}
+
+/// Builds all, launches each as often as asked, in turns, and prints the matrix.
+///
+/// # Errors
+/// A program does not build, or fails.
+pub(crate) fn run(context: &Context, launches: u32) -> Result<ExitCode> {
+    let mut builds = Vec::new();
+    for way in &WAYS {
+        for lto in LTO {
+            let program = ways::build(context, way, lto, Path::new("crates/blake2/builds"), "blake2-builds")?;
+            builds.push(Build { name: format!("{}, {lto}", way.name), program, ns: BTreeMap::new() });
+        }
+    }
+    for launch in 0..launches as usize {
+        // Another one begins each time.
+        let first = launch % builds.len();
+        builds.rotate_left(first);
+        for build in &mut builds {
+            build.launch()?;
+        }
+        builds.rotate_right(first);
+    }
+    let matrix = Matrix::of(&builds)?;
+    print!("{}", matrix.table());
+    Ok(if matrix.worst() <= MARGIN { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Build {
+    fn launch(&mut self) -> Result<()> {
+        let printed = quiet(&mut Command::new(&self.program)).with_context(|| self.name.clone())?;
+        for (case, ns) in parse(&printed)? {
+            self.ns.entry(case).or_default().push(ns);
+        }
+        Ok(())
+    }
+}
+
+/// The cases and times that a program prints, a line each; a line of the kernel stands before them.
+fn parse(printed: &str) -> Result<Vec<(String, f64)>> {
+    let cases = printed.lines().filter(|line| !line.starts_with("kernel ")).map(|line| {
+        let (case, ns) = line.split_once(' ').with_context(|| format!("no case and time: {line}"))?;
+        Ok((case.to_owned(), ns.parse().with_context(|| format!("no time: {line}"))?))
+    });
+    let cases: Vec<_> = cases.collect::<Result<_>>()?;
+    ensure!(!cases.is_empty(), "the program measured nothing");
+    Ok(cases)
+}
+
+/// Nanoseconds by case and build: medians over the launches.
+struct Matrix {
+    builds: Vec<String>,
+    rows: Vec<(String, Vec<f64>)>,
+}
+
+impl Matrix {
+    fn of(builds: &[Build]) -> Result<Self> {
+        let cases = &builds.first().context("no build")?.ns;
+        let row = |case: &String| {
+            let ns = builds.iter().map(|build| {
+                let ns =
+                    build.ns.get(case).with_context(|| format!("{} did not measure {case}", build.name))?;
+                Ok(median(ns.iter().copied()))
+            });
+            Ok((case.clone(), ns.collect::<Result<Vec<_>>>()?))
+        };
+        let rows = cases.keys().map(row).collect::<Result<_>>()?;
+        Ok(Self { builds: builds.iter().map(|build| build.name.clone()).collect(), rows })
+    }
+
+    /// By how much the slowest cell is slower than the best build of its case.
+    fn worst(&self) -> f64 {
+        self.rows.iter().flat_map(|(_, ns)| ratios(ns)).fold(1.0, f64::max)
+    }
+
+    /// As Markdown: a row for each case, the time of the best build, and each build's time relative to it.
+    fn table(&self) -> String {
+        let mut out = format!("| case | best, ns | {} |\n", self.builds.join(" | "));
+        out += &format!("|---|--:|{}\n", "--:|".repeat(self.builds.len()));
+        for (case, ns) in &self.rows {
+            let cells = ratios(ns)
+                .map(|ratio| if ratio > MARGIN { format!("**{ratio:.3}**") } else { format!("{ratio:.3}") });
+            out += &format!("| {case} | {:.1} | {} |\n", best(ns), cells.collect::<Vec<_>>().join(" | "));
+        }
+        out + &format!(
+            "\nThe slowest is {:.1} % slower than the best build of its case.\n",
+            (self.worst() - 1.0) * 100.0
+        )
+    }
+}
+
+fn best(ns: &[f64]) -> f64 {
+    ns.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn ratios(ns: &[f64]) -> impl Iterator<Item = f64> {
+    let best = best(ns);
+    ns.iter().map(move |ns| ns / best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(name: &str, printed: &[&str]) -> Build {
+        let mut build = Build { name: name.to_owned(), program: PathBuf::new(), ns: BTreeMap::new() };
+        for (case, ns) in printed.iter().flat_map(|printed| parse(printed).unwrap()) {
+            build.ns.entry(case).or_default().push(ns);
+        }
+        build
+    }
+
+    #[test]
+    fn a_build_is_compared_with_the_best_by_its_median() {
+        let slow = build("slow", &["kernel portable\na 90\nb 10", "a 103\nb 10", "a 200\nb 10"]);
+        let builds = [build("fast", &["a 100\nb 10"]), slow];
+        let matrix = Matrix::of(&builds).unwrap();
+        assert!((matrix.worst() - 1.03).abs() < 1e-9);
+        let table = matrix.table();
+        assert!(table.contains("| a | 100.0 | 1.000 | **1.030** |"), "{table}");
+        assert!(table.contains("| b | 10.0 | 1.000 | 1.000 |"), "{table}");
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for printed in ["", "kernel portable", "a", "a b"] {
+            assert!(parse(printed).is_err(), "{printed:?}");
+        }
+    }
+
+    #[test]
+    fn a_case_that_one_build_lacks_is_an_error() {
+        let builds = [build("one", &["a 1\nb 2"]), build("other", &["a 1"])];
+        assert!(Matrix::of(&builds).is_err());
+    }
+}
