@@ -1,7 +1,8 @@
+use crate::context::context_key;
 use crate::kernel::functions;
-use crate::oneshot::{digest, key_words};
+use crate::oneshot::digest;
 use crate::spec::{DERIVE_KEY_MATERIAL, Words};
-use crate::{Hash, Hasher, OUT_LEN, hazmat, many};
+use crate::{Hash, Hasher, OUT_LEN, many};
 use core::fmt;
 
 /// A purpose for which keys are derived, its context hashed once.
@@ -21,7 +22,7 @@ pub struct DeriveKey {
 impl DeriveKey {
     /// The purpose that this context names: see [`derive_key`](crate::derive_key) for what a context should be.
     pub fn new(context: &str) -> Self {
-        DeriveKey { key: key_words(&hazmat::hash_derive_key_context(context)) }
+        DeriveKey { key: context_key(context) }
     }
 
     /// 32 bytes of key from `key_material`.

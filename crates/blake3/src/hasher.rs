@@ -1,4 +1,5 @@
 use crate::buffer::Buffer;
+use crate::context::context_key;
 use crate::hazmat;
 use crate::kernel::{Functions, functions};
 use crate::oneshot::key_words;
@@ -44,7 +45,7 @@ impl Hasher {
     /// For key derivation, as [`derive_key`](crate::derive_key): what is hashed is the key material.
     #[inline]
     pub fn new_derive_key(context: &str) -> Self {
-        let key = key_words(&hazmat::hash_derive_key_context(context));
+        let key = context_key(context);
         Hasher::with(functions(), &key, DERIVE_KEY_MATERIAL)
     }
 

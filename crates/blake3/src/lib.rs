@@ -26,6 +26,7 @@
 #[cfg(feature = "bao")]
 pub mod bao;
 mod buffer;
+mod context;
 mod derive;
 #[cfg(feature = "digest")]
 mod digest_traits;

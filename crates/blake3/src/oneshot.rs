@@ -1,9 +1,10 @@
 //! Hashing of input that is all there: nothing stands between the call and the kernel up to one chunk.
 
+use crate::context::context_key;
 use crate::kernel::{Functions, functions};
 use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, ROOT, Words};
 use crate::tree::{Distance, Instance, Values, root_block_of};
-use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN, hazmat};
+use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
 
 /// The digest of `input`.
@@ -28,7 +29,7 @@ pub fn keyed_hash(key: &[u8; KEY_LEN], input: &[u8]) -> Hash {
 /// [`DeriveKey`](crate::DeriveKey), which hashes the context once.
 #[inline]
 pub fn derive_key(context: &str, key_material: &[u8]) -> [u8; OUT_LEN] {
-    let key = key_words(&hazmat::hash_derive_key_context(context));
+    let key = context_key(context);
     digest(functions(), key_material, &key, DERIVE_KEY_MATERIAL).into()
 }
 

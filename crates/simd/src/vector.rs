@@ -1,3 +1,5 @@
+use core::mem::MaybeUninit;
+
 /// Several 32-bit words, all treated alike.
 ///
 /// See the crate documentation for what every `unsafe` here asks.
@@ -88,6 +90,16 @@ pub trait Rows: Vector {
     unsafe fn splat_halves(low: u64, high: u64) -> Self;
     /// 16 bytes from `blocks[i] + offset` for state i; `blocks` points at `STATES` pointers.
     unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self;
+    /// Four times 16 bytes from a block of which only the first n are there, 1 to 63, and zeros after them; for a vector of one state.
+    #[inline(always)]
+    unsafe fn padded_rows(block: *const u8, n: usize) -> [Self; 4] {
+        let mut padded = MaybeUninit::<[u8; 64]>::uninit();
+        // SAFETY: as the caller promised; the copy has all 64 bytes.
+        unsafe {
+            Self::copy_padded(block, n, padded.as_mut_ptr().cast());
+            [0, 16, 32, 48].map(|at| Self::load(padded.as_ptr().cast::<u8>().add(at).cast()))
+        }
+    }
     /// Two rows of every state, 32 bytes a state, one state after the other (`32 * STATES` bytes at `to`).
     unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8);
     /// Row (w1, w2, w3, w0) of every state.

@@ -10,7 +10,6 @@ use crate::BLOCK_LEN;
 use crate::kernel::{Lane, MAX_LANES};
 use crate::spec::{CHUNK_START, IV, PARENT, Words};
 use bulla_simd::Rows;
-use core::mem::MaybeUninit;
 
 /// The most states that any row kernel has side by side.
 const MAX_STATES: usize = 8;
@@ -52,6 +51,9 @@ unsafe fn last_row<V: Rows>(counter: u64, len: usize, flags: u32) -> V {
     unsafe { V::splat_halves(counter, len as u64 | u64::from(flags) << 32) }
 }
 
+/// The block of an input without bytes.
+static ZEROS: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
+
 /// The chaining value of one input of at most a chunk. `last_flags` are those that the last block has beside `flags`.
 #[inline(always)]
 pub(crate) unsafe fn chunk<V: Rows>(
@@ -74,13 +76,14 @@ pub(crate) unsafe fn chunk<V: Rows>(
             input = input.add(BLOCK_LEN);
             len -= BLOCK_LEN;
         }
-        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
-        if len < BLOCK_LEN {
-            V::copy_padded(input, len, padded.as_mut_ptr().cast());
-            input = padded.as_ptr().cast();
-        }
         let d = last_row(counter, len, flags | start | last_flags);
-        h = compress(h, message(&raw const input, 0), d);
+        let last = match len {
+            BLOCK_LEN => message(&raw const input, 0),
+            // Nothing to read, and nothing to wait for.
+            0 => message(&ZEROS.as_ptr(), 0),
+            _ => V::padded_rows(input, len),
+        };
+        h = compress(h, last, d);
         V::store_row_pairs(h[0], h[1], out);
     }
 }

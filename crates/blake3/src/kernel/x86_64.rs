@@ -5,29 +5,32 @@ use super::table::Tuning;
 use crate::generic::columns::Rounds;
 use bulla_simd::Pair;
 use bulla_simd::cpu::Isa;
+use bulla_simd::x86_64::full_width::FullWidth;
 use bulla_simd::x86_64::slow_rotate::SlowRotate;
 use bulla_simd::x86_64::{avx2, avx512, sse41};
 
 impl Rounds for avx512::U32x8 {}
 impl Rounds for avx512::U32x16 {}
+impl Rounds for FullWidth {}
 
-wide!(avx512_wide, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2", avx512::U32x16);
+wide!(avx512_full_wide, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2", FullWidth);
+wide!(avx512_half_wide, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2", avx512::U32x16);
 wide!(avx2_wide, "avx2,bmi1,bmi2", avx2::U32x8);
 wide!(sse41_wide, "sse4.1,ssse3", sse41::U32x4);
 
-// Two kernels for AVX-512, since what is best for few inputs differs by CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
+// Two kernels for AVX-512, since what is best differs by CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
 
 kernel!(
-    AVX512_FULL, avx512_full_kernel, avx512_wide, Isa::Avx512, Tuning::FullWidth,
+    AVX512_FULL, avx512_full_kernel, avx512_full_wide, Isa::Avx512, Tuning::FullWidth,
     "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2",
-    avx512::U32x16, avx512::U32x4,
+    FullWidth, avx512::U32x4,
     up to 2 => rows::<avx512::U32x8>,
     up to 4 => rows::<avx512::U32x16>,
     up to 8 => rows::<Pair<avx512::U32x16>>,
 );
 
 kernel!(
-    AVX512_HALF, avx512_half_kernel, avx512_wide, Isa::Avx512, Tuning::HalfWidth,
+    AVX512_HALF, avx512_half_kernel, avx512_half_wide, Isa::Avx512, Tuning::HalfWidth,
     "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2",
     avx512::U32x16, SlowRotate<avx512::U32x4>,
     up to 2 => rows::<SlowRotate<avx512::U32x8>>,

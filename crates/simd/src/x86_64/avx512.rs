@@ -75,6 +75,19 @@ unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
     }
 }
 
+/// Masked loads into registers: a copy in memory would be ready 30 cycles later.
+///
+/// # Safety
+///
+/// As for [`Rows::padded_rows`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,bmi2")]
+unsafe fn padded_rows(block: *const u8, n: usize) -> [__m128i; 4] {
+    let mask = _bzhi_u64(u64::MAX, n as u32);
+    // SAFETY: the mask has the n bytes that the caller promised; no other is touched.
+    [0, 16, 32, 48].map(|at| unsafe { _mm_maskz_loadu_epi8((mask >> at) as u16, block.wrapping_add(at).cast()) })
+}
+
 macro_rules! vector {
     ($type:ident, $lanes:literal, $width:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $xor:ident, $ror:ident) => {
         impl Vector for $type {
@@ -155,6 +168,7 @@ impl Rows for U32x4 {
             U32x4(_mm_set_epi64x(high as i64, low as i64));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self =
             U32x4(_mm_loadu_si128((*blocks).wrapping_add(offset).cast()));
+        fn padded_rows(block: *const u8, n: usize) -> [Self; 4] = padded_rows(block, n).map(U32x4);
         fn store_row_pairs(first: Self, second: Self, to: *mut u8) = {
             _mm_storeu_si128(to.cast(), first.0);
             _mm_storeu_si128(to.add(16).cast(), second.0);
@@ -215,6 +229,35 @@ unsafe fn load_four(blocks: *const *const u8, step: usize, offset: usize) -> __m
 #[target_feature(enable = "avx512f")]
 fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
     transpose4!(r, _mm512_unpacklo_epi32, _mm512_unpackhi_epi32, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64)
+}
+
+/// As [`Columns::load_blocks`], from quarters of blocks: see [`super::full_width`].
+///
+/// # Safety
+///
+/// As there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq")]
+pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [U32x16; 16] {
+    let mut words = [U32x16(_mm512_setzero_si512()); 16];
+    let mut q = 0;
+    while q < 4 {
+        let at = offset + 16 * q;
+        // SAFETY: the caller promised sixteen pointers, with 64 readable bytes at the offset of each.
+        let rows = unsafe {
+            [
+                load_four(blocks, 4, at),
+                load_four(blocks.add(1), 4, at),
+                load_four(blocks.add(2), 4, at),
+                load_four(blocks.add(3), 4, at),
+            ]
+        };
+        for (w, word) in transpose(rows).into_iter().enumerate() {
+            words[4 * q + w] = U32x16(word);
+        }
+        q += 1;
+    }
+    words
 }
 
 impl Columns for U32x8 {

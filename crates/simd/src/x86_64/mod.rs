@@ -2,6 +2,7 @@
 
 pub mod avx2;
 pub mod avx512;
+pub mod full_width;
 pub mod slow_rotate;
 pub mod sse41;
 pub mod words;

@@ -1,0 +1,67 @@
+//! Sixteen words for CPUs that run 512-bit operations in one piece (Intel's servers, AMD Zen 5): blocks of messages are put together
+//! from quarters, where `avx512::U32x16` takes halves.
+//!
+//! Three quarters of a vector come by masked loads, which any of the vector ports can merge, so that the one port with shuffles has 32 of
+//! them a block instead of 48. On CPUs that run 512-bit operations in two halves (AMD Zen 4) the number of operations counts, which is
+//! 80 instead of 64.
+
+use super::avx512::{U32x16, load_quarters};
+use super::forward;
+use crate::vector::{Columns, Vector};
+
+/// Sixteen words in a zmm register.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct FullWidth(U32x16);
+
+/// Methods that are those of the vector within.
+macro_rules! inner {
+    ($(fn $name:ident($($arg:ident),*);)*) => { $(
+        #[inline(always)]
+        unsafe fn $name($($arg: Self),*) -> Self {
+            // SAFETY: as the caller promised.
+            unsafe { FullWidth(U32x16::$name($($arg.0),*)) }
+        }
+    )* };
+}
+
+impl Vector for FullWidth {
+    const LANES: usize = U32x16::LANES;
+
+    inner! {
+        fn add(a, b);
+        fn xor(a, b);
+        fn rotr16(a);
+        fn rotr12(a);
+        fn rotr8(a);
+        fn rotr7(a);
+        fn pin(a);
+    }
+
+    forward! {
+        fn splat(word: u32) -> Self = FullWidth(U32x16::splat(word));
+        fn load(from: *const u32) -> Self = FullWidth(U32x16::load(from));
+        fn copy_padded(from: *const u8, n: usize, to: *mut u8) = U32x16::copy_padded(from, n, to);
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32) {
+        // SAFETY: as the caller promised.
+        unsafe { self.0.store(to) }
+    }
+}
+
+impl Columns for FullWidth {
+    forward! {
+        fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
+            load_quarters(blocks, offset).map(FullWidth);
+        fn store_halves(w: [Self; 8], to: *mut u8) = U32x16::store_halves(w.map(|word| word.0), to);
+        fn store_blocks(w: [Self; 16], to: *mut u8) = U32x16::store_blocks(w.map(|word| word.0), to);
+        fn unzip(left: Self, right: Self) -> (Self, Self) = {
+            let (even, odd) = U32x16::unzip(left.0, right.0);
+            (FullWidth(even), FullWidth(odd))
+        };
+        fn equal(a: Self, b: Self) -> u32 = U32x16::equal(a.0, b.0);
+        fn select(mask: u32, yes: Self, no: Self) -> Self = FullWidth(U32x16::select(mask, yes.0, no.0));
+    }
+}
