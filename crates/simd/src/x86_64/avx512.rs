@@ -340,13 +340,16 @@ impl Columns for U32x16 {
             }
             let mut j = 0;
             while j < 4 {
-                let [a, b, c, d] = [quarters[0][j], quarters[1][j], quarters[2][j], quarters[3][j]];
-                let (ab, cd) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0x44>(c, d));
-                _mm512_storeu_si512(to.add(64 * j).cast(), _mm512_shuffle_i32x4::<0x88>(ab, cd));
-                _mm512_storeu_si512(to.add(64 * (j + 4)).cast(), _mm512_shuffle_i32x4::<0xDD>(ab, cd));
-                let (ab, cd) = (_mm512_shuffle_i32x4::<0xEE>(a, b), _mm512_shuffle_i32x4::<0xEE>(c, d));
-                _mm512_storeu_si512(to.add(64 * (j + 8)).cast(), _mm512_shuffle_i32x4::<0x88>(ab, cd));
-                _mm512_storeu_si512(to.add(64 * (j + 12)).cast(), _mm512_shuffle_i32x4::<0xDD>(ab, cd));
+                let mut q = 0;
+                while q < 4 {
+                    let x = quarters[q][j];
+                    let to = to.add(64 * j + 16 * q);
+                    _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(x));
+                    _mm_storeu_si128(to.add(256).cast(), _mm512_extracti32x4_epi32::<1>(x));
+                    _mm_storeu_si128(to.add(512).cast(), _mm512_extracti32x4_epi32::<2>(x));
+                    _mm_storeu_si128(to.add(768).cast(), _mm512_extracti32x4_epi32::<3>(x));
+                    q += 1;
+                }
                 j += 1;
             }
         }
