@@ -15,14 +15,14 @@ pin!("avx2", ymm_reg, __m256i);
 #[target_feature(enable = "avx2")]
 fn rotate_bytes2(a: __m256i) -> __m256i {
     let places = _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(places))
+    _mm256_shuffle_epi8(a, pin(_mm256_broadcastsi128_si256(places)))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rotate_bytes1(a: __m256i) -> __m256i {
     let places = _mm_setr_epi8(1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12);
-    _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(places))
+    _mm256_shuffle_epi8(a, pin(_mm256_broadcastsi128_si256(places)))
 }
 
 #[inline]

@@ -15,13 +15,13 @@ pin!("sse4.1", xmm_reg, __m128i);
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 fn rotate_bytes2(a: __m128i) -> __m128i {
-    _mm_shuffle_epi8(a, _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
+    _mm_shuffle_epi8(a, pin(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)))
 }
 
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 fn rotate_bytes1(a: __m128i) -> __m128i {
-    _mm_shuffle_epi8(a, _mm_setr_epi8(1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12))
+    _mm_shuffle_epi8(a, pin(_mm_setr_epi8(1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12)))
 }
 
 #[inline]
