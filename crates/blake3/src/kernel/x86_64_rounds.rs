@@ -1,8 +1,8 @@
 //! The seven rounds of the column form in assembly, for instruction sets of sixteen registers.
 //!
 //! The state alone takes all sixteen, and a rotate by 12 or 7 bits needs one more. The compiler spills a dozen words a round over this;
-//! here one word, v8, lives in memory, and its register serves the rotates. Measured on a Zen 4 machine at 1 MiB, against the same
-//! rounds compiled: see `docs/decisions/0003-assembly-for-sixteen-registers.md`.
+//! here one word, v0, lives in memory, and its register serves the rotates. It is idle while they run, and waits in memory with the next word
+//! of the message added, so that nothing waits for the store. Figures: `docs/decisions/0003-assembly-for-sixteen-registers.md`.
 
 use crate::generic::columns::Rounds;
 use bulla_simd::x86_64::{avx2, sse41};
@@ -27,41 +27,78 @@ const fn rotate_bytes(by: usize) -> [u8; 32] {
     from
 }
 
-/// Room for v8.
+/// Room for v0.
 #[repr(C, align(32))]
 struct Spill<V>(MaybeUninit<V>);
 
-/// Half a round in four quarter rounds side by side, each `[a b c d x y]`: state words, then message words. In all macros the
-/// first word names the instruction set.
+/// Half a round in four quarter rounds side by side, each `[a b c d x y]`: state words, then message words. In the first of them a is v0, x is
+/// added already, and z is the next x or `none`. In all macros the first word names the instruction set.
 macro_rules! half_round {
-    ($set:ident, $([$a:tt $b:tt $c:tt $d:tt $x:tt $y:tt])*) => {
+    ($set:ident, [$b0:tt $c0:tt $d0:tt $y0:tt $z0:tt] $([$a:tt $b:tt $c:tt $d:tt $x:tt $y:tt])*) => {
         concat!(
+            take!($set, $b0),
             $( add_message!($set, $a, $x), )*
             $( add!($set, $a, $b), )*
+            xor!($set, $d0, 0),
+            leave!($set, $y0),
             $( xor!($set, $d, $a), )*
+            shuffle!($set, $d0, 0),
             $( shuffle!($set, $d, 0), )*
-            $( add_c!($set, $c, $d), )*
+            add!($set, $c0, $d0),
+            $( add!($set, $c, $d), )*
+            xor!($set, $b0, $c0),
             $( xor!($set, $b, $c), )*
+            rotate!($set, $b0, 12, 20),
             $( rotate!($set, $b, 12, 20), )*
+            take!($set, $b0),
             $( add_message!($set, $a, $y), )*
             $( add!($set, $a, $b), )*
+            xor!($set, $d0, 0),
+            leave!($set, $z0),
             $( xor!($set, $d, $a), )*
+            shuffle!($set, $d0, 32),
             $( shuffle!($set, $d, 32), )*
-            $( add_c!($set, $c, $d), )*
+            add!($set, $c0, $d0),
+            $( add!($set, $c, $d), )*
+            xor!($set, $b0, $c0),
             $( xor!($set, $b, $c), )*
+            rotate!($set, $b0, 7, 25),
             $( rotate!($set, $b, 7, 25), )*
         )
     };
 }
 
-/// One round with the message words of its schedule.
+/// One round with the message words of its schedule, and the first of the next round's.
 macro_rules! round {
     ($set:ident, $m0:tt $m1:tt $m2:tt $m3:tt $m4:tt $m5:tt $m6:tt $m7:tt
-     $m8:tt $m9:tt $m10:tt $m11:tt $m12:tt $m13:tt $m14:tt $m15:tt) => {
+     $m8:tt $m9:tt $m10:tt $m11:tt $m12:tt $m13:tt $m14:tt $m15:tt, $next:tt) => {
         concat!(
-            half_round!($set, [0 4 8 12 $m0 $m1] [1 5 9 13 $m2 $m3] [2 6 10 14 $m4 $m5] [3 7 11 15 $m6 $m7]),
-            half_round!($set, [0 5 10 15 $m8 $m9] [1 6 11 12 $m10 $m11] [2 7 8 13 $m12 $m13] [3 4 9 14 $m14 $m15]),
+            half_round!($set, [4 8 12 $m1 $m8] [1 5 9 13 $m2 $m3] [2 6 10 14 $m4 $m5] [3 7 11 15 $m6 $m7]),
+            half_round!($set, [5 10 15 $m9 $next] [1 6 11 12 $m10 $m11] [2 7 8 13 $m12 $m13] [3 4 9 14 $m14 $m15]),
         )
+    };
+}
+
+/// The sum of b and v0, into the register of v0.
+macro_rules! take {
+    (avx2, $b:tt) => {
+        concat!("vpaddd ymm0, ymm", $b, ", ymmword ptr [{s}]\n")
+    };
+    (sse41, $b:tt) => {
+        concat!("movdqa xmm0, xmmword ptr [{s}]\npaddd xmm0, xmm", $b, "\n")
+    };
+}
+
+/// v0 and its next message word to memory.
+macro_rules! leave {
+    (avx2, none) => {
+        "vmovdqa ymmword ptr [{s}], ymm0\n"
+    };
+    (sse41, none) => {
+        "movdqa xmmword ptr [{s}], xmm0\n"
+    };
+    ($set:ident, $x:tt) => {
+        concat!(add_message!($set, 0, $x), leave!($set, none))
     };
 }
 
@@ -102,11 +139,11 @@ macro_rules! shuffle {
     };
 }
 
-/// A rotate by shifts, by way of register 8.
+/// A rotate by shifts, by way of register 0.
 macro_rules! rotate {
     (avx2, $b:tt, $right:tt, $left:tt) => {
         concat!(
-            "vpsrld ymm8, ymm",
+            "vpsrld ymm0, ymm",
             $b,
             ", ",
             $right,
@@ -122,15 +159,15 @@ macro_rules! rotate {
             $b,
             ", ymm",
             $b,
-            ", ymm8\n",
+            ", ymm0\n",
         )
     };
     (sse41, $b:tt, $right:tt, $left:tt) => {
         concat!(
-            "movdqa xmm8, xmm",
+            "movdqa xmm0, xmm",
             $b,
             "\n",
-            "psrld xmm8, ",
+            "psrld xmm0, ",
             $right,
             "\n",
             "pslld xmm",
@@ -140,33 +177,14 @@ macro_rules! rotate {
             "\n",
             "por xmm",
             $b,
-            ", xmm8\n",
+            ", xmm0\n",
         )
-    };
-}
-
-/// The sum in row c; v8 is in memory, and in its register from here to the next rotate.
-macro_rules! add_c {
-    (avx2, 8, $d:tt) => {
-        concat!("vpaddd ymm8, ymm", $d, ", ymmword ptr [{s}]\nvmovdqa ymmword ptr [{s}], ymm8\n")
-    };
-    (sse41, 8, $d:tt) => {
-        concat!(
-            "movdqa xmm8, xmmword ptr [{s}]\n",
-            "paddd xmm8, xmm",
-            $d,
-            "\n",
-            "movdqa xmmword ptr [{s}], xmm8\n",
-        )
-    };
-    ($set:ident, $c:tt, $d:tt) => {
-        add!($set, $c, $d)
     };
 }
 
 /// The function with the seven rounds of one instruction set.
 macro_rules! rounds {
-    ($set:ident, $features:literal, $Register:ty, $store:literal, $load:literal, $($name:tt $i:literal)*) => {
+    ($set:ident, $features:literal, $Register:ty, $load:literal, $($name:tt $i:literal)*) => {
         #[inline]
         #[target_feature(enable = $features)]
         fn $set(v: &mut [$Register; 16], m: &[$Register; 16]) {
@@ -175,14 +193,14 @@ macro_rules! rounds {
             // all memory is aligned as the vectors are.
             unsafe {
                 asm!(
-                    $store,
-                    round!($set, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
-                    round!($set, 2 6 3 10 7 0 4 13 1 11 12 5 9 14 15 8),
-                    round!($set, 3 4 10 12 13 2 7 14 6 5 9 0 11 15 8 1),
-                    round!($set, 10 7 12 9 14 3 13 15 4 0 11 2 5 8 1 6),
-                    round!($set, 12 13 9 11 15 10 14 8 7 2 5 3 0 1 6 4),
-                    round!($set, 9 14 11 5 8 12 15 1 13 3 0 10 2 6 4 7),
-                    round!($set, 11 15 5 0 1 9 8 6 14 10 2 12 3 4 7 13),
+                    leave!($set, 0),
+                    round!($set, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15, 2),
+                    round!($set, 2 6 3 10 7 0 4 13 1 11 12 5 9 14 15 8, 3),
+                    round!($set, 3 4 10 12 13 2 7 14 6 5 9 0 11 15 8 1, 10),
+                    round!($set, 10 7 12 9 14 3 13 15 4 0 11 2 5 8 1 6, 12),
+                    round!($set, 12 13 9 11 15 10 14 8 7 2 5 3 0 1 6 4, 9),
+                    round!($set, 9 14 11 5 8 12 15 1 13 3 0 10 2 6 4 7, 11),
+                    round!($set, 11 15 5 0 1 9 8 6 14 10 2 12 3 4 7 13, none),
                     $load,
                     m = in(reg) m,
                     t = in(reg) &raw const SHUFFLES,
@@ -196,13 +214,13 @@ macro_rules! rounds {
 }
 
 rounds!(
-    avx2, "avx2", __m256i, "vmovdqa ymmword ptr [{s}], ymm8", "vmovdqa ymm8, ymmword ptr [{s}]",
+    avx2, "avx2", __m256i, "vmovdqa ymm0, ymmword ptr [{s}]",
     "ymm0" 0 "ymm1" 1 "ymm2" 2 "ymm3" 3 "ymm4" 4 "ymm5" 5 "ymm6" 6 "ymm7" 7
     "ymm8" 8 "ymm9" 9 "ymm10" 10 "ymm11" 11 "ymm12" 12 "ymm13" 13 "ymm14" 14 "ymm15" 15
 );
 
 rounds!(
-    sse41, "sse4.1,ssse3", __m128i, "movdqa xmmword ptr [{s}], xmm8", "movdqa xmm8, xmmword ptr [{s}]",
+    sse41, "sse4.1,ssse3", __m128i, "movdqa xmm0, xmmword ptr [{s}]",
     "xmm0" 0 "xmm1" 1 "xmm2" 2 "xmm3" 3 "xmm4" 4 "xmm5" 5 "xmm6" 6 "xmm7" 7
     "xmm8" 8 "xmm9" 9 "xmm10" 10 "xmm11" 11 "xmm12" 12 "xmm13" 13 "xmm14" 14 "xmm15" 15
 );
