@@ -150,7 +150,7 @@ mod tests {
     fn group(instructions: u64, stack_stores: u64) -> Kernel {
         let counts = Counts { instructions, stack_stores, ..Counts::default() };
         let library = &LIBRARIES[0];
-        Kernel { library, set: &library.sets[0], module: "avx512_wide", function: "group", counts }
+        Kernel { library, set: &library.sets[0], module: "avx512_full_wide", function: "group", counts }
     }
 
     fn recorded(kernel: &Kernel) -> Budgets {

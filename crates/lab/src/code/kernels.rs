@@ -95,14 +95,13 @@ const SSE41: &[CpuidFeature] = &[CpuidFeature::SSE3, CpuidFeature::SSSE3, CpuidF
 static BLAKE3: [Set; 4] = [
     Set {
         name: "x86_64/avx512",
-        modules: &[("avx512_full_kernel", NARROW), ("avx512_wide", WIDE)],
+        modules: &[("avx512_full_kernel", NARROW), ("avx512_full_wide", WIDE)],
         widest: Width::Zmm,
         features: AVX512,
     },
-    // The same wide functions serve CPUs that run 512-bit operations in halves.
     Set {
         name: "x86_64/avx512 half-width",
-        modules: &[("avx512_half_kernel", NARROW)],
+        modules: &[("avx512_half_kernel", NARROW), ("avx512_half_wide", WIDE)],
         widest: Width::Zmm,
         features: AVX512,
     },
