@@ -1,11 +1,11 @@
 //! Sixteen words for CPUs that run 512-bit operations in one piece (Intel's servers, AMD Zen 5): blocks of messages are put together
-//! from quarters, where `avx512::U32x16` takes halves.
+//! from quarters, where `avx512::U32x16` takes halves, and blocks of output leave by quarters.
 //!
 //! Three quarters of a vector come by masked loads, which any of the vector ports can merge, so that the one port with shuffles has 32 of
 //! them a block instead of 48. On CPUs that run 512-bit operations in two halves (AMD Zen 4) the number of operations counts, which is
 //! 80 instead of 64.
 
-use super::avx512::{U32x16, load_quarters};
+use super::avx512::{U32x16, load_quarters, store_quarters};
 use super::forward;
 use crate::vector::{Columns, Vector};
 
@@ -56,7 +56,7 @@ impl Columns for FullWidth {
         fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
             load_quarters(blocks, offset).map(FullWidth);
         fn store_halves(w: [Self; 8], to: *mut u8) = U32x16::store_halves(w.map(|word| word.0), to);
-        fn store_blocks(w: [Self; 16], to: *mut u8) = U32x16::store_blocks(w.map(|word| word.0), to);
+        fn store_blocks(w: [Self; 16], to: *mut u8) = store_quarters(w.map(|word| word.0), to);
         fn unzip(left: Self, right: Self) -> (Self, Self) = {
             let (even, odd) = U32x16::unzip(left.0, right.0);
             (FullWidth(even), FullWidth(odd))
