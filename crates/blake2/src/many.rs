@@ -18,7 +18,6 @@ use crate::variant::{Blake2b, Blake2s, Variant, Word};
 use crate::{Hash, Params, State};
 use arrayvec::ArrayVec;
 use core::fmt;
-use core::mem::MaybeUninit;
 
 /// The most that [`degree`] returns on any machine.
 pub const MAX_DEGREE: usize = MAX_LANES;
@@ -53,31 +52,17 @@ impl<W: Word> Job<'_, W> {
         self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
     }
 
-    /// The lane of a step of this many blocks; the tail is copied to `padded` when it is no whole block.
-    ///
-    /// # Safety
-    ///
-    /// The input must be readable.
-    unsafe fn lane(&mut self, step: usize, padded: &mut MaybeUninit<[u8; 128]>) -> Lane<W> {
+    /// The lane of a step of this many blocks.
+    fn lane(&self, step: usize) -> Lane<W> {
         let before = (step - 1) * W::BLOCK;
         let ends = step == self.blocks();
         let tail_len = if ends { self.input.len - before } else { W::BLOCK };
-        let mut tail = self.input.from.wrapping_add((step - 1) * self.input.stride);
-        if tail_len < W::BLOCK {
-            let to = padded.as_mut_ptr().cast::<u8>();
-            // SAFETY: the caller promised the bytes of the tail; the copy has room for a block.
-            unsafe {
-                to.write_bytes(0, W::BLOCK);
-                to.copy_from_nonoverlapping(tail, tail_len);
-            }
-            tail = to;
-        }
-        let counter = self.counter;
-        let tail_counter = W::advance(W::advance(counter, before), tail_len);
+        let tail = self.input.from.wrapping_add((step - 1) * self.input.stride);
+        let tail_counter = W::advance(W::advance(self.counter, before), tail_len);
         let flags = if ends { self.last.flags() } else { Last::No.flags() };
         let unused = [W::default(); 2];
-        let record = Record { words: *self.words, counter, tail_counter, flags, unused };
-        Lane { record, from: self.input.from, tail }
+        let record = Record { words: *self.words, counter: self.counter, tail_counter, flags, unused };
+        Lane { record, from: self.input.from, tail, tail_len }
     }
 
     /// Takes over what a step of this many blocks came to; whether the job has ended.
@@ -125,13 +110,8 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
 unsafe fn step<W: Word>(functions: &'static Functions<W>, active: &mut ArrayVec<Job<'_, W>, MAX_LANES>) {
     let blocks = active.iter().map(Job::reach).min().unwrap_or(1);
     let stride = active[0].input.stride;
-    let mut padded = [const { MaybeUninit::uninit() }; MAX_LANES];
-    let mut lanes = ArrayVec::<Lane<W>, MAX_LANES>::new();
-    for (job, padded) in active.iter_mut().zip(&mut padded) {
-        // SAFETY: the caller promised readable inputs.
-        lanes.push(unsafe { job.lane(blocks, padded) });
-    }
-    // SAFETY: the lanes' blocks are those of readable inputs, or copies that live until here.
+    let mut lanes: ArrayVec<Lane<W>, MAX_LANES> = active.iter().map(|job| job.lane(blocks)).collect();
+    // SAFETY: the lanes' blocks and tails are those of inputs that the caller promised.
     unsafe { (functions.lanes_of)(&mut lanes, Step { blocks: blocks - 1, stride }) };
     let mut lanes = lanes.iter();
     active.retain(|job| lanes.next().is_some_and(|lane| !job.advance(blocks, lane)));

@@ -90,20 +90,17 @@ impl<V: Variant> Params<V> {
 
     /// The state before any input: the initialisation vector and the parameter block.
     pub(crate) fn words(&self) -> [V::Word; 8] {
-        const FIXED: usize = 8;
-        let bytes = &mut [0; 64][..size_of::<V::Digest>()];
-        bytes[..4].copy_from_slice(&[self.hash_length, self.key_length, self.fanout, self.max_depth]);
-        bytes[4..FIXED].copy_from_slice(&self.max_leaf_length.to_le_bytes());
-        let after_offset = FIXED + V::NODE_OFFSET_BYTES;
-        let offset = self.node_offset.to_le_bytes();
-        bytes[FIXED..after_offset].copy_from_slice(&offset[..V::NODE_OFFSET_BYTES]);
-        bytes[after_offset] = self.node_depth;
-        bytes[after_offset + 1] = self.inner_hash_length;
-        bytes[4 * V::Word::BYTES..6 * V::Word::BYTES].copy_from_slice(self.salt.as_ref());
-        bytes[6 * V::Word::BYTES..].copy_from_slice(self.personal.as_ref());
+        let fixed = u32::from_le_bytes([self.hash_length, self.key_length, self.fanout, self.max_depth]);
+        let (leaf, inner) = (self.max_leaf_length, self.inner_hash_length);
+        let head = V::Word::head(fixed, leaf, self.node_offset, self.node_depth, inner);
+        let word = |bytes: &V::Salt, i: usize| {
+            V::Word::from_le_slice(&bytes.as_ref()[i * V::Word::BYTES..][..V::Word::BYTES])
+        };
+        let tail =
+            [word(&self.salt, 0), word(&self.salt, 1), word(&self.personal, 0), word(&self.personal, 1)];
         let mut words = V::Word::IV;
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(V::Word::BYTES)) {
-            *word = *word ^ V::Word::from_le_slice(bytes);
+        for (i, word) in head.into_iter().chain(tail).enumerate() {
+            words[i] = words[i] ^ word;
         }
         words
     }

@@ -44,12 +44,15 @@ pub trait Word: Sealed + Copy + Eq + Default + fmt::Debug + BitXor<Output = Self
     fn small(number: usize) -> Self;
     /// `counter`, low word first, and `bytes` more.
     fn advance(counter: [Self; 2], bytes: usize) -> [Self; 2];
+    /// The first half of the parameter block (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8): lengths of digest and key, fanout
+    /// and depth as one number, then length of leaves, node offset, node depth and inner length.
+    fn head(fixed: u32, leaf_length: u32, node_offset: u64, node_depth: u8, inner_length: u8) -> [Self; 4];
     /// How many blocks can be added to the low word of `counter` before it wraps.
     fn blocks_to_carry(counter: [Self; 2]) -> usize;
 }
 
 macro_rules! word {
-    ($word:ty, $rounds:literal, $iv:expr) => {
+    ($word:ty, $rounds:literal, $iv:expr, |$fixed:ident, $leaf:ident, $offset:ident, $tree:ident| $head:expr) => {
         impl Word for $word {
             const ROUNDS: usize = $rounds;
             const IV: [Self; 8] = $iv;
@@ -82,6 +85,12 @@ macro_rules! word {
             }
 
             #[inline(always)]
+            fn head($fixed: u32, $leaf: u32, $offset: u64, node_depth: u8, inner_length: u8) -> [Self; 4] {
+                let $tree = u16::from_le_bytes([node_depth, inner_length]);
+                $head
+            }
+
+            #[inline(always)]
             fn blocks_to_carry([low, _]: [Self; 2]) -> usize {
                 usize::try_from((<$word>::MAX - low) / Self::BLOCK as $word).unwrap_or(usize::MAX)
             }
@@ -101,12 +110,15 @@ word!(
         0x9B05_688C_2B3E_6C1F,
         0x1F83_D9AB_FB41_BD6B,
         0x5BE0_CD19_137E_2179,
-    ]
+    ],
+    |fixed, leaf, offset, tree| [u64::from(leaf) << 32 | u64::from(fixed), offset, u64::from(tree), 0]
 );
 word!(
     u32,
     10,
-    [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19]
+    [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19],
+    // The node offset has 48 bits here.
+    |fixed, leaf, offset, tree| [fixed, leaf, offset as u32, u32::from(tree) << 16 | (offset >> 32) as u32]
 );
 
 /// One of the two hash functions. All types of this crate are generic over it; [`blake2b`](mod@crate::blake2b) and
@@ -127,7 +139,7 @@ pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
 
     /// Leaves of the parallel mode: of BLAKE2bp or BLAKE2sp.
     const LEAVES: usize;
-    /// Bytes that the node offset has among the parameters.
+    /// Bytes that the node offset has among the parameters: those that [`Word::head`] takes.
     const NODE_OFFSET_BYTES: usize;
     /// Zeros.
     const NO_DIGEST: Self::Digest;

@@ -5,6 +5,7 @@ use super::{SIGMA, State, all_rounds, each_block};
 use crate::kernel::{Input, Lane, Last, Step};
 use crate::variant::Word;
 use bulla_simd::WordColumns;
+use core::mem::MaybeUninit;
 
 /// Four quarter rounds side by side, on columns or diagonals.
 macro_rules! half_round {
@@ -52,7 +53,8 @@ impl Rounds for bulla_simd::scalar::U64x1 {}
 unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
-        let iv = V::Word::IV.map(|word| V::splat(word));
+        // No closure here and below: what takes vectors by closures is compiled for itself, too, outside the kernels.
+        let iv = &V::Word::IV;
         let mut v = [
             h[0],
             h[1],
@@ -62,14 +64,14 @@ unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> 
             h[5],
             h[6],
             h[7],
-            iv[0],
-            iv[1],
-            iv[2],
-            iv[3],
-            V::xor(iv[4], t[0]),
-            V::xor(iv[5], t[1]),
-            V::xor(iv[6], f[0]),
-            V::xor(iv[7], f[1]),
+            V::splat(iv[0]),
+            V::splat(iv[1]),
+            V::splat(iv[2]),
+            V::splat(iv[3]),
+            V::xor(V::splat(iv[4]), t[0]),
+            V::xor(V::splat(iv[5]), t[1]),
+            V::xor(V::splat(iv[6]), f[0]),
+            V::xor(V::splat(iv[7]), f[1]),
         ];
         V::rounds(&mut v, m);
         let mut next = *h;
@@ -94,7 +96,8 @@ impl<V: Rounds> State for One<V> {
         // SAFETY: the caller has a readable block, and V has one lane.
         unsafe {
             let m = V::load_blocks(&raw const block, 0);
-            One(compress(&self.0, &m, counter.map(|word| V::splat(word)), flags.map(|word| V::splat(word))))
+            let counter = [V::splat(counter[0]), V::splat(counter[1])];
+            One(compress(&self.0, &m, counter, [V::splat(flags[0]), V::splat(flags[1])]))
         }
     }
 }
@@ -109,8 +112,11 @@ pub(crate) unsafe fn input<V: Rounds>(
 ) {
     // SAFETY: the caller has the instruction set of V, and readable input.
     unsafe {
-        let state = One(words.map(|word| V::splat(word)));
-        let One(state) = each_block(state, input, counter, last);
+        let mut state = [V::splat(words[0]); 8];
+        for (lane, word) in state.iter_mut().zip(&*words) {
+            *lane = V::splat(*word);
+        }
+        let One(state) = each_block(One(state), input, counter, last);
         for (word, lane) in words.iter_mut().zip(state) {
             lane.store(word);
         }
@@ -120,18 +126,23 @@ pub(crate) unsafe fn input<V: Rounds>(
 /// One step of 1 to `W == LANES` lanes.
 #[inline(always)]
 pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(lanes: &mut [Lane<V::Word>], step: Step) {
-    // SAFETY: the caller has the instruction set of V, at least one lane, and readable blocks; a record is as long as a block.
+    // SAFETY: the caller has the instruction set of V, at least one lane, readable blocks and tails; a record is as long as a block.
     unsafe {
         // Lanes without an input do the work of lane 0 again.
         let lane = |i: usize| &lanes[if i < lanes.len() { i } else { 0 }];
         let mut records = [core::ptr::null(); W];
         let (mut from, mut tails) = (records, records);
+        let mut padded = [const { MaybeUninit::<[u8; 128]>::uninit() }; W];
         let mut i = 0;
         while i < W {
             let lane = lane(i);
             records[i] = (&raw const lane.record).cast::<u8>();
             from[i] = lane.from;
             tails[i] = lane.tail;
+            if lane.tail_len < V::Word::BLOCK {
+                V::copy_block(lane.tail, lane.tail_len, padded[i].as_mut_ptr().cast());
+                tails[i] = padded[i].as_ptr().cast();
+            }
             i += 1;
         }
         let [h0, h1, h2, h3, h4, h5, h6, h7, mut t0, t1, tail0, tail1, f0, f1, _, _] =

@@ -91,13 +91,14 @@ pub(crate) struct Step {
     pub(crate) stride: usize,
 }
 
-/// An input beside others. Its blocks must be readable.
+/// An input beside others. Its blocks, and the bytes of its tail, must be readable.
 pub(crate) struct Lane<W> {
     pub(crate) record: Record<W>,
     /// The first of the ordinary blocks.
     pub(crate) from: *const u8,
-    /// The block after these.
+    /// The block after these, of which only so many bytes are there.
     pub(crate) tail: *const u8,
+    pub(crate) tail_len: usize,
 }
 
 /// The numbers of a lane, a word each, of the size of a block: kernels read the records of all lanes as they read blocks.

@@ -143,7 +143,7 @@ kernel!(
 
 kernel!(
     AVX2, avx2_kernel, avx2_lanes, Isa::Avx2, Tuning::Only, "ssse3,sse4.1,avx2,bmi1,bmi2",
-    blake2b: Compiled<words::U64x4>, blake2s: Compiled<sse41::U32x4>
+    blake2b: Compiled<words::U64x4>, blake2s: Compiled<words::U32x4Avx2>
 );
 
 kernel!(

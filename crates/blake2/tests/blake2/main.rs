@@ -6,6 +6,7 @@ mod interface;
 mod kernels;
 mod many;
 mod parameters;
+mod program;
 mod streaming;
 mod support;
 mod vectors;

@@ -51,6 +51,59 @@ for_both! {
     }
 }
 
+/// All known answers of the reference code, by every kernel, in one call and in two pieces.
+#[test]
+fn the_known_answers_of_the_reference_code() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors/blake2.json");
+    let known: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(path).expect("the vectors")).expect("they are JSON");
+    let bytes: Vec<u8> = (0..=255).collect();
+    let mut compared = 0;
+    macro_rules! compare {
+        ($name:literal, $params:path, $key_len:expr) => {
+            for (list, key) in [("hash", &bytes[..0]), ("keyed_hash", &bytes[..$key_len])] {
+                let digests = known[$name][list].as_array().expect("a list of digests");
+                assert_eq!(digests.len(), 256);
+                for (n, digest) in digests.iter().enumerate() {
+                    for kernel in kernel::runnable() {
+                        let mut params = <$params>::new();
+                        params.kernel(kernel).key(key);
+                        let whole = params.hash(&bytes[..n]);
+                        assert_eq!(
+                            Some(&*whole.to_hex()),
+                            digest.as_str(),
+                            "{} {list}, {n} bytes, {kernel}",
+                            $name
+                        );
+                        let (first, second) = bytes[..n].split_at(n / 3);
+                        assert_eq!(params.to_state().update(first).update(second).finalize(), whole);
+                        compared += 1;
+                    }
+                }
+            }
+        };
+    }
+    compare!("blake2b", blake2b::Params, blake2b::KEYBYTES);
+    compare!("blake2s", blake2s::Params, blake2s::KEYBYTES);
+    compare!("blake2bp", blake2bp::Params, blake2b::KEYBYTES);
+    compare!("blake2sp", blake2sp::Params, blake2s::KEYBYTES);
+    assert_eq!(compared, 4 * 2 * 256 * kernel::runnable().count());
+}
+
+/// Answers as they stand in the published file itself: the last of each keyed list.
+#[test]
+fn the_last_known_answers_as_published() {
+    let bytes: Vec<u8> = (0..=254).collect();
+    let keyed = blake2b::Params::new().key(&bytes[..64]).hash(&bytes);
+    assert_eq!(
+        &keyed.to_hex(),
+        "142709d62e28fcccd0af97fad0f8465b971e82201dc51070faa0372aa43e9248\
+         4be1c1e73ba10906d5d1853db6a4106e0a7bf9800d373d6dee2d46d62ef2a461"
+    );
+    let keyed = blake2s::Params::new().key(&bytes[..32]).hash(&bytes);
+    assert_eq!(&keyed.to_hex(), "3fb735061abc519dfe979e54c1ee5bfad0a9d858b3315bad34bde999efd724dd");
+}
+
 /// The digests of no bytes in the `blake2-kat.json` of the reference code.
 #[test]
 fn digests_of_nothing() {

@@ -1,9 +1,11 @@
-//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`, and dalek's.
+//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`, `blake2b_simd` and `blake2s_simd`,
+//! and dalek's.
 //!
-//! Usage: `cargo run --release -- FOLDER`. The input of every vector of n bytes is the pattern 0, 1, ... 250, 0, 1, ...
+//! Usage: `cargo run --release -- FOLDER`. But for BLAKE2 and Ed25519, the input of every vector of n bytes is the pattern 0, 1, ... 250, 0, 1, ...
 #![forbid(unsafe_code)]
 
 mod bao_vectors;
+mod blake2;
 mod ed25519;
 mod hash;
 mod state;
@@ -30,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("blake3.json", hash::cases())?;
     write("blake3-lengths.json", hash::lengths())?;
     write("blake3-state.json", state::cases())?;
+    write("blake2.json", blake2::cases())?;
     write("bao.json", bao_vectors::cases())?;
     write("ed25519.json", ed25519::cases())?;
     Ok(())

@@ -1,15 +1,22 @@
-//! AVX2: four 64-bit words in a register. The narrow vectors are those of [`super::sse41`].
+//! AVX2: four 64-bit words in a register, and for the row form four 32-bit words.
 
 use super::{columns32, forward, pin, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
 use crate::x86_64::avx2::{U32x8, load_two};
+use crate::x86_64::sse41::U32x4 as Narrow;
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// Four words in a ymm register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct U64x4(pub(super) __m256i);
+
+/// Four words in an xmm register: the vector of SSE4.1 but for the loads.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct U32x4(Narrow);
 
 pin!("avx2", ymm_reg, __m256i);
 
@@ -125,14 +132,100 @@ impl WordRows for U64x4 {
 
     #[inline(always)]
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
-        // SAFETY: the caller promised a block of sixteen words.
-        unsafe {
-            let two = |low: usize, high: usize| {
-                let low = _mm_castsi128_pd(_mm_loadl_epi64(m.add(8 * low).cast()));
-                _mm_castpd_si128(_mm_loadh_pd(low, m.add(8 * high).cast()))
-            };
-            U64x4(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(A, B)), two(C, D)))
+        // SAFETY: the caller promised AVX2, and a block of sixteen words.
+        unsafe { U64x4(gather_u64::<A, B, C, D>(m)) }
+    }
+}
+
+/// Words from anywhere in a block, by loads that fill a register with one word, and blends: shuffles have one port, which the turns of
+/// the rows need. In assembly, since the compiler would make shuffles of it.
+macro_rules! gather {
+    ($name:ident, $class:ident, $register:ty, $($line:literal),*) => {
+        /// # Safety
+        ///
+        /// Sixteen words must be readable at `m`.
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        unsafe fn $name<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> $register {
+            let words;
+            // SAFETY: reads within the block, and changes the registers named.
+            unsafe {
+                asm!(
+                    $($line,)*
+                    words = out($class) words, other = out($class) _, m = in(reg) m,
+                    a = const A, b = const B, c = const C, d = const D,
+                    options(pure, readonly, nostack, preserves_flags)
+                );
+            }
+            words
         }
+    };
+}
+
+gather!(
+    gather_u64,
+    ymm_reg,
+    __m256i,
+    "vmovq {words:x}, qword ptr [{m} + 8*{a}]",
+    "vpbroadcastq {other}, qword ptr [{m} + 8*{b}]",
+    "vpblendd {words}, {words}, {other}, 0x0C",
+    "vpbroadcastq {other}, qword ptr [{m} + 8*{c}]",
+    "vpblendd {words}, {words}, {other}, 0x30",
+    "vpbroadcastq {other}, qword ptr [{m} + 8*{d}]",
+    "vpblendd {words}, {words}, {other}, 0xC0"
+);
+
+gather!(
+    gather_u32,
+    xmm_reg,
+    __m128i,
+    "vmovd {words}, dword ptr [{m} + 4*{a}]",
+    "vpbroadcastd {other}, dword ptr [{m} + 4*{b}]",
+    "vpblendd {words}, {words}, {other}, 2",
+    "vpbroadcastd {other}, dword ptr [{m} + 4*{c}]",
+    "vpblendd {words}, {words}, {other}, 4",
+    "vpbroadcastd {other}, dword ptr [{m} + 4*{d}]",
+    "vpblendd {words}, {words}, {other}, 8"
+);
+
+impl Words for U32x4 {
+    type Word = u32;
+    const LANES: usize = 4;
+
+    forward! {
+        fn splat(word: u32) -> Self = U32x4(<Narrow as Words>::splat(word));
+        fn load(from: *const u32) -> Self = U32x4(<Narrow as Words>::load(from));
+        fn add(a: Self, b: Self) -> Self = U32x4(<Narrow as Words>::add(a.0, b.0));
+        fn xor(a: Self, b: Self) -> Self = U32x4(<Narrow as Words>::xor(a.0, b.0));
+        fn pin(a: Self) -> Self = U32x4(<Narrow as Words>::pin(a.0));
+        fn copy_block(from: *const u8, n: usize, to: *mut u8) = <Narrow as Words>::copy_block(from, n, to);
+    }
+
+    #[inline(always)]
+    unsafe fn rotate<const I: usize>(a: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { U32x4(<Narrow as Words>::rotate::<I>(a.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32) {
+        // SAFETY: as the caller promised.
+        unsafe { <Narrow as Words>::store(self.0, to) }
+    }
+}
+
+impl WordRows for U32x4 {
+    forward! {
+        fn row(w: [u32; 4]) -> Self = U32x4(<Narrow as WordRows>::row(w));
+        fn turn1(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn1(a.0));
+        fn turn2(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn2(a.0));
+        fn turn3(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn3(a.0));
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
+        // SAFETY: the caller promised AVX2, and a block of sixteen words.
+        unsafe { U32x4(Narrow(gather_u32::<A, B, C, D>(m))) }
     }
 }
 

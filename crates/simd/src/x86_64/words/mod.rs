@@ -4,7 +4,7 @@ mod avx2;
 mod avx512;
 mod sse41;
 
-pub use avx2::U64x4;
+pub use avx2::{U32x4 as U32x4Avx2, U64x4};
 pub use avx512::{U64x4 as U64x4Avx512, U64x8};
 pub use sse41::{U64x2, U64x4 as U64x4Sse41};
 
