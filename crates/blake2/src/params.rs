@@ -96,13 +96,18 @@ impl<V: Variant> Params<V> {
         let word = |bytes: &V::Salt, i: usize| {
             V::Word::from_le_slice(&bytes.as_ref()[i * V::Word::BYTES..][..V::Word::BYTES])
         };
-        let tail =
-            [word(&self.salt, 0), word(&self.salt, 1), word(&self.personal, 0), word(&self.personal, 1)];
-        let mut words = V::Word::IV;
-        for (i, word) in head.into_iter().chain(tail).enumerate() {
-            words[i] = words[i] ^ word;
-        }
-        words
+        let iv = V::Word::IV;
+        // Written out: a loop over these pieces is not unrolled, and costs more than the words.
+        [
+            iv[0] ^ head[0],
+            iv[1] ^ head[1],
+            iv[2] ^ head[2],
+            iv[3] ^ head[3],
+            iv[4] ^ word(&self.salt, 0),
+            iv[5] ^ word(&self.salt, 1),
+            iv[6] ^ word(&self.personal, 0),
+            iv[7] ^ word(&self.personal, 1),
+        ]
     }
 
     #[inline(always)]
