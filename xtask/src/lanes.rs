@@ -8,17 +8,23 @@ use bulla_record::{lane, machine::Machine};
 use crate::{
     bench::{harness::Kernel, laboratory},
     context::Context,
+    model,
     process::quiet,
 };
 
 /// What `cargo xtask lanes` takes.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask lanes\n  cargo xtask lanes --list\n\n\
-    Exit status: 0 when this machine has the kernels of its lane and chooses the first of them, 1 when not.")]
+#[command(
+    after_help = "Examples:\n  cargo xtask lanes\n  cargo xtask lanes --list\n  cargo xtask lanes --model\n\n\
+    Exit status: 0 when this machine has the kernels of its lane and chooses the first of them, 1 when not."
+)]
 pub(crate) struct Args {
     /// List all lanes instead
     #[arg(long)]
     list: bool,
+    /// Instead: what a model says of the lanes that cannot be measured here, ours beside the official crate
+    #[arg(long, conflicts_with = "list")]
+    model: bool,
 }
 
 /// Prints the lane, the kernels and the dispatch.
@@ -31,10 +37,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let machine = Machine::this();
     let lane = lane::of(&machine)?;
+    let context = Context::find()?;
+    if args.model {
+        print!("{}", model::table(&context, &lane.name)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     println!("machine   {} ({})", machine.cpu, machine.arch);
     println!("features  {}", machine.features.join(" "));
     println!("lane      {}: {}", lane.name, lane.about);
-    let context = Context::find()?;
     let laboratory = laboratory::build(&context, &Kernel::Default)?;
     let listed = quiet(Command::new(&laboratory).args(["kernels", "oneshot"]))?;
     let has: Vec<&str> = listed.lines().collect();

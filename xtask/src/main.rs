@@ -1,15 +1,18 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `lanes`, `fuzz`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`.
 #![forbid(unsafe_code)]
 
 mod audit_matrix;
 mod bench;
 mod context;
 mod count;
+mod dashboard;
 mod documents;
+mod flame;
 mod fuzz;
 mod gate;
 mod install;
 mod lanes;
+mod model;
 mod process;
 mod report;
 mod style;
@@ -41,6 +44,10 @@ enum Command {
     Lanes(lanes::Args),
     /// Print where we are behind, by lane and size, from the runs in lab/runs
     Report(report::Args),
+    /// Build the page of the laboratory from the runs in lab/runs
+    Dashboard(dashboard::Args),
+    /// Draw where the time of one case goes (needs perf)
+    Flame(flame::Args),
     /// Build a small program in many ways and audit its kernel in each
     AuditMatrix(audit_matrix::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
@@ -54,6 +61,8 @@ fn main() -> ExitCode {
         Command::Gate(args) => gate::run(&args),
         Command::Lanes(args) => lanes::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Dashboard(args) => dashboard::run(&args),
+        Command::Flame(args) => flame::run(&args),
         Command::AuditMatrix(args) => audit_matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
     };

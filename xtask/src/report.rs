@@ -100,7 +100,7 @@ fn records(path: &Path) -> Result<Vec<Record>> {
 }
 
 /// All records of `lab/runs`.
-fn kept(context: &Context) -> Result<Vec<Record>> {
+pub(crate) fn kept(context: &Context) -> Result<Vec<Record>> {
     let folder = context.root.join("lab/runs");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut paths: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;

@@ -94,11 +94,16 @@ impl Cell {
         comparisons.iter().map(of).collect()
     }
 
+    /// Whether the machine could tell equals from unequals meanwhile.
+    pub fn is_fit(&self) -> bool {
+        let control = Interval { low: self.control.low - 1.0, high: self.control.high - 1.0, ..self.control };
+        control.is_within(CONTROL) && self.disturbed <= DISTURBED
+    }
+
     /// What the gate says.
     pub fn verdict(&self) -> Verdict {
         let Some(limit) = self.limit else { return Verdict::NoLimit };
-        let control = Interval { low: self.control.low - 1.0, high: self.control.high - 1.0, ..self.control };
-        if !control.is_within(CONTROL) || self.disturbed > DISTURBED {
+        if !self.is_fit() {
             Verdict::Unfit
         } else if self.ratio.low > limit {
             Verdict::Fail

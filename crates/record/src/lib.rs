@@ -6,7 +6,9 @@
 //! - [`gate`] says whether ours is as fast as it must be, by [`limits`].
 //! - [`lane`] knows the classes of machines, `lab/lanes.toml`.
 //! - [`machine`] says what this machine is.
+//! - [`page`] is what the page of the laboratory shows.
 //! - [`report`] reads kept runs: where we are behind, what changed, the table of the README.
+//! - [`short`] is about short inputs: what ours needs, and what choosing the kernel costs.
 //! - [`stats`] has the medians.
 //!
 //! The crate measures nothing and uses nothing of ours, so that `cargo xtask` builds quickly.
@@ -17,8 +19,10 @@ pub mod gate;
 pub mod lane;
 pub mod limits;
 pub mod machine;
+pub mod page;
 pub mod record;
 pub mod report;
+pub mod short;
 pub mod stats;
 pub mod table;
 

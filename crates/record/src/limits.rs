@@ -20,6 +20,9 @@ pub struct Limits {
     /// Why limits were loosened, in order.
     #[serde(default)]
     pub loosened: Vec<Loosened>,
+    /// What has no limit on purpose.
+    #[serde(default)]
+    pub without: Vec<Without>,
     #[serde(default)]
     lane: BTreeMap<String, BySuite>,
 }
@@ -42,6 +45,29 @@ pub struct Loosened {
     pub reason: String,
 }
 
+/// Cases that the gate passes over, and the reason.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Without {
+    /// The lane; none means all.
+    pub lane: Option<String>,
+    /// The suite.
+    pub suite: String,
+    /// The cases, by their whole names; none means all of the suite.
+    #[serde(default)]
+    pub cases: Vec<String>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Without {
+    fn takes(&self, lane: &str, suite: &str, case: &str) -> bool {
+        self.lane.as_deref().is_none_or(|own| own == lane)
+            && self.suite == suite
+            && (self.cases.is_empty() || self.cases.iter().any(|own| own == case))
+    }
+}
+
 impl Limits {
     /// Reads the file's text.
     ///
@@ -55,6 +81,10 @@ impl Limits {
         ensure!(
             limits.loosened.iter().all(|entry| !entry.reason.trim().is_empty()),
             "limits loosened without a reason"
+        );
+        ensure!(
+            limits.without.iter().all(|entry| !entry.reason.trim().is_empty()),
+            "cases without a limit, and without a reason for that"
         );
         Ok(limits)
     }
@@ -74,25 +104,38 @@ impl Limits {
         self.lane.get(lane)?.get(suite)?.get(peer)?.get(case).copied()
     }
 
+    /// Whether a case has no limit on purpose.
+    pub fn is_without(&self, lane: &str, suite: &str, case: &str) -> bool {
+        self.without.iter().any(|entry| entry.takes(lane, suite, case))
+    }
+
     /// Peers and cases that have a limit in a lane and suite.
     pub fn cells(&self, lane: &str, suite: &str) -> BTreeSet<(String, String)> {
         let peers = self.lane.get(lane).and_then(|suites| suites.get(suite)).into_iter().flatten();
         peers.flat_map(|(peer, cases)| cases.keys().map(|case| (peer.clone(), case.clone()))).collect()
     }
 
-    /// Sets the limits of `cells` to their medians and [`MARGIN`]. A limit that would become looser stays, unless there is a `reason`.
-    /// Returns the cells that stayed as they were for want of a reason.
+    /// Sets the limits of `cells` to their medians and [`MARGIN`]. A limit that would become looser stays, unless there is a `reason`; what
+    /// was measured while the machine could not tell, or is to have no limit, sets none. Returns the cells that stayed as they were, and why.
     ///
     /// # Errors
     /// The reason is empty.
     pub fn set(&mut self, lane: &str, cells: &[Cell], reason: Option<(&str, &str)>) -> Result<Vec<String>> {
         let mut kept = Vec::new();
         for cell in cells {
+            let name = format!("{} {} {}", cell.suite, cell.peer, cell.case);
+            if self.is_without(lane, &cell.suite, &cell.case) {
+                continue;
+            }
+            if !cell.is_fit() {
+                kept.push(format!("{name}: the machine could not tell"));
+                continue;
+            }
             let limit = (cell.ratio.median * (1.0 + MARGIN) * 1000.0).round() / 1000.0;
             let old = self.get(lane, &cell.suite, &cell.peer, &cell.case);
             if old.is_some_and(|old| limit > old) {
                 let Some((date, reason)) = reason else {
-                    kept.push(format!("{} {} {}", cell.suite, cell.peer, cell.case));
+                    kept.push(format!("{name}: not loosened; with --reason it would be"));
                     continue;
                 };
                 ensure!(!reason.trim().is_empty(), "the reason is empty");
@@ -126,13 +169,20 @@ impl Limits {
         let mut out = format!(
             "# The most that ours may take, as a share of a peer's time, by lane, suite, peer and case: what `cargo xtask gate` holds.\n\
              # Each is the median of the launches that set it, and {:.0} % above. Set by: cargo xtask gate --suite SUITE --set-limits\n\
-             # A limit is loosened only with a reason, which is kept here.\n",
+             # A limit is loosened only with a reason, which is kept here; so is the reason where a case of a suite has none.\n",
             MARGIN * 100.0
         );
         // Writing to a String cannot fail.
         for Loosened { date, lane, suite, cases, reason } in &self.loosened {
             let _ = writeln!(out, "\n[[loosened]]\ndate = {date:?}\nlane = {lane:?}\nsuite = {suite:?}");
             let _ = writeln!(out, "cases = {cases:?}\nreason = {reason:?}");
+        }
+        for Without { lane, suite, cases, reason } in &self.without {
+            let _ = writeln!(out, "\n[[without]]");
+            if let Some(lane) = lane {
+                let _ = writeln!(out, "lane = {lane:?}");
+            }
+            let _ = writeln!(out, "suite = {suite:?}\ncases = {cases:?}\nreason = {reason:?}");
         }
         for (lane, suites) in &self.lane {
             for (suite, peers) in suites {
@@ -174,9 +224,10 @@ mod tests {
     use crate::stats::Interval;
 
     fn cell(case: &str, median: f64) -> Cell {
-        let ratio = Interval { low: median, median, high: median };
+        let exactly = |median| Interval { low: median, median, high: median };
         let (suite, case, peer) = ("oneshot".into(), case.into(), "blake3".into());
-        Cell { suite, case, peer, launches: 9, ratio, control: ratio, disturbed: 0.0, limit: None }
+        let (ratio, control) = (exactly(median), exactly(1.0));
+        Cell { suite, case, peer, launches: 9, ratio, control, disturbed: 0.0, limit: None }
     }
 
     fn limits(cells: &[Cell]) -> Limits {
@@ -207,13 +258,35 @@ mod tests {
         let mut limits = limits(&[cell("a", 1.0), cell("b", 1.0)]);
         assert_eq!(
             limits.set("amd-zen4", &[cell("a", 0.5), cell("b", 1.5)], None).unwrap(),
-            ["oneshot blake3 b"]
+            ["oneshot blake3 b: not loosened; with --reason it would be"]
         );
         let get = |limits: &Limits, case| limits.get("amd-zen4", "oneshot", "blake3", case).unwrap();
         assert_eq!((get(&limits, "a"), get(&limits, "b")), (0.51, 1.02));
         limits.set("amd-zen4", &[cell("b", 1.5)], Some(("2026-11-20", "why"))).unwrap();
         assert_eq!((get(&limits, "b"), limits.loosened[0].reason.as_str()), (1.53, "why"));
         assert!(limits.set("amd-zen4", &[cell("b", 2.0)], Some(("2026-11-20", " "))).is_err());
+    }
+
+    #[test]
+    fn a_machine_that_cannot_tell_sets_no_limit() {
+        let noisy = Cell { control: Interval { low: 0.9, median: 1.0, high: 1.1 }, ..cell("a", 1.0) };
+        let shared = Cell { disturbed: 0.5, ..cell("b", 1.0) };
+        let mut limits = Limits::default();
+        let kept = limits.set("amd-zen4", &[noisy, shared, cell("c", 1.0)], None).unwrap();
+        assert_eq!(kept.len(), 2, "{kept:?}");
+        assert_eq!(limits.cells("amd-zen4", "oneshot").len(), 1);
+    }
+
+    #[test]
+    fn what_is_to_have_no_limit_gets_none() {
+        let text = "[[without]]\nsuite = \"oneshot\"\ncases = [\"a\"]\nreason = \"why\"";
+        let mut limits = Limits::parse(text).unwrap();
+        assert_eq!(limits.set("amd-zen4", &[cell("a", 1.0), cell("b", 1.0)], None).unwrap(), [""; 0]);
+        let limit = |case| limits.get("amd-zen4", "oneshot", "blake3", case);
+        assert_eq!((limit("a"), limit("b")), (None, Some(1.02)));
+        assert!(limits.is_without("any", "oneshot", "a") && !limits.is_without("any", "oneshot", "b"));
+        assert_eq!(Limits::parse(&limits.text()).unwrap(), limits);
+        assert!(Limits::parse("[[without]]\nsuite = \"oneshot\"\nreason = \" \"").is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::{
     compare::{Comparison, Standing, comparisons},
     record::Record,
+    short,
 };
 
 /// What one suite measured: a lane, a suite, and the kernel when it was forced.
@@ -34,9 +35,10 @@ pub fn newest(records: &[Record]) -> Result<Vec<Comparison>> {
     Ok(all.into_iter().filter(|comparison| latest[&subject(comparison)] == comparison.ours.run).collect())
 }
 
-/// Where we are behind, the greatest need first; then each lane and suite by size. Need is in percent: how much longer ours takes.
+/// Where we are behind, the greatest need first; then short inputs; then each lane and suite by size. Need is in percent: how much longer ours takes.
 pub fn needs(found: &[Comparison]) -> String {
     let mut text = losses(found);
+    text.push_str(&short::tables(found));
     let mut groups: BTreeMap<Subject, Vec<&Comparison>> = BTreeMap::new();
     for comparison in found {
         groups.entry(subject(comparison)).or_default().push(comparison);
@@ -66,7 +68,8 @@ pub fn needs(found: &[Comparison]) -> String {
     text
 }
 
-fn by_case<'a>(rows: &[&'a Comparison]) -> Vec<Vec<&'a Comparison>> {
+/// The comparisons of each case, in the order of their first occurrence.
+pub(crate) fn by_case<'a>(rows: &[&'a Comparison]) -> Vec<Vec<&'a Comparison>> {
     let mut cases: Vec<Vec<&Comparison>> = Vec::new();
     for row in rows {
         match cases.iter_mut().find(|cells| cells[0].ours.case == row.ours.case) {

@@ -33,6 +33,20 @@ fn peer_features(kernel: &Kernel) -> Result<&'static [&'static str]> {
     })
 }
 
+/// Builds the laboratory with the names and frames that a profiler needs, and returns its path.
+pub(crate) fn build_with_symbols(context: &Context) -> Result<PathBuf> {
+    let mut command = context.cargo();
+    command.args(["build", "--quiet", "-p", "bulla-lab", "--profile", "flame"]);
+    command.args([
+        "--config",
+        "profile.flame.inherits=\"release\"",
+        "--config",
+        "profile.flame.debug=\"line-tables-only\"",
+    ]);
+    command.args(["--config", "profile.flame.strip=false"]);
+    build_program(&mut command)
+}
+
 /// Builds the laboratory for `kernel` and keeps the program under a name of its own.
 pub(crate) fn build(context: &Context, kernel: &Kernel) -> Result<PathBuf> {
     let features = peer_features(kernel)?;

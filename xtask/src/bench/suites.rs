@@ -102,6 +102,11 @@ pub(crate) fn names() -> Vec<&'static str> {
     [ALL_BLAKE3].into_iter().chain(LABORATORY).chain(foreign).collect()
 }
 
+/// Every suite.
+pub(crate) fn every() -> Vec<Suite> {
+    names().into_iter().filter(|name| *name != ALL_BLAKE3).flat_map(find).collect()
+}
+
 /// The suites that a name stands for.
 pub(crate) fn find(name: &str) -> Vec<Suite> {
     let is_blake3 = |suite: &str| FORCED_BY.iter().all(|(other, _)| *other != suite);
@@ -162,6 +167,12 @@ mod tests {
             assert!(name == ALL_BLAKE3 || found.len() == 1, "{name}");
         }
         assert!(find("sha1").is_empty());
+    }
+
+    #[test]
+    fn every_suite_is_there_once() {
+        let suites: Vec<_> = every().iter().map(|suite| suite.name).collect();
+        assert_eq!(suites, names().split_off(1));
     }
 
     #[test]

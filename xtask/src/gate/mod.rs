@@ -7,6 +7,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -33,7 +34,7 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask gate\n  cargo xtask gate --suite oneshot\n  \
     cargo xtask gate --suite oneshot --slow-down 5 --slow-cases hash/1024\n  \
-    cargo xtask gate --suite oneshot --set-limits\n\n\
+    cargo xtask gate --suite oneshot --set-limits\n  cargo xtask gate --set-limits --record\n\n\
     Each suite is launched nine times; ours, its peers and a copy of the first peer take turns. A cell passes when the second to eighth \
     of its nine ratios are within its limit, and fails when they are above it, twice. What cannot be told is measured again with \
     twice as many launches, at most twice.\n\n\
@@ -61,8 +62,9 @@ pub(crate) struct Args {
     /// The cases to slow down, by their whole names
     #[arg(long, value_delimiter = ',', value_name = "CASE,...", requires = "slow_down")]
     slow_cases: Vec<String>,
-    /// Set the limits of the suite to what is measured now, and the margin; no limit becomes looser without --reason
-    #[arg(long, requires = "suite", conflicts_with_all = ["slow_down", "lane"])]
+    /// Set the limits of the suite to what is measured now, and the margin; no limit becomes looser without --reason. Without --suite: of all
+    /// suites, one after the other
+    #[arg(long, conflicts_with_all = ["slow_down", "lane"])]
     set_limits: bool,
     /// Why limits may become looser
     #[arg(long, value_name = "TEXT", requires = "set_limits")]
@@ -92,7 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(report::status(&cells))
 }
 
-fn limits_path(context: &Context) -> PathBuf {
+/// Where the limits are.
+pub(crate) fn limits_path(context: &Context) -> PathBuf {
     context.root.join("lab/limits.toml")
 }
 
@@ -180,29 +183,48 @@ impl Gate<'_> {
 
     fn cells(&self, records: &[Record]) -> Result<Vec<Cell>> {
         let limit = |suite: &str, peer: &str, case: &str| self.limits.get(&self.lane, suite, peer, case);
-        Ok(Cell::all(&comparisons(records)?, limit))
+        let mut cells = Cell::all(&comparisons(records)?, limit);
+        cells.retain(|cell| !self.limits.is_without(&self.lane, &cell.suite, &cell.case));
+        Ok(cells)
     }
 
-    /// Nine launches become the limits of the suite.
-    fn set_limits(self) -> Result<ExitCode> {
-        let name = self.args.suite.as_deref().context("--set-limits needs --suite")?;
-        let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
-        let date = jiff::Timestamp::now().strftime("%F").to_string();
-        let mut limits = self.limits.clone();
-        let mut kept = Vec::new();
-        for suite in suites::find(name) {
-            let harness = suite.prepare(&self.context, &Kernel::Default)?;
-            let cells = self.cells(&self.launch(&harness, &selection, LAUNCHES)?)?;
-            let reason = self.args.reason.as_deref().map(|reason| (date.as_str(), reason));
-            kept.extend(limits.set(&self.lane, &cells, reason)?);
-        }
-        for cell in &kept {
-            println!("{cell}: not loosened; with --reason it would be");
-        }
+    /// Nine launches of each suite become its limits. They are written suite by suite, so that an end in the middle loses little.
+    fn set_limits(mut self) -> Result<ExitCode> {
+        let suites = match &self.args.suite {
+            Some(name) => suites::find(name),
+            None => suites::every(),
+        };
         let path = limits_path(&self.context);
-        replace(&path, &limits.text())?;
-        println!("lab/limits.toml: the limits of {name} on {}", self.lane);
+        let mut failed = 0;
+        for suite in suites {
+            let begun = Instant::now();
+            match self.set_limits_of(&suite) {
+                Ok(kept) => {
+                    kept.iter().for_each(|cell| println!("{cell}"));
+                    replace(&path, &self.limits.text())?;
+                    let took = begun.elapsed().as_secs();
+                    println!("{}: limits on {}, {} min {:02} s", suite.name, self.lane, took / 60, took % 60);
+                }
+                // Another suite may still be measured: one needs Go, another Node.
+                Err(error) if self.args.suite.is_none() => {
+                    eprintln!("xtask: {}: {error:#}", suite.name);
+                    failed += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        ensure!(failed == 0, "{failed} suites could not be measured; the others have their limits");
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Returns the cells whose limits stayed as they were.
+    fn set_limits_of(&mut self, suite: &Suite) -> Result<Vec<String>> {
+        let harness = suite.prepare(&self.context, &Kernel::Default)?;
+        let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
+        let cells = self.measure(&harness, &selection, LAUNCHES, true)?;
+        let date = jiff::Timestamp::now().strftime("%F").to_string();
+        let reason = self.args.reason.as_deref().map(|reason| (date.as_str(), reason));
+        self.limits.set(&self.lane, &cells, reason)
     }
 }
 

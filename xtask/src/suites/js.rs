@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The browser of the tests.
-const CHROMIUM: DebianTool = DebianTool { program: "chromium", package: "chromium" };
+pub(super) const CHROMIUM: DebianTool = DebianTool { program: "chromium", package: "chromium" };
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     runner.need("rust target", |_| install::rust_target("wasm32-unknown-unknown"));

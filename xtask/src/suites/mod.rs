@@ -3,6 +3,7 @@
 mod go;
 mod js;
 mod lanes;
+mod page;
 mod runner;
 mod rust;
 mod tidy;
@@ -45,6 +46,8 @@ enum Suite {
     Audit,
     /// The laboratory's own tests
     Lab,
+    /// The page of the laboratory, in a browser
+    Page,
     /// BLAKE3 for Go
     Go,
     /// BLAKE3 for JavaScript
@@ -62,6 +65,7 @@ impl Suite {
             Self::Cli => "cli",
             Self::Audit => "audit",
             Self::Lab => "lab",
+            Self::Page => "page",
             Self::Go => "go",
             Self::Js => "js",
             Self::Lanes => "lanes",
@@ -76,6 +80,7 @@ impl Suite {
             Self::Cli => rust::cli(runner),
             Self::Audit => rust::audit(runner),
             Self::Lab => rust::lab(runner),
+            Self::Page => page::run(runner),
             Self::Go => go::run(runner),
             Self::Js => js::run(runner),
             Self::Lanes => lanes::run(runner),

@@ -1,0 +1,33 @@
+// Checks the sources and bundles them into a folder: index.html, page.css, page.js. `cargo xtask dashboard` adds data.js.
+//
+//     node build.js FOLDER
+
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+/** @param {string} name */
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+const folder = resolve(process.argv[2] ?? here("dist"));
+const compiler = createRequire(import.meta.url).resolve("typescript/package.json").replace("package.json", "bin/tsc");
+const { status } = spawnSync(process.execPath, [compiler, "--project", here(".")], { stdio: ["ignore", 2, 2] });
+if (status !== 0) process.exit(1);
+
+mkdirSync(folder, { recursive: true });
+for (const name of ["index.html", "page.css"]) copyFileSync(here(`src/${name}`), resolve(folder, name));
+await build({
+  entryPoints: [here("src/page.ts")],
+  outdir: folder,
+  bundle: true,
+  minify: true,
+  // Not a module: from the file system browsers load none.
+  format: "iife",
+  platform: "browser",
+  target: "es2022",
+  legalComments: "linked",
+  logLevel: "error",
+});

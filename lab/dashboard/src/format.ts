@@ -1,0 +1,45 @@
+// Figures as words.
+
+const KIB = 1024;
+
+/** A number of bytes: 64, 1 KiB, 1.5 KiB, 16 MiB. */
+export function bytes(value: number): string {
+  if (value < KIB) return String(value);
+  if (value < KIB * KIB) return `${trim(value / KIB)} KiB`;
+  return `${trim(value / KIB / KIB)} MiB`;
+}
+
+/** The same for the axis of a chart. */
+export const shortBytes = (value: number) => bytes(value).replace(" KiB", "K").replace(" MiB", "M");
+
+const trim = (value: number) => String(Number(value.toFixed(2)));
+
+/** Three digits that count, without powers of ten. */
+export function three(value: number): string {
+  if (value >= 100) return Math.round(value).toLocaleString("en-US");
+  return value.toLocaleString("en-US", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+}
+
+export function nanoseconds(ns: number): string {
+  if (ns < 1e4) return `${three(ns)} ns`;
+  if (ns < 1e7) return `${three(ns / 1e3)} µs`;
+  return `${three(ns / 1e6)} ms`;
+}
+
+/** Times as fast. */
+export const ratio = (value: number) => value.toFixed(3);
+
+/** How much longer ours takes than the peer: positive, we are behind. */
+export function need(value: number): string {
+  const percent = (1 / value - 1) * 100;
+  return `${percent > 0 ? "+" : percent < 0 ? "−" : ""}${Math.abs(percent).toFixed(1)} %`;
+}
+
+/** A share of one, as percent. */
+export const percent = (share: number) => `${(share * 100).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
+
+/** The beginning of a run's name is its time. */
+export const day = (run: string) => run.slice(0, 10);
+export const minute = (run: string) => run.slice(0, 16).replace("T", " ");
+
+export const plural = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;

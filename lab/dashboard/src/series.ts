@@ -1,0 +1,101 @@
+// From the cases of a group to the points of a chart.
+
+import { type Case, groupOf, lastOf, type Row, rowsOf, type Run } from "./data.js";
+import { bytes, nanoseconds, shortBytes, three } from "./format.js";
+
+/** The axis along which the cases of a group stand. */
+export interface Axis {
+  /** By size where the names end in numbers, else one after the other. */
+  kind: "log" | "names";
+  label: string;
+  /** Where a case stands: a number on a logarithmic axis, else its name. */
+  at: (found: Case) => number | string;
+  /** How a place reads on the axis, and in full. */
+  tick: (at: number | string) => string;
+  name: (at: number | string) => string;
+  /** The cases that have a place. */
+  cases: Case[];
+  /** Those that have none: a logarithmic axis has no zero. */
+  left: Case[];
+}
+
+/** What is drawn upwards. */
+export interface Quantity {
+  label: string;
+  of: (found: Case, ns: number) => number;
+  show: (value: number) => string;
+  tick: (value: number) => string;
+}
+
+export function axisOf(run: Run, group: string): Axis {
+  const all = run.cases.filter((found) => groupOf(found.case) === group);
+  const value = (found: Case) => Number(lastOf(found.case));
+  const placed = all.filter((found) => value(found) > 0);
+  if (placed.length < 2 || all.some((found) => !(value(found) >= 0))) {
+    const name = (at: number | string) => String(at);
+    return { kind: "names", label: "Case", at: (found) => lastOf(found.case), tick: name, name, cases: all, left: [] };
+  }
+  const unit = unitOf(run.suite, group, placed.every((found) => found.bytes === value(found)));
+  const ofBytes = unit.startsWith("Bytes");
+  return {
+    kind: "log",
+    label: unit,
+    at: value,
+    tick: (at) => (ofBytes ? shortBytes(Number(at)) : String(at)),
+    name: (at) => (ofBytes ? (Number(at) < 1024 ? `${at} bytes` : bytes(Number(at))) : `${at} ${unit.toLowerCase()}`),
+    cases: placed,
+    left: all.filter((found) => !placed.includes(found)),
+  };
+}
+
+/** What the numbers at the ends of the names count. */
+function unitOf(suite: string, group: string, areBytes: boolean): string {
+  if (suite === "xof") return "Bytes of output";
+  if (areBytes) return "Bytes of input";
+  if (suite === "ed25519") return "Signatures";
+  if (suite === "parent-folding") return "Chunks";
+  return /\bby$|^stream/.test(group) ? "Bytes of one update" : "Bytes of each input";
+}
+
+export function quantityOf(run: Run, axis: Axis): Quantity {
+  if (run.suite === "ed25519" && axis.kind === "log") {
+    return {
+      label: "Signatures a second",
+      of: (found, ns) => (Number(lastOf(found.case)) * 1e9) / ns,
+      show: (value) => `${three(value)} a second`,
+      tick: thousands,
+    };
+  }
+  if (axis.cases.length > 0 && axis.cases.every((found) => found.bytes > 0)) {
+    return { label: "GB a second", of: (found, ns) => found.bytes / ns, show: (value) => `${three(value)} GB/s`, tick: plain };
+  }
+  return { label: "Nanoseconds (less is better)", of: (_, ns) => ns, show: nanoseconds, tick: plain };
+}
+
+const plain = (value: number) => String(Number(value.toPrecision(3)));
+const thousands = (value: number) => (value >= 1000 ? `${plain(value / 1000)}k` : plain(value));
+
+/** One implementation in one case. */
+export interface Point {
+  x: number | string;
+  y: number;
+  who: string;
+  case: Case;
+  ns: number;
+}
+
+export const oursOf = (run: Run) => `${run.implementation} ${run.version}`;
+
+export function points(run: Run, axis: Axis, quantity: Quantity): Point[] {
+  return axis.cases.flatMap((found) => {
+    const point = (who: string, ns: number): Point => ({ x: axis.at(found), y: quantity.of(found, ns), who, case: found, ns });
+    const peers = found.against.map((against) => point(run.peers[against.peer] ?? "", against.ns));
+    return [point(oursOf(run), found.ns), ...peers];
+  });
+}
+
+/** The comparisons that have a place on the axis. */
+export function placedRows(run: Run, axis: Axis): Row[] {
+  const placed = new Set(axis.cases.map((found) => found.case));
+  return rowsOf(run).filter((row) => placed.has(row.case.case));
+}

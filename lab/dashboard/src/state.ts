@@ -1,0 +1,81 @@
+// What the reader chose. It stands in the address, so that a view can be kept and sent.
+
+import { distinct, groupOf, type Page, type Run } from "./data.js";
+
+export interface Choice {
+  lane: string;
+  suite: string;
+  kernel: string;
+  run: string;
+  group: string;
+  /** The case of the history; empty means all of the group. */
+  case: string;
+}
+
+const KEYS = ["lane", "suite", "kernel", "run", "group", "case"] as const;
+
+export function read(): Partial<Choice> {
+  const words = new URLSearchParams(location.hash.slice(1));
+  const choice: Partial<Choice> = {};
+  for (const key of KEYS) {
+    const value = words.get(key);
+    if (value !== null) choice[key] = value;
+  }
+  return choice;
+}
+
+export function write(choice: Choice): void {
+  const words = new URLSearchParams();
+  for (const key of KEYS) if (choice[key] !== "") words.set(key, choice[key]);
+  const hash = `#${words}`;
+  // A choice is no step of the history of pages: back leaves the page.
+  if (hash !== location.hash) history.replaceState(null, "", hash);
+}
+
+/** What can be chosen, given what was chosen before it. */
+export interface Options {
+  lanes: string[];
+  suites: string[];
+  kernels: string[];
+  /** The newest first. */
+  runs: Run[];
+  groups: string[];
+  cases: string[];
+}
+
+/** A choice that exists: whatever was wished for and is not there becomes the first that is. */
+export function settle(page: Page, wish: Partial<Choice>): { choice: Choice; options: Options; run: Run; history: Run[] } {
+  const newest = [...page.runs].reverse();
+  const lanes = distinct(newest.map((run) => run.lane)).sort((a, b) => Number(a === "") - Number(b === ""));
+  const lane = pick(lanes, wish.lane);
+  const ofLane = newest.filter((run) => run.lane === lane);
+  const suites = distinct(ofLane.map((run) => run.suite)).sort(bySuite);
+  const suite = pick(suites, wish.suite);
+  const ofSuite = ofLane.filter((run) => run.suite === suite);
+  const kernels = distinct(ofSuite.map((run) => run.forced)).sort();
+  const kernel = pick(kernels, wish.kernel);
+  const runs = ofSuite.filter((run) => run.forced === kernel);
+  const name = pick(runs.map((run) => run.run), wish.run);
+  const run = runs.find((run) => run.run === name) ?? runs[0];
+  if (run === undefined) throw new Error("there is no run");
+  const groups = distinct(run.cases.map((found) => groupOf(found.case)));
+  const group = pick(groups, wish.group);
+  const cases = run.cases.map((found) => found.case).filter((found) => groupOf(found) === group);
+  const chosen = wish.case !== undefined && cases.includes(wish.case) ? wish.case : "";
+  return {
+    choice: { lane, suite, kernel, run: name, group, case: chosen },
+    options: { lanes, suites, kernels, runs, groups, cases },
+    run,
+    history: [...runs].reverse(),
+  };
+}
+
+function pick(there: string[], wish: string | undefined): string {
+  return wish !== undefined && there.includes(wish) ? wish : (there[0] ?? "");
+}
+
+/** The suite that most come for stands first. */
+function bySuite(a: string, b: string): number {
+  const first = (suite: string) => Number(suite !== "oneshot");
+  return first(a) - first(b) || a.localeCompare(b);
+}

@@ -1,0 +1,56 @@
+// Runs whose every figure is known.
+
+const SIZES = [0, 64, 256, 1024, 4096, 65536, 1048576];
+
+/** @param {number} middle @param {number} launches */
+function against(middle, launches) {
+  const off = [-0.02, -0.01, 0, 0, 0, 0, 0, 0.01, 0.02];
+  return {
+    ratio: /** @type {[number, number, number]} */ ([middle - 0.05, middle, middle + 0.05]),
+    launches: off.slice(0, launches).map((off) => middle * (1 + off)),
+  };
+}
+
+/** @param {string} name @param {number} bytes @param {number[]} ratios @param {number} launches */
+function found(name, bytes, ratios, launches) {
+  const ns = 40 + bytes / 5;
+  return {
+    case: name,
+    bytes,
+    ns,
+    control: [0.998, 1, 1.002],
+    controls: new Array(launches).fill(1),
+    disturbed: 0.02,
+    against: ratios.map((ratio, peer) => ({ peer, ns: ns * ratio, ...against(ratio, launches), limit: 1 / 1.02, verdict: "pass" })),
+  };
+}
+
+/** @param {Record<string, unknown>} other */
+function run(other) {
+  return {
+    suite: "oneshot", lane: "lane-a", forced: "", kernel: "x86_64/avx2", implementation: "bulla", version: "0.1.0", cpu: "A Processor",
+    features: ["avx2"], ghz: 3, toolchain: "rustc 1.95.0", flags: "", dirty: false, launches: 9, load: 0.5, disturbed: 0.02,
+    peers: ["official 1.0.0", "another 2.1.0"],
+    ...other,
+  };
+}
+
+/** Two runs of one suite, of which the newer has one loss and one even case, and a run of another without lane and sizes. */
+export function madeUp() {
+  const hash = (/** @type {number} */ most) =>
+    SIZES.map((bytes) => found(`hash/${bytes}`, bytes, [bytes === 1024 ? 0.8 : bytes === 4096 ? 1.005 : 1.25, most], 9));
+  const keyed = [64, 1024].map((bytes) => found(`keyed/${bytes}`, bytes, [1.5, 2], 9));
+  return {
+    version: 1,
+    even: 0.01,
+    lanes: [{ name: "lane-a", about: "the lane of the test" }],
+    runs: [
+      run({ run: "2026-01-01T08:00:00Z-aaaa", commit: "a".repeat(40), cases: [...hash(1.4), ...keyed] }),
+      run({
+        run: "2026-01-02T08:00:00Z-bbbb", suite: "go", lane: "", commit: "", launches: 1, peers: ["zeebo 0.2.4"],
+        cases: [found("stream/small", 100, [1.3], 1), found("stream/large", 1000, [1.4], 1)],
+      }),
+      run({ run: "2026-01-03T08:00:00Z-cccc", commit: "c".repeat(40), dirty: true, cases: [...hash(1.5), ...keyed] }),
+    ],
+  };
+}

@@ -1,0 +1,373 @@
+// The page in Chromium, from the file system: with the kept runs, with runs made up for the test, and with none.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { launch } from "../../../js/test/browser/chromium.js";
+import { madeUp } from "./made-up.js";
+
+const folder = mkdtempSync(join(tmpdir(), "bulla-dashboard-"));
+/** The page as `cargo xtask dashboard` builds it, with the data of the kept runs: named by the suite that runs this. */
+const built = process.env.BULLA_DASHBOARD ?? fileURLToPath(new URL("../dist", import.meta.url));
+/** Screenshots for people to look at stay where the suite wants them. */
+const pictures = process.env.BULLA_DASHBOARD_PICTURES ?? join(folder, "pictures");
+
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A copy of the page with other data; none at all where it is undefined.
+ * @param {string} name @param {unknown} data */
+function pageWith(name, data) {
+  const copy = join(folder, name);
+  cpSync(built, copy, { recursive: true });
+  const script = join(copy, "data.js");
+  if (data === undefined) rmSync(script);
+  else writeFileSync(script, `globalThis.bullaLab = ${JSON.stringify(data)};\n`);
+  return copy;
+}
+
+/** Opens a page, and holds that it ends without errors and asks for nothing but its own files.
+ * @param {string} copy
+ * @param {{ options?: import("playwright-core").BrowserContextOptions, hash?: string, missing?: string[] }} how
+ * @param {(page: import("playwright-core").Page) => Promise<void>} work */
+async function withPage(copy, { options = {}, hash = "", missing = [] }, work) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const wrong = [];
+  const root = pathToFileURL(`${copy}/`).href;
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("console", (message) => {
+    const expected = missing.some((name) => message.location().url.endsWith(name));
+    if (message.type() === "error" && !expected) wrong.push(message.text());
+  });
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(root) && !url.startsWith("data:") && !url.startsWith("blob:")) wrong.push(`asked for ${url}`);
+  });
+  await page.goto(`${root}index.html${hash}`);
+  await work(page);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
+const CHARTS = ["throughput", "ratio", "spread", "history"];
+
+/** What is drawn in a chart: its dots, and the text of its axes.
+ * @param {import("playwright-core").Page} page @param {string} id */
+function drawn(page, id) {
+  return page.evaluate((id) => {
+    const svg = document.querySelector(`#${id} svg`);
+    const dots = [...(svg?.querySelectorAll("g[aria-label=dot] > *") ?? [])];
+    return {
+      dots: dots.length,
+      lines: svg?.querySelectorAll("g[aria-label=line] > path").length ?? 0,
+      rules: svg?.querySelectorAll("g[aria-label=rule] > line").length ?? 0,
+      ticks: [...(svg?.querySelectorAll("g[aria-label='x-axis tick label'] text") ?? [])].map((text) => text.textContent),
+      places: dots.map((dot) => dot.getAttribute("transform") ?? `${dot.getAttribute("cx")},${dot.getAttribute("cy")}`).join(" "),
+    };
+  }, id);
+}
+
+/** @param {import("playwright-core").Page} page @param {string} selector */
+const texts = (page, selector) => page.locator(selector).allTextContents();
+
+test("every chart of the kept runs draws", async () => {
+  await withPage(built, {}, async (page) => {
+    const [cases, peers] = await page.evaluate(() => {
+      const table = document.querySelectorAll("#table-body tr").length;
+      return [table, document.querySelectorAll("#peers li").length];
+    });
+    assert.ok(cases > 20 && peers >= 1, `${cases} comparisons, ${peers} peers`);
+    for (const id of ["throughput", "ratio"]) {
+      const { dots, ticks } = await drawn(page, id);
+      assert.ok(dots > 20 && ticks.length > 3, `${id}: ${dots} dots, ${ticks}`);
+    }
+  });
+});
+
+test("every suite, lane and run that is kept can be chosen, and is drawn", async () => {
+  await withPage(built, {}, async (page) => {
+    const views = await page.evaluate(() => {
+      const { runs } = /** @type {any} */ (globalThis).bullaLab;
+      return runs.map((/** @type {any} */ run) => ({ run: run.run, lane: run.lane, suite: run.suite, kernel: run.forced }));
+    });
+    assert.ok(views.length > 0);
+    for (const view of views) {
+      await page.evaluate((hash) => { location.hash = hash; }, String(new URLSearchParams(view)));
+      await page.waitForFunction((run) => /** @type {HTMLSelectElement} */ (document.querySelector("#choose-run")).value === run, view.run);
+      const groups = await page.locator("#choose-group option").allTextContents();
+      for (const group of groups) {
+        await page.evaluate((group) => {
+          const field = /** @type {HTMLSelectElement} */ (document.querySelector("#choose-group"));
+          field.value = group;
+          field.dispatchEvent(new Event("change"));
+        }, group);
+        const { dots } = await drawn(page, "throughput");
+        assert.ok(dots > 0, `${view.suite} ${group}`);
+      }
+    }
+  });
+});
+
+test("charts have a dot for every figure, an interval for every ratio, and none for what is left out", async () => {
+  await withPage(pageWith("figures", madeUp()), {}, async (page) => {
+    // Six sizes and an empty input; ours and two peers; one case is lost against one peer.
+    const throughput = await drawn(page, "throughput");
+    assert.deepEqual([throughput.dots, throughput.lines], [6 * 3, 3]);
+    const ratio = await drawn(page, "ratio");
+    assert.equal(ratio.dots, 6 * 2 + 1, "a ring around the loss");
+    assert.equal(ratio.rules, 6 * 2 + 1, "the line of equals");
+    assert.equal((await drawn(page, "spread")).dots, 6 * 3 * 9);
+    assert.equal((await drawn(page, "history")).dots, 2 * 2);
+    assert.match((await page.textContent("#left-out")) ?? "", /hash\/0\b/);
+  });
+});
+
+test("losses come first and are counted", async () => {
+  await withPage(pageWith("losses", madeUp()), {}, async (page) => {
+    assert.equal(await page.textContent("#verdict"), "Ours is slower in 1 of 18 comparisons.");
+    const first = await texts(page, "#losses tbody tr:first-child > *");
+    assert.deepEqual(first.slice(0, 3), ["hash/1024", "official 1.0.0", "+25.0 %"]);
+    assert.equal(await page.locator("#losses tbody tr").count(), 1 + 5, "and the narrowest leads");
+    assert.equal(await page.locator("#losses td.lost").count(), 1);
+    assert.deepEqual(await texts(page, "#counts li"), ["1 slower", "1 even (within 1.0 %)", "16 faster"]);
+    assert.equal((await texts(page, "#table-body th"))[0], "hash/1024");
+    assert.deepEqual(await texts(page, "#overview tbody th"), ["oneshot", "go"]);
+  });
+});
+
+test("filters change the charts, and what follows from them", async () => {
+  await withPage(pageWith("filters", madeUp()), {}, async (page) => {
+    const before = await drawn(page, "throughput");
+    await page.selectOption("#choose-group", "keyed");
+    const keyed = await drawn(page, "throughput");
+    assert.equal(keyed.dots, 2 * 3);
+    assert.notEqual(keyed.places, before.places);
+    await page.selectOption("#choose-lane", "");
+    assert.deepEqual(await texts(page, "#choose-suite option"), ["go"]);
+    const names = await drawn(page, "throughput");
+    assert.deepEqual(names.ticks, ["small", "large"], "cases without a size stand one after the other");
+    assert.match((await page.textContent("#spread")) ?? "", /single launch/);
+    assert.match((await page.textContent("#history")) ?? "", /One run so far/);
+    assert.match(await page.evaluate(() => location.hash), /suite=go/);
+  });
+});
+
+test("an implementation is switched off and on in every chart", async () => {
+  await withPage(pageWith("legend", madeUp()), {}, async (page) => {
+    const peer = page.locator("#legend button", { hasText: "official" });
+    await peer.click();
+    assert.equal(await peer.getAttribute("aria-pressed"), "false");
+    assert.equal((await drawn(page, "throughput")).dots, 6 * 2);
+    assert.equal((await drawn(page, "ratio")).dots, 6);
+    await page.locator("#legend button", { hasText: "official" }).click();
+    assert.equal((await drawn(page, "throughput")).dots, 6 * 3);
+  });
+});
+
+test("an older run, and the history of one case, can be chosen", async () => {
+  await withPage(pageWith("runs", madeUp()), {}, async (page) => {
+    await page.selectOption("#choose-run", { index: 1 });
+    assert.match((await page.textContent("#facts")) ?? "", /aaaaaaa/);
+    const mean = await drawn(page, "history");
+    await page.selectOption("#choose-case", "hash/1024");
+    const one = await drawn(page, "history");
+    assert.notEqual(one.places, mean.places);
+    assert.equal(one.dots, 4);
+  });
+});
+
+test("a view stands in its address", async () => {
+  const copy = pageWith("address", madeUp());
+  await withPage(copy, { hash: "#lane=lane-a&suite=oneshot&group=keyed" }, async (page) => {
+    assert.equal(await page.inputValue("#choose-group"), "keyed");
+  });
+  await withPage(copy, { hash: "#lane=no-such&suite=%00&run=x&group=../../" }, async (page) => {
+    assert.equal(await page.inputValue("#choose-suite"), "oneshot");
+  });
+});
+
+test("the table sorts by each column, both ways, searches, and is saved", async () => {
+  await withPage(pageWith("table", madeUp()), {}, async (page) => {
+    const heads = await page.locator("#table-head button").count();
+    for (let index = 0; index < heads; index++) {
+      const cells = () => texts(page, `#table-body tr > :nth-child(${index + 1})`);
+      await page.locator("#table-head button").nth(index).click();
+      const one = await cells();
+      await page.locator("#table-head button").nth(index).click();
+      const other = await cells();
+      assert.deepEqual(one, other.reverse(), `column ${index}`);
+      const sorted = await page.locator("#table-head th").nth(index).getAttribute("aria-sort");
+      assert.ok(sorted === "ascending" || sorted === "descending");
+    }
+    await page.locator("#table-head button", { hasText: "Bytes" }).click();
+    await page.fill("#search", "keyed official");
+    assert.equal(await page.textContent("#table-count"), "2 of 18 comparisons");
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.click("#csv")]);
+    const lines = readFileSync(await saved.path(), "utf8").trim().split("\r\n");
+    assert.equal(lines.length, 3);
+    assert.match(lines[1] ?? "", /^"keyed\//);
+  });
+});
+
+test("the keyboard reaches everything, and shows where it is", async () => {
+  await withPage(pageWith("keyboard", madeUp()), {}, async (page) => {
+    /** @type {string[]} */
+    const reached = [];
+    for (let i = 0; i < 80; i++) {
+      await page.keyboard.press("Tab");
+      const [name, marked] = await page.evaluate(() => {
+        const active = /** @type {HTMLElement} */ (document.activeElement);
+        const shown = active.matches(".switch input") ? /** @type {Element} */ (active.nextElementSibling) : active;
+        const style = getComputedStyle(shown);
+        return [active.id || active.getAttribute("name") || active.closest("[id]")?.id || active.tagName, style.outlineStyle !== "none"];
+      });
+      if (name === "BODY") break;
+      assert.ok(marked, `${name} shows that it has the focus`);
+      reached.push(String(name));
+    }
+    for (const id of [...CHARTS, "theme", "choose-lane", "choose-run", "choose-group", "choose-case", "legend", "search", "csv", "table-head", "overview"]) {
+      assert.ok(reached.includes(id), `${id} is not reached: ${reached}`);
+    }
+  });
+});
+
+test("arrow keys and pointers read the values of a chart", async () => {
+  await withPage(pageWith("values", madeUp()), {}, async (page) => {
+    await page.focus("#ratio");
+    await page.keyboard.press("Home");
+    const tip = page.locator("#ratio .tip");
+    assert.match((await tip.textContent()) ?? "", /^64 bytes.*official 1\.0.*1\.250× \(1\.200–1\.300\)/);
+    await page.keyboard.press("ArrowRight");
+    assert.match((await page.textContent("#ratio [role=status]")) ?? "", /^256 bytes: /);
+    await page.keyboard.press("Escape");
+    assert.equal(await tip.isVisible(), false);
+    const box = await page.locator("#throughput svg").boundingBox();
+    assert.ok(box);
+    await page.locator("#throughput").hover({ position: { x: box.width - 20, y: box.height / 2 } });
+    assert.match((await page.locator("#throughput .tip").textContent()) ?? "", /^1 MiB/);
+  });
+});
+
+test("without data, with none yet, and with data of another version it says so", async () => {
+  const { runs: _, ...rest } = madeUp();
+  await withPage(pageWith("no-data", undefined), { missing: ["data.js"] }, async (page) => {
+    assert.match((await page.textContent("#problem")) ?? "", /data\.js.*cargo xtask dashboard/s);
+    await page.screenshot({ path: join(pictures, "no-data.png") });
+  });
+  await withPage(pageWith("no-runs", { ...rest, runs: [] }), {}, async (page) => {
+    assert.match((await page.textContent("#problem")) ?? "", /no run yet.*cargo xtask bench/s);
+    assert.equal(await page.isVisible("#content"), false);
+  });
+  await withPage(pageWith("another-version", { ...madeUp(), version: 2 }), {}, async (page) => {
+    assert.match((await page.textContent("#problem")) ?? "", /another version/);
+  });
+});
+
+test("names with markup are text", async () => {
+  const data = madeUp();
+  const name = "<img src=x onerror=alert(1)>";
+  for (const run of data.runs) run.peers[0] = name;
+  await withPage(pageWith("markup", data), {}, async (page) => {
+    assert.equal(await page.locator("img").count(), 0);
+    assert.ok((await texts(page, "#peers li")).includes(name));
+  });
+});
+
+/** Width, height and the number of different bytes of a PNG's data: an even surface compresses to next to nothing.
+ * @param {Buffer} png */
+function measure(png) {
+  assert.equal(png.toString("latin1", 1, 4), "PNG");
+  return { width: png.readUInt32BE(16), height: png.readUInt32BE(20), size: png.length };
+}
+
+test("light, dark, a tablet and a phone: drawn, as wide as the screen, and different", async () => {
+  /** @type {Map<string, Buffer>} */
+  const taken = new Map();
+  const screens = /** @type {const} */ ([["wide", 1280], ["tablet", 768], ["phone", 360]]);
+  for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+    for (const [name, width] of screens) {
+      const options = { colorScheme, viewport: { width, height: 800 }, isMobile: name === "phone", hasTouch: name === "phone" };
+      await withPage(built, { options }, async (page) => {
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.equal(wide, 0, `${name}: nothing to scroll sideways`);
+        const png = await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`), fullPage: true });
+        const { width: across, height, size } = measure(png);
+        assert.equal(across, width);
+        assert.ok(height > 1500 && size > 60_000, `${name}: ${height} pixels high, ${size} bytes`);
+        taken.set(`${name} ${colorScheme}`, png);
+      });
+    }
+  }
+  for (const [name] of screens) assert.notDeepEqual(taken.get(`${name} light`), taken.get(`${name} dark`), name);
+});
+
+test("the switch of colours outweighs the system and is remembered", async () => {
+  await withPage(built, { options: { colorScheme: "dark" } }, async (page) => {
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await paper();
+    await page.locator(".switch label", { hasText: "Light" }).click();
+    const light = await paper();
+    assert.notEqual(light, dark);
+    await page.reload();
+    assert.equal(await paper(), light);
+    await page.locator(".switch label", { hasText: "System" }).click();
+    assert.equal(await paper(), dark);
+  });
+});
+
+/** The contrast of two colours as WCAG 2.2 defines it.
+ * @param {number[]} a @param {number[]} b */
+function contrast(a, b) {
+  const channel = (/** @type {number} */ value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const light = (/** @type {number[]} */ [r = 0, g = 0, b = 0]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const [high, low] = [light(a), light(b)].sort((x, y) => y - x);
+  return (Number(high) + 0.05) / (Number(low) + 0.05);
+}
+
+test("text has a contrast of 4.5, lines and signs of 3, in light and dark", async () => {
+  for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+    await withPage(built, { options: { colorScheme } }, async (page) => {
+      const colors = await page.evaluate(() => {
+        const probe = document.body.appendChild(document.createElement("i"));
+        const rgb = (/** @type {string} */ name) => {
+          probe.style.color = `var(--${name})`;
+          return (getComputedStyle(probe).color.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
+        };
+        const names = ["paper", "raised", "ink", "soft", "accent", "lost", "won", ...[0, 1, 2, 3, 4, 5].map((index) => `series-${index}`)];
+        return Object.fromEntries(names.map((name) => [name, rgb(name)]));
+      });
+      const against = (/** @type {string} */ name, /** @type {string} */ ground) => contrast(colors[name] ?? [], colors[ground] ?? []);
+      for (const name of ["ink", "soft", "accent", "lost"]) {
+        for (const ground of ["paper", "raised"]) assert.ok(against(name, ground) >= 4.5, `${colorScheme}: ${name} on ${ground}: ${against(name, ground)}`);
+      }
+      for (const name of Object.keys(colors).filter((name) => name.startsWith("series") || name === "won")) {
+        assert.ok(against(name, "paper") >= 3, `${colorScheme}: ${name}: ${against(name, "paper")}`);
+      }
+    });
+  }
+});
+
+test("the folder holds four files, and their licences", () => {
+  const copy = join(folder, "fresh");
+  const { status, stderr } = spawnSync(process.execPath, ["build.js", copy], { cwd: fileURLToPath(new URL("..", import.meta.url)) });
+  assert.equal(status, 0, String(stderr));
+  copyFileSync(join(built, "data.js"), join(copy, "data.js"));
+  const size = readFileSync(join(copy, "page.js")).length;
+  assert.ok(size < 600_000, `page.js has ${size} bytes`);
+});

@@ -1,0 +1,142 @@
+//! `cargo xtask flame SUITE/CASE`: where the time of one case goes, by `perf` and as an interactive picture.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bulla_record::LABORATORY;
+
+use crate::{
+    bench::laboratory,
+    context::Context,
+    install::{self, CargoTool},
+    process::quiet,
+};
+
+/// What `cargo xtask flame` takes.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  cargo xtask flame oneshot/hash/1024\n  cargo xtask flame ed25519/strict/64 --out strict.svg\n\n\
+    Needs Linux, perf, and the right to use it. The picture shows ours and its peers, since they take turns."
+)]
+pub(crate) struct Args {
+    /// The suite of the laboratory and the case, as `cargo xtask report` names them
+    #[arg(value_name = "SUITE/CASE")]
+    case: String,
+    /// The picture to write
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Turns stacks into a picture.
+const INFERNO: CargoTool = CargoTool { name: "inferno", version: "0.12.8" };
+
+/// Samples a second: not a divisor of anything that the harness does at regular times.
+const RATE: &str = "1999";
+
+/// Measures the case under `perf` and draws it.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let Some((suite, case)) = args.case.split_once('/') else {
+        bail!("{}: give a suite and a case, such as oneshot/hash/1024", args.case);
+    };
+    ensure!(LABORATORY.contains(&suite), "no suite {suite}; there are: {}", LABORATORY.join(", "));
+    let context = Context::find()?;
+    let folder = context.target.join("flame");
+    fs::create_dir_all(&folder)?;
+    if let Err(why) = may_perf(&folder) {
+        eprintln!("xtask: no flame graph here: {why:#}");
+        return Ok(ExitCode::FAILURE);
+    }
+    let program = laboratory::build_with_symbols(&context)?;
+    let data = folder.join("perf.data");
+    let mut perf = record(&data);
+    perf.arg("--").arg(program).args(["measure", suite, "--cases", &format!("={case}")]);
+    quiet(&mut perf)?;
+    let picture =
+        args.out.clone().unwrap_or_else(|| folder.join(format!("{}.svg", args.case.replace('/', "-"))));
+    draw(&context, &data, &picture, &args.case)?;
+    println!("{}", picture.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `perf record` by the clock: virtual machines often have no counter of cycles.
+fn record(data: &Path) -> Command {
+    let mut perf = Command::new("perf");
+    perf.args(["record", "--quiet", "-e", "cpu-clock:u", "-F", RATE, "--call-graph", "dwarf,16384", "-o"])
+        .arg(data);
+    perf
+}
+
+/// Whether `perf` is there and may look at a process of ours: tried, not guessed.
+fn may_perf(folder: &Path) -> Result<()> {
+    ensure!(install::on_path("perf"), "there is no perf: on Debian it is in the package linux-perf");
+    let tried = quiet(record(&folder.join("probe.data")).args(["--", "true"]));
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    tried.map(drop).with_context(|| match level.trim().parse::<i32>() {
+        Ok(level) if level > 1 => format!(
+            "perf may not record: kernel.perf_event_paranoid is {level}; with `sudo sysctl kernel.perf_event_paranoid=1` it may"
+        ),
+        _ => "perf cannot record on this machine".to_owned(),
+    })
+}
+
+/// Stacks to lines, lines to a picture.
+fn draw(context: &Context, data: &Path, picture: &Path, title: &str) -> Result<()> {
+    let bin = install::cargo_tool(context, &INFERNO)?;
+    let folder = bin.parent().context("a tool in no folder")?;
+    let part = picture.with_extension("new");
+    let mut script = Command::new("perf")
+        .args(["script", "--no-inline", "-i"])
+        .arg(data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start perf script")?;
+    let stacks = script.stdout.take().context("perf script has no output")?;
+    let mut collapse = Command::new(folder.join("inferno-collapse-perf"))
+        .arg("--skip-after=main")
+        .stdin(stacks)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start inferno-collapse-perf")?;
+    let lines = collapse.stdout.take().context("inferno-collapse-perf has no output")?;
+    let drawn = Command::new(folder.join("inferno-flamegraph"))
+        .args(["--title", title, "--hash"])
+        .stdin(lines)
+        .stdout(File::create(&part).with_context(|| format!("cannot write {}", part.display()))?)
+        .status()
+        .context("cannot start inferno-flamegraph")?;
+    let ended = script.wait()?.success() && collapse.wait()?.success() && drawn.success();
+    if !ended {
+        let _ = fs::remove_file(&part);
+        bail!("no picture: perf script, inferno-collapse-perf or inferno-flamegraph failed");
+    }
+    fs::rename(&part, picture).with_context(|| format!("cannot write {}", picture.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_case_of_the_laboratory_is_refused() {
+        for case in ["oneshot", "sha1/64", "go/sum/64", ""] {
+            assert!(run(&Args { case: case.to_owned(), out: None }).is_err(), "{case}");
+        }
+    }
+
+    /// Either `perf` recorded, or one line says why it could not.
+    #[test]
+    fn whether_perf_may_record_is_tried() {
+        let folder = std::env::temp_dir().join(format!("bulla-flame-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        match may_perf(&folder) {
+            Ok(()) => assert!(folder.join("probe.data").is_file()),
+            Err(why) => assert!(format!("{why:#}").contains("perf") && !format!("{why:#}").contains('\n')),
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,281 @@
+//! `cargo xtask lanes --model`: cycles a block by `llvm-mca`, for lanes that cannot be measured here. Ours and the official crate are compiled for
+//! the lane's target as users compile them, and what is run for one block is given to the model of the lane's processor.
+//!
+//! A model knows no caches, no branches and no memory but that of its own instructions. What comes out ranks code; it is no measurement.
+
+mod listing;
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bulla_record::lane::{self, Lane};
+
+use self::listing::{Kind, Listing, Unit};
+use crate::{
+    context::Context,
+    install::{self, DebianTool},
+    process::quiet,
+};
+
+/// The version of LLVM that Debian has and that knows the processors of our lanes.
+const OBJDUMP: &str = "llvm-objdump-19";
+const MCA: &str = "llvm-mca-19";
+const PACKAGE: &str = "llvm-19";
+
+/// The official crate compiles C for AArch64. The package of C++ brings the headers of C by its dependencies; that of C only recommends them.
+const CROSS: DebianTool = DebianTool { program: "aarch64-linux-gnu-g++", package: "g++-aarch64-linux-gnu" };
+
+/// One comparison: functions of both sides, and how many blocks each does at once.
+#[derive(Debug)]
+struct Pair {
+    what: &'static str,
+    ours: String,
+    ours_blocks: u32,
+    official: &'static str,
+    official_blocks: u32,
+}
+
+/// The table of the lanes that have a model, of which `here`, this machine's, may be one.
+pub(crate) fn table(context: &Context, here: &str) -> Result<String> {
+    for program in [OBJDUMP, MCA] {
+        install::debian(&DebianTool { program, package: PACKAGE })?;
+    }
+    let mut text = format!(
+        "MODELLED, not measured: cycles a block by {MCA}, without caches, branches and waiting for memory. Need in percent; positive: ours is behind.\n\n\
+         {:<16} {:<32} {:>8} {:<34} {:>8} {:>8}\n",
+        "lane", "ours", "cycles", "official", "cycles", "need"
+    );
+    let mut built: Vec<(String, Code)> = Vec::new();
+    for lane in lane::all()?.into_iter().filter(|lane| lane.model.is_some()) {
+        let Some(target) = lane.arch.as_deref().and_then(target) else { continue };
+        if !built.iter().any(|(name, _)| name == target) {
+            built.push((target.to_owned(), Code::build(context, target)?));
+        }
+        let code = built.iter().find(|(name, _)| name == target).map(|(_, code)| code);
+        let code = code.context("a target that was not built")?;
+        let own = if lane.name == here { "  (this machine: measure it)" } else { "" };
+        for pair in pairs(&lane) {
+            text.push_str(&format!("{}{own}\n", line(&lane, target, code, &pair)?));
+        }
+    }
+    Ok(text)
+}
+
+/// Checks that every lane with a model can be modelled: kernels are found by their names, and the model knows their instructions.
+pub(crate) fn check(context: &Context) -> Result<()> {
+    let text = table(context, "")?;
+    for lane in lane::all()?.into_iter().filter(|lane| lane.model.is_some()) {
+        let is_its = |line: &&str| line.starts_with(&format!("{} ", lane.name)) && line.contains("modelled");
+        let lines = text.lines().filter(is_its).count();
+        ensure!(lines == pairs(&lane).len() && lines > 0, "{}: {lines} comparisons", lane.name);
+    }
+    Ok(())
+}
+
+/// Rust's name for what the lane's users run.
+fn target(arch: &str) -> Option<&'static str> {
+    match arch {
+        "x86_64" => Some("x86_64-unknown-linux-gnu"),
+        "aarch64" => Some("aarch64-unknown-linux-gnu"),
+        "powerpc64" => Some("powerpc64le-unknown-linux-gnu"),
+        "s390x" => Some("s390x-unknown-linux-gnu"),
+        _ => None,
+    }
+}
+
+/// What is compared in a lane: for one chunk and for many, by the kernels that it must have.
+fn pairs(lane: &Lane) -> Vec<Pair> {
+    const PORTABLE: &str = "blake3::portable::compress_in_place";
+    let ours = |module: &str, function: &str| format!("bulla_blake3::kernel::{module}::{function}");
+    let one = |module: &str, official| Pair {
+        what: "one chunk",
+        ours: ours(module, "chunk"),
+        ours_blocks: 1,
+        official,
+        official_blocks: 1,
+    };
+    let many = |module: &str, lanes, official| Pair {
+        what: "many chunks",
+        ours: ours(module, "group"),
+        ours_blocks: lanes,
+        official,
+        official_blocks: lanes,
+    };
+    // Where 512 bits are two halves, another entry of the kernel serves one chunk.
+    let is_half = lane.oneshot.iter().any(|line| line.contains("2*256"));
+    let full = if is_half { "x86_64::avx512_half_kernel" } else { "x86_64::avx512_full_kernel" };
+    let of_kernel = |kernel: &String| match kernel.as_str() {
+        "x86_64/avx512" => vec![
+            one(full, "blake3_compress_in_place_avx512"),
+            many("x86_64::avx512_wide", 16, "blake3_hash_many_avx512"),
+        ],
+        "x86_64/avx2" => vec![many("x86_64::avx2_wide", 8, "blake3_hash_many_avx2")],
+        "x86_64/sse4.1" => vec![
+            one("x86_64::sse41_kernel", "blake3_compress_in_place_sse41"),
+            many("x86_64::sse41_wide", 4, "blake3_hash_many_sse41"),
+        ],
+        "aarch64/neon" => {
+            vec![
+                one("aarch64::neon_kernel", PORTABLE),
+                many("aarch64::neon_wide", 4, "blake3_hash_many_neon"),
+            ]
+        }
+        "powerpc64/vsx" => vec![Pair { official_blocks: 1, ..many("powerpc64::vsx_wide", 4, PORTABLE) }],
+        "s390x/vector" => vec![Pair { official_blocks: 1, ..many("s390x::vector_wide", 4, PORTABLE) }],
+        "portable" if lane.kernels.len() == 1 && lane.arch.as_deref() == Some("aarch64") => vec![
+            one("portable", PORTABLE),
+            Pair { what: "many chunks", official_blocks: 4, ..one("portable", "blake3_hash_many_neon") },
+        ],
+        "portable" if lane.kernels.len() == 1 => vec![one("portable", PORTABLE)],
+        _ => Vec::new(),
+    };
+    lane.kernels.iter().flat_map(of_kernel).collect()
+}
+
+/// The compiled code of one target.
+struct Code {
+    ours: Listing,
+    official: Listing,
+}
+
+impl Code {
+    fn build(context: &Context, target: &str) -> Result<Self> {
+        install::rust_target(target)?;
+        if target.starts_with("aarch64") && !cfg!(target_arch = "aarch64") {
+            install::debian(&CROSS)?;
+        }
+        let listing = |package: &str| Listing::of(&library(context, package, target)?);
+        Ok(Self { ours: listing("bulla-blake3")?, official: listing("blake3")? })
+    }
+}
+
+impl Listing {
+    fn of(library: &Path) -> Result<Self> {
+        let text = quiet(
+            Command::new(OBJDUMP).args(["--disassemble", "--demangle", "--no-show-raw-insn"]).arg(library),
+        )?;
+        Ok(Self::parse(&text))
+    }
+}
+
+/// Builds a package as a user's release build does, without link-time optimisation: then the library holds machine code.
+fn library(context: &Context, package: &str, target: &str) -> Result<PathBuf> {
+    let mut command = context.cargo();
+    command
+        .args(["build", "--quiet", "-p", package, "--target", target, "--profile", "model"])
+        .args(["--config", "profile.model.inherits=\"release\"", "--config", "profile.model.lto=false"])
+        .args(["--config", "profile.model.codegen-units=1", "--message-format=json-render-diagnostics"])
+        // Present but empty: no flags of the environment or of a configuration, such as another `target-cpu`.
+        .env("CARGO_ENCODED_RUSTFLAGS", "")
+        .stderr(Stdio::inherit());
+    let output = command.output().context("cannot start cargo build")?;
+    ensure!(output.status.success(), "cannot build {package} for {target}: {}", output.status);
+    let name = package.replace('-', "_");
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == name.as_str())
+        .find_map(|message| message["filenames"].as_array()?.iter().find_map(rlib))
+        .with_context(|| format!("cargo build names no library of {package}"))
+}
+
+fn rlib(path: &serde_json::Value) -> Option<PathBuf> {
+    path.as_str().filter(|path| path.ends_with(".rlib")).map(PathBuf::from)
+}
+
+fn line(lane: &Lane, target: &str, code: &Code, pair: &Pair) -> Result<String> {
+    let cycles = |listing: &Listing, name: &str, blocks: u32| -> Result<f64> {
+        let unit = listing
+            .unit(name)
+            .with_context(|| format!("{target}: there are {:?}", listing.names("kernel::")))?;
+        Ok(model(lane, target, &unit)? / f64::from(blocks))
+    };
+    let ours = cycles(&code.ours, &pair.ours, pair.ours_blocks)?;
+    let official = cycles(&code.official, pair.official, pair.official_blocks)?;
+    let name = |name: &str| name.trim_start_matches("bulla_blake3::kernel::").to_owned();
+    Ok(format!(
+        "{:<16} {:<32} {ours:>8.1} {:<34} {official:>8.1} {:>+8.1}  modelled, {}",
+        lane.name,
+        name(&pair.ours),
+        pair.official,
+        (ours / official - 1.0) * 100.0,
+        pair.what,
+    ))
+}
+
+/// How often the model runs the instructions.
+const ITERATIONS: u32 = 40;
+
+/// Cycles of the model for one run of the instructions, in the middle of many.
+fn model(lane: &Lane, target: &str, unit: &Unit) -> Result<f64> {
+    let cpu = lane.model.as_deref().context("a lane without a model")?;
+    let mut command = Command::new(MCA);
+    command.args([
+        &format!("-mtriple={target}"),
+        &format!("-mcpu={cpu}"),
+        &format!("-iterations={ITERATIONS}"),
+    ]);
+    command.args([
+        "-instruction-info=false",
+        "-resource-pressure=false",
+        "-skip-unsupported-instructions=any",
+    ]);
+    if unit.kind == Kind::Function && target.starts_with("x86_64") {
+        // A function leaves its result in memory, and the next call waits for it.
+        command.arg("-noalias=false");
+    }
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {MCA}"))?;
+    // It reads all before it prints.
+    child.stdin.take().context("no standard input")?.write_all(unit.lines.join("\n").as_bytes())?;
+    let output = child.wait_with_output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{MCA} for {cpu}: {}", errors.lines().next().unwrap_or_default());
+    let skipped = errors.lines().filter(|line| line.contains("warning")).count();
+    ensure!(
+        skipped * 50 <= unit.lines.len(),
+        "{MCA} for {cpu} knows {skipped} of {} instructions not",
+        unit.lines.len()
+    );
+    total_cycles(&String::from_utf8_lossy(&output.stdout))
+        .with_context(|| format!("{MCA} for {cpu} gives no cycles"))
+}
+
+/// `Total Cycles:      3210`, for all iterations.
+fn total_cycles(text: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Total Cycles:"))?;
+    Some(line.trim().parse::<f64>().ok()? / f64::from(ITERATIONS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_with_a_model_have_something_to_compare() {
+        for lane in lane::all().unwrap().iter().filter(|lane| lane.model.is_some()) {
+            assert!(lane.arch.as_deref().and_then(target).is_some(), "{}", lane.name);
+            assert!(!pairs(lane).is_empty(), "{}", lane.name);
+        }
+    }
+
+    #[test]
+    fn cycles_are_those_of_one_iteration() {
+        assert_eq!(total_cycles("Iterations:        40\nTotal Cycles:      4000\n"), Some(100.0));
+        assert_eq!(total_cycles("nothing"), None);
+    }
+
+    #[test]
+    fn halves_have_another_entry_for_one_chunk() {
+        let ours = |name: &str| pairs(&lane::named(name).unwrap())[0].ours.clone();
+        assert!(ours("amd-zen4").contains("half") && ours("amd-zen5").contains("full"));
+    }
+}

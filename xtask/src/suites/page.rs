@@ -1,0 +1,25 @@
+//! The suite of `lab/dashboard`: the page of the laboratory, built from the kept runs and opened in Chromium.
+
+use std::process::Command;
+
+use super::{js::CHROMIUM, runner::Runner};
+use crate::{
+    dashboard,
+    install::{self, node_packages},
+};
+
+pub(super) fn run(runner: &mut Runner<'_>) {
+    runner.need("npm packages", |context| node_packages(&dashboard::source(context)));
+    // What starts the browser is that of js/.
+    runner.need("npm packages of js", |context| node_packages(&context.root.join("js")));
+    runner.need("chromium", |_| install::debian(&CHROMIUM));
+    let built = runner.context.target.join("dashboard");
+    runner.check("the page is built from the kept runs", |context| dashboard::build(context, &built));
+    let mut tests = Command::new("node");
+    tests
+        .args(["--test", "--test-reporter=spec", "test/page.test.js"])
+        .current_dir(dashboard::source(runner.context))
+        .env("BULLA_DASHBOARD", &built)
+        .env("BULLA_DASHBOARD_PICTURES", runner.context.target.join("dashboard-pictures"));
+    runner.node_test("node --test", &mut tests);
+}
