@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::algorithm::Algorithm;
 use crate::id::{KeyFamily, KeyId, Name};
 use crate::keystore::Signature;
-use crate::policy::{KeyState, RotationPolicy, VersionState};
+use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::{PublicKey, Verdict};
 use crate::record::KeyRecord;
 use crate::time::Timestamp;
@@ -54,6 +54,8 @@ pub struct VersionAttestation {
     pub retired: Option<Timestamp>,
     /// Whether it may be used.
     pub state: VersionState,
+    /// Where its key pair comes from.
+    pub origin: Origin,
 }
 
 impl From<&KeyRecord> for Attestation {
@@ -68,6 +70,7 @@ impl From<&KeyRecord> for Attestation {
                     created: stored.created,
                     retired,
                     state: stored.state,
+                    origin: stored.origin,
                 })
             })
             .collect();

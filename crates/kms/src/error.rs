@@ -63,7 +63,7 @@ pub enum Code {
     LabelTaken,
     /// The key has 2^32 - 1 versions: there is no number for another one.
     VersionsExhausted,
-    /// The passphrase does not open the keystore.
+    /// The passphrase does not open the keystore, or the private key that is to be imported.
     WrongPassphrase,
     /// The key file does not open the keystore.
     WrongKeyFile,
@@ -99,6 +99,18 @@ pub enum Code {
     Io,
     /// The operating system gave no random bytes.
     RandomUnavailable,
+    /// The bytes or the text are no private key of their format, or one that does not fit its public key.
+    MalformedKey,
+    /// The format does not carry keys of the algorithm.
+    UnsupportedFormat,
+    /// A public key was imported alone: the key verifies, and does nothing else.
+    NoPrivateKey,
+    /// The key was not made exportable.
+    NotExportable,
+    /// The token is malformed, or not by a trusted root.
+    InvalidToken,
+    /// The token does not permit the operation, or no longer.
+    TokenRefused,
 }
 
 impl Code {
@@ -147,6 +159,12 @@ impl Code {
             Self::PermissionDenied => "permission_denied",
             Self::Io => "io",
             Self::RandomUnavailable => "random_unavailable",
+            Self::MalformedKey => "malformed_key",
+            Self::UnsupportedFormat => "unsupported_format",
+            Self::NoPrivateKey => "no_private_key",
+            Self::NotExportable => "not_exportable",
+            Self::InvalidToken => "invalid_token",
+            Self::TokenRefused => "token_refused",
         }
     }
 

@@ -38,6 +38,7 @@ mod id;
 mod key_file;
 mod keystore;
 mod policy;
+pub mod prehash;
 mod public_key;
 mod record;
 pub mod rollback;
@@ -45,6 +46,10 @@ pub mod seal;
 pub mod signature;
 mod store;
 mod time;
+#[cfg(feature = "tokens")]
+pub mod token;
+#[cfg(feature = "transfer")]
+pub mod transfer;
 mod unlock;
 
 pub use algorithm::{Algorithm, Use};
@@ -53,7 +58,7 @@ pub use error::{Code, KmsError, Result};
 pub use id::{KeyFamily, KeyId, KeyRef, Name};
 pub use key_file::KeyFile;
 pub use keystore::{Keystore, KeystoreOptions, NewKey, Signature, VerifyItem};
-pub use policy::{KeyChange, KeyState, RotationPolicy, VersionState};
+pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey, Verdict};
 pub use secrecy::SecretString;
 pub use signature::{Kind, SignatureFile, Statement};

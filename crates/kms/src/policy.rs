@@ -42,6 +42,20 @@ pub enum VersionState {
     Destroyed,
 }
 
+/// Where the key pair of a version comes from.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// It was made here.
+    #[default]
+    Generated,
+    /// It was imported: others may have the private key.
+    Imported,
+    /// Its public key was imported alone. It verifies, and does nothing else.
+    PublicOnly,
+}
+
 /// When a version is replaced by the next one without being asked: at the first signature that would exceed a bound.
 /// No bound is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

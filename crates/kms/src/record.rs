@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::SOFTWARE;
 use crate::error::{KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
-use crate::policy::{KeyState, RotationPolicy, VersionState};
+use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
 use crate::rollback::StoreMark;
 use crate::time::Timestamp;
@@ -45,6 +45,8 @@ pub(crate) struct VersionRecord {
     #[serde(deserialize_with = "PublicKey::deserialize_trusted")]
     pub(crate) public_key: PublicKey,
     #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) origin: Origin,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) state: VersionState,
     /// Signatures that were made or may have been made: a process reserves some before it makes them.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -54,7 +56,7 @@ pub(crate) struct VersionRecord {
 impl VersionRecord {
     /// Whether the store holds the private key.
     pub(crate) fn is_held(&self) -> bool {
-        self.state == VersionState::Usable
+        self.state == VersionState::Usable && self.origin != Origin::PublicOnly
     }
 }
 
@@ -85,6 +87,10 @@ impl KeyRecord {
         if record.versions.iter().any(|version| version.public_key.algorithm() != algorithm) {
             return Err(KmsError::damaged("a key's record has a public key of another algorithm"));
         }
+        let public_only = record.is_public_only();
+        if record.versions.iter().any(|version| (version.origin == Origin::PublicOnly) != public_only) {
+            return Err(KmsError::damaged("a key's record mixes versions with and without private keys"));
+        }
         Ok(record)
     }
 
@@ -97,6 +103,11 @@ impl KeyRecord {
     /// One version, if there is it.
     pub(crate) fn version(&self, version: u32) -> Option<&VersionRecord> {
         self.versions.get(usize::try_from(version).ok()?.checked_sub(1)?)
+    }
+
+    /// Whether the public keys were imported alone: then no version has a private key.
+    pub(crate) fn is_public_only(&self) -> bool {
+        self.head_version().origin == Origin::PublicOnly
     }
 
     /// The newest version's record.

@@ -72,7 +72,7 @@ fn what_is_not_there_is_named() {
 #[test]
 fn the_same_uuid_under_another_name_is_another_key() {
     let (keystore, key) = keystore_with_key();
-    let renamed: KeyFamily = key.to_string().replace("/files/", "/tokens/").parse().unwrap();
+    let renamed: KeyFamily = key.to_string().replace("/files/", "/releases/").parse().unwrap();
     assert_eq!(keystore.sign(&renamed, MESSAGE).unwrap_err().code, Code::KeyNotFound);
 }
 

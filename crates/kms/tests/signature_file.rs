@@ -1,5 +1,6 @@
 //! Signature files: what they bind, and that their text has one form.
 
+use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::{Comment, MAX_COMMENT, RESERVED_PREFIX};
 use bulla_kms::{
     Algorithm, Code, KeyFamily, Keystore, Kind, NewKey, PublicKey, SignatureFile, Statement, Timestamp,
@@ -43,6 +44,7 @@ fn fixed() -> SignatureFile {
         size: 0,
         signed_at: Timestamp::from_unix_millis(1_769_851_800_123).unwrap(),
         comment: "a word".parse().unwrap(),
+        prehash: None,
         signature: vec![0x5a; 64],
     }
 }
@@ -254,8 +256,8 @@ fn malformed_files_are_refused_with_the_line_and_the_field() {
         ("Wg==\n", "Wh==\n", "line 10, signature"),
         ("Wg==\n", "Wg== \n", "line 10, signature"),
         ("Wg==\n", "Wg==", "line 10, signature"),
-        ("Wg==\n", "Wg==\n\n", "after line 10"),
-        ("Wg==\n", "Wg==\nmore", "after line 10"),
+        ("Wg==\n", "Wg==\n\n", "after the line of the signature"),
+        ("Wg==\n", "Wg==\nmore", "after the line of the signature"),
     ] {
         assert_eq!(FIXED.matches(from).count(), 1, "{from} is there once");
         let error = SignatureFile::parse(FIXED.replace(from, to).as_bytes()).expect_err(to);
@@ -275,7 +277,7 @@ fn bytes_that_are_not_utf_8_are_refused_with_the_line() {
 
 #[test]
 fn a_newer_format_is_named_as_such() {
-    let error = SignatureFile::parse(FIXED.replace("signature v1", "signature v2").as_bytes()).unwrap_err();
+    let error = SignatureFile::parse(FIXED.replace("signature v1", "signature v3").as_bytes()).unwrap_err();
     assert_eq!(error.code, Code::SignatureTooNew);
 }
 
@@ -348,6 +350,7 @@ prop_compose! {
         size: u64,
         time in 0..253_370_764_800_000_u64,
         comment in comments(),
+        prehash in 0..3_usize,
         signature in proptest::collection::vec(any::<u8>(), 64),
     ) -> SignatureFile {
         let key = ed25519_dalek::SigningKey::from_bytes(&seed).verifying_key();
@@ -361,6 +364,7 @@ prop_compose! {
             size,
             signed_at: Timestamp::from_unix_millis(time).unwrap(),
             comment,
+            prehash: [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)][prehash],
             signature,
         }
     }

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::{Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
+use crate::prehash::Ready;
 use crate::public_key::Verdict;
 
 /// Signatures that one step of the lanes verifies.
@@ -99,6 +100,12 @@ impl PrivateKey for SoftwareKey {
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         Ok(self.0.sign(message).to_bytes().to_vec())
+    }
+
+    fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
+        let signature = self.0.sign_prehashed(Ready(*digest), Some(context));
+        let error = || KmsError::new(Code::InvalidArgument, "a context has at most 255 bytes");
+        signature.map(|signature| signature.to_bytes().to_vec()).map_err(|_| error())
     }
 
     fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {

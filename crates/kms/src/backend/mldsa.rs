@@ -101,6 +101,26 @@ fn verify_request<P: MlDsaParams + 'static>(request: Request<'_>) -> Verdict {
     }
 }
 
+/// The expanded private key (FIPS 204, algorithm 24).
+#[cfg(feature = "transfer")]
+pub(super) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+    fn of<P: MlDsaParams>(seed: &[u8]) -> Option<KeyMaterial> {
+        let key = SigningKey::<P>::from_seed(seed.try_into().ok()?);
+        // Deprecated is to import it; here it is compared with one.
+        #[allow(deprecated)]
+        let mut bytes = key.expanded_key().to_expanded();
+        let expanded = Zeroizing::new(bytes.to_vec());
+        zeroize::Zeroize::zeroize(bytes.as_mut_slice());
+        Some(expanded)
+    }
+    match algorithm {
+        Algorithm::MlDsa44 => of::<MlDsa44>(seed),
+        Algorithm::MlDsa65 => of::<MlDsa65>(seed),
+        Algorithm::MlDsa87 => of::<MlDsa87>(seed),
+        _ => None,
+    }
+}
+
 /// Every string of the right length is a public key (FIPS 204, section 7.2).
 pub(super) fn decode<P: MlDsaParams>(algorithm: Algorithm, bytes: &[u8]) -> Result<VerifyingKey<P>> {
     let encoded = EncodedVerifyingKey::<P>::try_from(bytes).map_err(|_| {

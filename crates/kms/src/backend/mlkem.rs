@@ -119,6 +119,26 @@ where
     }
 }
 
+/// The expanded private key (FIPS 203, algorithm 16).
+#[cfg(feature = "transfer")]
+#[allow(deprecated, reason = "deprecated is to import it; here it is compared with one")]
+pub(super) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+    use ml_kem::{DecapsulationKey, ExpandedKeyEncoding};
+
+    fn of<D: ExpandedKeyEncoding + KeyInit>(seed: &[u8]) -> Option<KeyMaterial> {
+        let mut bytes = D::new_from_slice(seed).ok()?.to_expanded_bytes();
+        let expanded = Zeroizing::new(bytes.to_vec());
+        bytes.as_mut_slice().zeroize();
+        Some(expanded)
+    }
+    match algorithm {
+        Algorithm::MlKem512 => of::<DecapsulationKey<MlKem512>>(seed),
+        Algorithm::MlKem768 => of::<DecapsulationKey<MlKem768>>(seed),
+        Algorithm::MlKem1024 => of::<DecapsulationKey<MlKem1024>>(seed),
+        _ => None,
+    }
+}
+
 fn encapsulate<D: Private>(public_key: &PublicKey) -> Option<Encapsulated>
 where
     PublicOf<D>: 'static,

@@ -73,6 +73,34 @@ pub struct Encapsulated {
     pub shared_key: SharedKey,
 }
 
+/// The expanded form of a private key that other programs write beside its seed: of ML-DSA (FIPS 204, algorithm 24) and ML-KEM
+/// (FIPS 203, algorithm 16). None for other algorithms, seeds of a wrong length, and what this build does not serve.
+#[cfg(feature = "transfer")]
+pub(crate) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+    match algorithm {
+        #[cfg(feature = "mldsa")]
+        Algorithm::MlDsa44 | Algorithm::MlDsa65 | Algorithm::MlDsa87 => mldsa::expanded(algorithm, seed),
+        #[cfg(feature = "mlkem")]
+        Algorithm::MlKem512 | Algorithm::MlKem768 | Algorithm::MlKem1024 => mlkem::expanded(algorithm, seed),
+        _ => {
+            let _ = seed;
+            None
+        }
+    }
+}
+
+/// Whether the parts of a private key fit each other; where it is a seed alone they do.
+#[cfg(feature = "transfer")]
+pub(crate) fn is_consistent(algorithm: Algorithm, material: &KeyMaterial) -> bool {
+    #[cfg(feature = "slhdsa")]
+    return slhdsa::is_consistent(algorithm, material);
+    #[cfg(not(feature = "slhdsa"))]
+    {
+        let _ = (algorithm, material);
+        true
+    }
+}
+
 /// The error of an algorithm that is asked for what it does not do.
 pub(crate) fn wrong_use(algorithm: Algorithm) -> KmsError {
     let does = match algorithm.usage() {
@@ -150,6 +178,15 @@ pub trait PrivateKey: Send + Sync {
     /// [`Code::WrongUse`] when the algorithm does not encapsulate,
     /// [`Code::InvalidCiphertext`]; those of the device.
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey>;
+
+    /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255 bytes.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when the algorithm is another one, or the device has no such signatures; those of the device.
+    fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
+        let _ = (digest, context);
+        Err(KmsError::new(Code::WrongUse, "the key's backend does not make signatures of Ed25519ph"))
+    }
 
     /// Signs each message, in their order.
     ///

@@ -117,6 +117,35 @@ fn prepare<P: ParameterSet + Send + Sync + 'static>(
     }
 }
 
+/// Whether the root of a private key is the one of its seeds: with another one it would make signatures that give its secrets away.
+#[cfg(feature = "transfer")]
+pub(super) fn is_consistent(algorithm: Algorithm, material: &[u8]) -> bool {
+    fn of<P: ParameterSet>(material: &[u8]) -> bool {
+        let n = material.len() / 4;
+        if material.len() != 4 * n || SigningKey::<P>::try_from(material).is_err() {
+            return false;
+        }
+        let (seeds, _) = material.split_at(3 * n);
+        let key = SigningKey::<P>::slh_keygen_internal(&seeds[..n], &seeds[n..2 * n], &seeds[2 * n..]);
+        *Zeroizing::new(key.to_vec()) == *material
+    }
+    match algorithm {
+        Algorithm::SlhDsaSha2_128s => of::<Sha2_128s>(material),
+        Algorithm::SlhDsaSha2_128f => of::<Sha2_128f>(material),
+        Algorithm::SlhDsaSha2_192s => of::<Sha2_192s>(material),
+        Algorithm::SlhDsaSha2_192f => of::<Sha2_192f>(material),
+        Algorithm::SlhDsaSha2_256s => of::<Sha2_256s>(material),
+        Algorithm::SlhDsaSha2_256f => of::<Sha2_256f>(material),
+        Algorithm::SlhDsaShake128s => of::<Shake128s>(material),
+        Algorithm::SlhDsaShake128f => of::<Shake128f>(material),
+        Algorithm::SlhDsaShake192s => of::<Shake192s>(material),
+        Algorithm::SlhDsaShake192f => of::<Shake192f>(material),
+        Algorithm::SlhDsaShake256s => of::<Shake256s>(material),
+        Algorithm::SlhDsaShake256f => of::<Shake256f>(material),
+        _ => true,
+    }
+}
+
 fn verify<P: ParameterSet + Send + Sync + 'static>(request: Request<'_>) -> Verdict {
     let Some(key) = request.public_key.prepared::<VerifyingKey<P>>() else { return Verdict::Invalid };
     match Signature::<P>::try_from(request.signature) {

@@ -12,7 +12,7 @@ use crate::algorithm::{Algorithm, Use};
 use crate::backend::{KeyMaterial, PrivateKey};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
-use crate::policy::KeyState;
+use crate::policy::Origin;
 use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::seal::{Place, Sealer};
@@ -43,6 +43,21 @@ pub(super) struct NewKeyPair {
     material: KeyMaterial,
     private_key: Arc<dyn PrivateKey>,
     pub(super) public_key: PublicKey,
+}
+
+/// What the next version of a key has.
+pub(super) struct NewVersion {
+    pub(super) public_key: PublicKey,
+    pub(super) origin: Origin,
+    /// The private key; none where only the public key is had.
+    pub(super) pair: Option<NewKeyPair>,
+}
+
+impl NewVersion {
+    /// One whose key was just made.
+    pub(super) fn generated(pair: NewKeyPair) -> Self {
+        Self { public_key: pair.public_key.clone(), origin: Origin::Generated, pair: Some(pair) }
+    }
 }
 
 impl Keystore {
@@ -116,8 +131,18 @@ impl Keystore {
 
     /// Makes a private key.
     pub(super) fn generate(&self, backend: &str, algorithm: Algorithm) -> Result<NewKeyPair> {
+        let material = self.backends.find(backend, algorithm)?.generate(algorithm)?;
+        self.key_pair(backend, algorithm, material)
+    }
+
+    /// The key pair of a private key that is there.
+    pub(super) fn key_pair(
+        &self,
+        backend: &str,
+        algorithm: Algorithm,
+        material: KeyMaterial,
+    ) -> Result<NewKeyPair> {
         let backend = self.backends.find(backend, algorithm)?;
-        let material = backend.generate(algorithm)?;
         let private_key = backend.load(algorithm, &material)?;
         let public_key = PublicKey::from_bytes(algorithm, &private_key.public_key()?)?;
         Ok(NewKeyPair { material, private_key, public_key })
@@ -147,7 +172,7 @@ impl Writer {
                 rows.push((Table::PrivateKeys, id, Some(sealed.clone())));
                 Sealed::opened(sealed, pair.private_key)
             }
-            None if record.state == KeyState::Destroyed => Sealed::new(Vec::new()),
+            None if !record.head_version().is_held() => Sealed::new(Vec::new()),
             None => Arc::clone(&old.expect("a key's first record comes with its private key").head),
         };
         let older = old.map(|old| older(old, &record)).unwrap_or_default();

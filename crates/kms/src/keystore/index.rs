@@ -141,6 +141,28 @@ impl LoadedKey {
         self.open(sealed, NonZeroU32::new(id.version()).ok_or_else(gone)?, sealer, backends)
     }
 
+    /// The private key itself of a version that may be used, in the clear.
+    #[cfg(feature = "tokens")]
+    pub(super) fn material(
+        &self,
+        id: &KeyId,
+        sealer: &Sealer,
+        backends: &Backends,
+    ) -> Result<crate::backend::KeyMaterial> {
+        // This also proves that it belongs to the public key.
+        self.private_key(id, sealer, backends)?;
+        let capabilities = backends.find(&self.record.backend, self.record.key.algorithm())?;
+        let capabilities = capabilities.capabilities(self.record.key.algorithm());
+        if !capabilities.is_some_and(|capabilities| capabilities.material_is_key) {
+            let message = format!("the private key of {id} cannot leave the backend {}", self.record.backend);
+            return Err(KmsError::new(Code::NotExportable, message));
+        }
+        let is_head = id.version() == self.record.head().get();
+        let sealed = if is_head { Some(&self.head) } else { self.older.get(&id.version()) };
+        let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
+        sealer.open(&Place::PrivateKey(id.to_string()), &sealed.ok_or_else(gone)?.sealed)
+    }
+
     fn open<'a>(
         &self,
         sealed: &'a Sealed,

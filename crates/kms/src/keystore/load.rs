@@ -194,7 +194,8 @@ fn load_key(
             older.insert(version.version(), Sealed::new(sealed.clone()));
         }
     }
-    if record.head_version().is_held() == (record.state == KeyState::Destroyed) {
+    let has_none = record.state == KeyState::Destroyed || record.is_public_only();
+    if record.head_version().is_held() == has_none {
         return Err(KmsError::damaged(format!("the record of {family} contradicts itself")));
     }
     Ok(LoadedKey { record, binding, head, older })

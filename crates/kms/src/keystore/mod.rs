@@ -9,6 +9,10 @@ mod reseal;
 mod signing;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tokens")]
+mod tokens;
+#[cfg(feature = "transfer")]
+mod transfer;
 
 use std::fmt;
 use std::path::Path;
@@ -19,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::batch::VerifyItem;
-use self::edit::{Edit, Writer};
+use self::edit::{Edit, NewVersion, Writer};
 use self::index::Index;
 pub use self::options::KeystoreOptions;
 use crate::algorithm::{Algorithm, Use};
@@ -27,7 +31,7 @@ use crate::attestation::Attestation;
 use crate::backend::{Backends, Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
-use crate::policy::{KeyChange, KeyState, RotationPolicy, VersionState};
+use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::{PublicKey, Verdict};
 use crate::record::{KeyRecord, VersionRecord};
 use crate::rollback::RollbackGuard;
@@ -143,11 +147,17 @@ impl Keystore {
     /// [`Code::LabelTaken`] when another key of the tenant has the label; [`Code::UnsupportedAlgorithm`]; those of the
     /// backend; those of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
+        let (backend, algorithm) = (new.backend.clone(), new.algorithm);
+        self.add_key(new, || Ok(NewVersion::generated(self.generate(&backend, algorithm)?)))
+    }
+
+    /// Adds a key whose version 1 `first` gives.
+    fn add_key(&self, new: NewKey, first: impl Fn() -> Result<NewVersion>) -> Result<KeyId> {
         let now = Timestamp::now();
         let family = KeyFamily::new(new.tenant, new.purpose, new.algorithm, new_uuid(now)?);
         let key = self.edit(|index| {
             check_label(index, &family, new.label.as_ref())?;
-            let pair = self.generate(&new.backend, new.algorithm)?;
+            let NewVersion { public_key, origin, pair } = first()?;
             let record = KeyRecord {
                 key: family.clone(),
                 label: new.label.clone(),
@@ -157,9 +167,9 @@ impl Keystore {
                 exportable: new.exportable,
                 minimum_version: 0,
                 rotation: new.rotation,
-                versions: vec![first_use(now, pair.public_key.clone())],
+                versions: vec![first_use(now, public_key, origin)],
             };
-            Ok(Some(Edit { record, new_head: Some(pair) }))
+            Ok(Some(Edit { record, new_head: pair }))
         })?;
         let key = key.expect("a new key is a change");
         Ok(family.version(key.record.head()))
@@ -236,23 +246,34 @@ impl Keystore {
         family: &KeyFamily,
         wanted: impl Fn(&KeyRecord) -> Result<bool>,
     ) -> Result<Option<KeyId>> {
-        let key = self.edit(|index| {
-            let old = index.key(family)?;
-            if !wanted(&old.record)? {
+        self.add_version(family, |record| {
+            if !wanted(record)? {
                 return Ok(None);
             }
-            signing::check_enabled(&old.record)?;
+            signing::check_enabled(record)?;
+            Ok(Some(NewVersion::generated(self.generate(&record.backend, family.algorithm())?)))
+        })
+    }
+
+    /// Adds the version that `next` makes for a key's record, if it makes one.
+    fn add_version(
+        &self,
+        family: &KeyFamily,
+        next: impl Fn(&KeyRecord) -> Result<Option<NewVersion>>,
+    ) -> Result<Option<KeyId>> {
+        let key = self.edit(|index| {
+            let old = index.key(family)?;
             let mut record = old.record.clone();
             if record.versions.len() >= u32::MAX as usize {
                 let message = format!("the key {family} has no number for another version");
                 return Err(KmsError::new(Code::VersionsExhausted, message));
             }
-            let pair = self.generate(&record.backend, family.algorithm())?;
+            let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
             // A clock that was put back does not make a version older than the one before it.
             let created = Timestamp::now().max(record.head_version().created);
-            record.versions.push(first_use(created, pair.public_key.clone()));
+            record.versions.push(first_use(created, public_key, origin));
             record.revision += 1;
-            Ok(Some(Edit { record, new_head: Some(pair) }))
+            Ok(Some(Edit { record, new_head: pair }))
         })?;
         Ok(key.map(|key| family.version(key.record.head())))
     }
@@ -345,8 +366,8 @@ impl fmt::Debug for Keystore {
     }
 }
 
-fn first_use(created: Timestamp, public_key: PublicKey) -> VersionRecord {
-    VersionRecord { created, public_key, state: VersionState::Usable, uses: 0 }
+fn first_use(created: Timestamp, public_key: PublicKey, origin: Origin) -> VersionRecord {
+    VersionRecord { created, public_key, origin, state: VersionState::Usable, uses: 0 }
 }
 
 fn check_label(index: &Index, family: &KeyFamily, label: Option<&Name>) -> Result<()> {

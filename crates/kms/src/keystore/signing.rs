@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::edit::Edit;
 use super::index::LoadedKey;
 use super::{Keystore, Signature};
-use crate::algorithm::Use;
+use crate::algorithm::{Algorithm, Use};
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::backend::wrong_use;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, KeyRef};
 use crate::policy::{KeyState, RotationPolicy};
+use crate::prehash::{Form, Prehashed, not_prehashed};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::signature;
@@ -39,6 +40,7 @@ impl Keystore {
         if key.family().algorithm().usage() == Use::KeyEncapsulation {
             return Err(wrong_use(key.family().algorithm()));
         }
+        check_purpose(key)?;
         let (id, loaded) = self.head_for_one_use(key)?;
         let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
         Ok(Signature { key: id, bytes })
@@ -51,9 +53,30 @@ impl Keystore {
         key: KeyRef<'_>,
         message: impl FnOnce(&KeyId, &PublicKey) -> Vec<u8>,
     ) -> Result<Signature> {
+        check_purpose(key)?;
         let (id, loaded) = self.head_for_one_use(key)?;
         let message = message(&id, &loaded.record.head_version().public_key);
         let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(&message)?;
+        Ok(Signature { key: id, bytes })
+    }
+
+    /// Signs the digest that `message` makes of the head's id and public key, which are settled first.
+    pub(crate) fn sign_form(
+        &self,
+        key: KeyRef<'_>,
+        message: impl FnOnce(&KeyId, &PublicKey) -> Prehashed,
+    ) -> Result<Signature> {
+        if key.family().algorithm() != Algorithm::Ed25519 {
+            return Err(not_prehashed(key.family().algorithm()));
+        }
+        check_purpose(key)?;
+        let (id, loaded) = self.head_for_one_use(key)?;
+        let message = message(&id, &loaded.record.head_version().public_key);
+        let signer = loaded.signer(&self.sealer, &self.backends)?;
+        let bytes = match message.form() {
+            Form::Message(framed) => signer.sign(&framed)?,
+            Form::Ed25519ph(digest) => signer.sign_ed25519ph(&digest, message.context())?,
+        };
         Ok(Signature { key: id, bytes })
     }
 
@@ -69,7 +92,7 @@ impl Keystore {
     }
 
     /// The head of a key, if it may sign, with one of its uses taken.
-    fn head_for_one_use(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
+    pub(super) fn head_for_one_use(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
         loop {
             let (id, loaded) = self.head(key)?;
             let policy = loaded.record.rotation;
@@ -132,8 +155,29 @@ impl Keystore {
     }
 }
 
+/// The purpose of keys that sign tokens and nothing else. A message that could be chosen might be a token's block, which has no prefix of
+/// its own. This holds in every build, for a store may be used by several.
+const TOKENS: &str = "tokens";
+
+fn check_purpose(key: KeyRef<'_>) -> Result<()> {
+    if key.family().purpose().as_str() != TOKENS {
+        return Ok(());
+    }
+    let message = format!("the key {} has the purpose {TOKENS}, and signs tokens alone", key.family());
+    Err(KmsError::new(Code::WrongUse, message))
+}
+
 /// Whether a key's private keys may be used, and new ones made.
 pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
+    if record.is_public_only() {
+        let message = format!("the key {} was imported as a public key: it only verifies", record.key);
+        return Err(KmsError::new(Code::NoPrivateKey, message));
+    }
+    check_state(record)
+}
+
+/// Whether a key may be changed by a new version.
+pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
     let key = &record.key;
     let (code, message) = match record.state {
         KeyState::Enabled => return Ok(()),

@@ -17,6 +17,7 @@ use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, serde_as_text};
 use crate::keystore::Keystore;
+use crate::prehash::{Prehash, Prehashed};
 use crate::public_key::{PublicKey, Verdict};
 use crate::time::Timestamp;
 
@@ -25,9 +26,13 @@ use crate::time::Timestamp;
 pub const RESERVED_PREFIX: &[u8] = b"bulla signature\0";
 
 /// What the messages begin with that a keystore makes up itself, and that it therefore signs for no caller: those of
-/// signature files and of attestations.
-pub const RESERVED_PREFIXES: [&[u8]; 3] =
-    [RESERVED_PREFIX, crate::attestation::SIGNED_PREFIX, crate::rollback::SIGNED_TIME_PREFIX];
+/// signature files, of attestations, of signed times, and of BLAKE3 digests ([`crate::prehash`]).
+pub const RESERVED_PREFIXES: [&[u8]; 4] = [
+    RESERVED_PREFIX,
+    crate::attestation::SIGNED_PREFIX,
+    crate::rollback::SIGNED_TIME_PREFIX,
+    crate::prehash::BLAKE3_PREFIX,
+];
 
 /// The most bytes that a comment may have.
 pub const MAX_COMMENT: usize = 1024;
@@ -152,6 +157,8 @@ pub struct SignatureFile {
     pub signed_at: Timestamp,
     /// What the signer says of it.
     pub comment: Comment,
+    /// How [`SignatureFile::signed_bytes`] were hashed before they were signed, by an Ed25519 key; none: not at all.
+    pub prehash: Option<Prehash>,
     /// The signature of [`SignatureFile::signed_bytes`], of the length that the key's algorithm has.
     pub signature: Vec<u8>,
 }
@@ -162,6 +169,19 @@ impl SignatureFile {
     /// # Errors
     /// Those of [`Keystore::sign`].
     pub fn sign<'a>(keystore: &Keystore, key: impl Into<KeyRef<'a>>, statement: Statement) -> Result<Self> {
+        Self::sign_with(keystore, key, statement, None)
+    }
+
+    /// The same with a signature of the statement's digest, for verifiers that know only those.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign_prehashed`].
+    pub fn sign_with<'a>(
+        keystore: &Keystore,
+        key: impl Into<KeyRef<'a>>,
+        statement: Statement,
+        prehash: Option<Prehash>,
+    ) -> Result<Self> {
         let signed_at = Timestamp::now();
         let unsigned = |key: &KeyId, public_key: &PublicKey| Self {
             kind: statement.kind,
@@ -171,12 +191,18 @@ impl SignatureFile {
             size: statement.size,
             signed_at,
             comment: statement.comment.clone(),
+            prehash,
             signature: Vec::new(),
         };
         let mut file = None;
-        let signature = keystore.sign_statement(key.into(), |key, public_key| {
-            file.insert(unsigned(key, public_key)).signed_bytes()
-        })?;
+        let mut signed_bytes =
+            |key: &KeyId, public_key: &PublicKey| file.insert(unsigned(key, public_key)).signed_bytes();
+        let signature = match prehash {
+            None => keystore.sign_statement(key.into(), signed_bytes)?,
+            Some(prehash) => keystore.sign_form(key.into(), |key, public_key| {
+                Prehashed::of_file(prehash, &signed_bytes(key, public_key))
+            })?,
+        };
         let file = file.expect("the keystore asks what to sign before it signs");
         Ok(Self { signature: signature.bytes, ..file })
     }
@@ -189,7 +215,13 @@ impl SignatureFile {
         if self.public_key != *public_key {
             return Verdict::Invalid;
         }
-        public_key.verify(&self.signed_bytes(), &self.signature)
+        match self.prehash {
+            None => public_key.verify(&self.signed_bytes(), &self.signature),
+            Some(prehash) => {
+                let digest = Prehashed::of_file(prehash, &self.signed_bytes());
+                public_key.verify_prehashed(&digest, &self.signature)
+            }
+        }
     }
 
     /// Whether the keystore's key version that the file names signed this.
@@ -201,18 +233,33 @@ impl SignatureFile {
         Ok(self.verify_with(&keystore.public_key(&self.key)?))
     }
 
-    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1`, a zero byte, the kind, a zero byte, and the text up to the
+    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1` or, with a prehash, `v2`, a zero byte, the kind, a zero byte, and the text up to the
     /// line of the signature.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let lines = self.signed_lines();
-        [RESERVED_PREFIX, b"v1\0", self.kind.as_str().as_bytes(), b"\0", lines.as_bytes()].concat()
+        [
+            RESERVED_PREFIX,
+            b"v",
+            self.format().as_bytes(),
+            b"\0",
+            self.kind.as_str().as_bytes(),
+            b"\0",
+            lines.as_bytes(),
+        ]
+        .concat()
+    }
+
+    /// The number of the format: files without a prehash are of the first.
+    fn format(&self) -> &'static str {
+        if self.prehash.is_none() { "1" } else { "2" }
     }
 
     fn signed_lines(&self) -> String {
-        let Self { kind, key, public_key, digest, size, signed_at, comment, signature: _ } = self;
+        let Self { kind, key, public_key, digest, size, signed_at, comment, prehash, signature: _ } = self;
+        let prehash = prehash.map_or_else(String::new, |prehash| format!("prehash: {prehash}\n"));
         let space = if comment.as_str().is_empty() { "" } else { " " };
         format!(
-            "bulla signature v1\n\
+            "bulla signature v{}\n\
              kind: {kind}\n\
              key: {key}\n\
              public-key: {public_key}\n\
@@ -220,7 +267,9 @@ impl SignatureFile {
              digest: {digest}\n\
              size: {size}\n\
              time: {signed_at}\n\
-             comment:{space}{comment}\n",
+             comment:{space}{comment}\n\
+             {prehash}",
+            self.format(),
             digest = digest.to_hex(),
         )
     }

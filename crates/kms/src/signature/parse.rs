@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{BufRead, Read};
 
 use super::{Comment, Kind, SignatureFile};
+use crate::algorithm::Algorithm;
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
@@ -20,14 +21,14 @@ fn malformed(message: impl Into<String>) -> KmsError {
 
 pub(super) fn trailing(kind: Kind) -> KmsError {
     match kind {
-        Kind::Manifest => malformed("after line 11: a manifest's body follows where none is expected"),
-        Kind::File | Kind::Message => malformed("after line 10, signature: nothing may follow"),
+        Kind::Manifest => malformed("after the empty line: a manifest's body follows where none is expected"),
+        Kind::File | Kind::Message => malformed("after the line of the signature: nothing may follow"),
     }
 }
 
 pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     let mut lines = Lines { reader, number: 0, longest: MAX_LINE };
-    format_line(&lines.next("format")?)?;
+    let format = format_line(&lines.next("format")?)?;
     let kind = lines.field("kind", "file, manifest or message", Kind::parse)?;
     let key: KeyId = lines.parsed("key")?;
     let public_key: PublicKey = lines.parsed("public-key")?;
@@ -48,6 +49,13 @@ pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
         size: lines.field("size", "a decimal number below 2^64 without leading zeros", size)?,
         signed_at: lines.parsed("time")?,
         comment: lines.parsed::<Comment>("comment")?,
+        prehash: match format {
+            Format::V1 => None,
+            Format::V2 if algorithm == Algorithm::Ed25519 => Some(lines.parsed("prehash")?),
+            Format::V2 => {
+                return Err(lines.error("prehash", "digests are signed by keys of ed25519 alone"));
+            }
+        },
         signature: {
             let length = algorithm.output_length();
             lines.longest = MAX_LINE.max("signature: ".len() + length.div_ceil(3) * 4 + 1);
@@ -58,7 +66,11 @@ pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     match file.kind {
         Kind::Manifest => {
             let line = lines.next("the empty line before the body")?;
-            if line.is_empty() { Ok(file) } else { Err(malformed("line 11: it must be empty")) }
+            if line.is_empty() {
+                Ok(file)
+            } else {
+                Err(malformed(format!("line {}: it must be empty", lines.number)))
+            }
         }
         kind @ (Kind::File | Kind::Message) => {
             let more = !lines.reader.fill_buf().map_err(unreadable)?.is_empty();
@@ -67,16 +79,24 @@ pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     }
 }
 
-fn format_line(line: &str) -> Result<()> {
+/// The formats: the second has a line that says how the bytes were hashed before they were signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    V1,
+    V2,
+}
+
+fn format_line(line: &str) -> Result<Format> {
     match line.strip_prefix(FORMAT) {
-        Some("1") => Ok(()),
-        Some(version) if version.parse::<u32>().is_ok_and(|version| version > 1) => Err(KmsError::new(
+        Some("1") => Ok(Format::V1),
+        Some("2") => Ok(Format::V2),
+        Some(version) if version.parse::<u32>().is_ok_and(|version| version > 2) => Err(KmsError::new(
             Code::SignatureTooNew,
             format!(
-                "the signature file is of format v{version} and this program reads v1; use a newer version"
+                "the signature file is of format v{version} and this program reads up to v2; use a newer version"
             ),
         )),
-        _ => Err(malformed("line 1: it must be \"bulla signature v1\"")),
+        _ => Err(malformed("line 1: it must be \"bulla signature v1\" or \"bulla signature v2\"")),
     }
 }
 

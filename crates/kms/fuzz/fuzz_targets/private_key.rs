@@ -1,0 +1,16 @@
+//! No input makes a reader of private keys panic, and a wrapped key that is read is the only text of itself.
+#![no_main]
+
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    for format in [PrivateFormat::Pkcs8Pem, PrivateFormat::Pkcs8Der, PrivateFormat::OpenSsh] {
+        let _ = PrivateKeyData::read(bytes, format, None, None);
+    }
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(wrapped) = text.parse::<WrappedKey>()
+    {
+        assert_eq!(wrapped.to_string(), text);
+    }
+});

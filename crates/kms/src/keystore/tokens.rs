@@ -1,0 +1,79 @@
+//! Tokens whose root keys lie in the keystore, and what they guard.
+
+use super::{Keystore, NewKey, signing};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyId, KeyRef, Name};
+use crate::token::{Grant, Permit, ROOT, Request, Revocations, Token};
+
+impl Keystore {
+    /// Makes the root key of a tenant, which signs its tokens.
+    ///
+    /// # Errors
+    /// [`Code::LabelTaken`] when the tenant has one, or another key with that label; those of [`Keystore::create_key`].
+    pub fn create_token_root(&self, tenant: &Name) -> Result<KeyId> {
+        let name: Name = ROOT.parse()?;
+        self.create_key(NewKey::new(tenant.clone(), name.clone(), Algorithm::Ed25519).label(name))
+    }
+
+    /// Makes a token, signed by the head of the tenant's root key.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::InvalidArgument`] for a grant of nothing, or with keys of
+    /// another tenant; [`Code::NotExportable`] when the root key is held by a device; those of [`Keystore::sign`].
+    pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
+        let root = self.token_root(&grant.tenant)?;
+        let (id, loaded) = self.head_for_one_use(KeyRef::Family(&root))?;
+        let seed = loaded.material(&id, &self.sealer, &self.backends)?;
+        Token::mint(&seed, id.version(), grant)
+    }
+
+    /// Whether a token permits `request`: one of the root key of the request's tenant.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`] when that one is; those of [`Token::authorize`].
+    pub fn authorize(&self, token: &Token, request: &Request<'_>, revoked: &Revocations) -> Result<Permit> {
+        let root = self.token_root(request.tenant())?;
+        let index = self.index.load();
+        let loaded = index.key(&root)?;
+        signing::check_state(&loaded.record)?;
+        let trusted = |version: u32| {
+            let id = root.version(version.try_into().ok()?);
+            Some(loaded.usable(&id).ok()?.public_key.clone())
+        };
+        token.authorize(trusted, request, revoked)
+    }
+
+    /// Takes a private key out, wrapped for a recipient: of a key that was made exportable, and with a token of its tenant that permits
+    /// it. Of keys that sign, the newest version alone.
+    ///
+    /// # Errors
+    /// [`Code::NotExportable`]; [`Code::NotHead`]; those of [`Keystore::authorize`]; [`Code::WrongUse`] when the recipient's key does
+    /// not encapsulate; those of [`Keystore::decapsulate`] that are about the state of the key.
+    #[cfg(feature = "transfer")]
+    pub fn export_key(
+        &self,
+        key: &KeyId,
+        recipient: &crate::public_key::PublicKey,
+        token: &Token,
+        revoked: &Revocations,
+    ) -> Result<crate::transfer::WrappedKey> {
+        let now = crate::time::Timestamp::now();
+        self.authorize(token, &Request::on_key(crate::token::Operation::Export, key.family(), now), revoked)?;
+        self.wrap_key(key, recipient)
+    }
+
+    fn token_root(&self, tenant: &Name) -> Result<crate::id::KeyFamily> {
+        let missing = || {
+            let message = format!("the tenant {tenant} has no root key for tokens; make one first");
+            KmsError::new(Code::KeyNotFound, message)
+        };
+        let root = self.find(tenant, &ROOT.parse()?)?.ok_or_else(missing)?;
+        if root.purpose().as_str() == ROOT && root.algorithm() == Algorithm::Ed25519 {
+            Ok(root)
+        } else {
+            Err(missing())
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Keys that come from elsewhere, and the one way by which a private key leaves.
+
+use super::edit::NewVersion;
+use super::{Keystore, NewKey, signing};
+use crate::algorithm::Algorithm;
+#[cfg(feature = "tokens")]
+use crate::algorithm::Use;
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, KeyId};
+use crate::policy::Origin;
+use crate::public_key::PublicKey;
+use crate::transfer::{PrivateKeyData, WrappedKey};
+
+impl Keystore {
+    /// Makes a key whose version 1 is an imported private key. The copy that it came from is not this keystore's to wipe.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when `new` is of another algorithm; [`Code::UnsupportedAlgorithm`] when its backend takes
+    /// no keys from outside; those of [`Keystore::create_key`].
+    pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyId> {
+        check_algorithm(new.algorithm, key.algorithm())?;
+        let backend = new.backend.clone();
+        self.add_key(new, || self.imported(&backend, key))
+    }
+
+    /// Makes an imported private key the next version of a key, which is its head from now on.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when the key is of another algorithm or has that public key already;
+    /// [`Code::NoPrivateKey`] when its public keys were imported alone; those of [`Keystore::rotate`].
+    pub fn import_version(&self, family: &KeyFamily, key: &PrivateKeyData) -> Result<KeyId> {
+        check_algorithm(family.algorithm(), key.algorithm())?;
+        let id = self.add_version(family, |record| {
+            signing::check_enabled(record)?;
+            check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
+            self.imported(&record.backend, key).map(Some)
+        })?;
+        Ok(id.expect("an import is made or refused"))
+    }
+
+    /// Makes a key that has a public key alone: it verifies signatures, or is a recipient, and nothing else.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when `new` is of another algorithm or exportable; [`Code::LabelTaken`]; those of writing.
+    pub fn import_public_key(&self, new: NewKey, key: &PublicKey) -> Result<KeyId> {
+        check_algorithm(new.algorithm, key.algorithm())?;
+        if new.exportable {
+            let message = "a public key has nothing that could be exported: make it without that";
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        self.add_key(new, || Ok(public_only(key)))
+    }
+
+    /// Makes a public key the next version of a key whose public keys were imported alone.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when the key is of another algorithm, has private keys, or has that public key already;
+    /// those of [`Keystore::rotate`].
+    pub fn import_public_version(&self, family: &KeyFamily, key: &PublicKey) -> Result<KeyId> {
+        check_algorithm(family.algorithm(), key.algorithm())?;
+        let id = self.add_version(family, |record| {
+            if !record.is_public_only() {
+                let message =
+                    format!("the key {family} has private keys: import a private key, or rotate it");
+                return Err(KmsError::new(Code::InvalidArgument, message));
+            }
+            signing::check_state(record)?;
+            check_new(record.versions.iter().map(|version| &version.public_key), key)?;
+            Ok(Some(public_only(key)))
+        })?;
+        Ok(id.expect("an import is made or refused"))
+    }
+
+    /// Opens a private key that was wrapped for a key of this keystore.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when it was wrapped for another recipient; [`Code::MalformedKey`] when it was changed; those of
+    /// [`Keystore::decapsulate`].
+    pub fn unwrap_key(&self, recipient: &KeyId, wrapped: &WrappedKey) -> Result<PrivateKeyData> {
+        wrapped.check_recipient(&self.public_key(recipient)?)?;
+        wrapped.open(&self.decapsulate(recipient, wrapped.encapsulated())?)
+    }
+
+    fn imported(&self, backend: &str, key: &PrivateKeyData) -> Result<NewVersion> {
+        let algorithm = key.algorithm();
+        let found = self.backends.find(backend, algorithm)?;
+        if !found.capabilities(algorithm).is_some_and(|capabilities| capabilities.material_is_key) {
+            let message = format!("the backend {backend} makes its own keys and takes none from outside");
+            return Err(KmsError::new(Code::UnsupportedAlgorithm, message));
+        }
+        let pair = self.key_pair(backend, algorithm, key.material().clone())?;
+        Ok(NewVersion { origin: Origin::Imported, ..NewVersion::generated(pair) })
+    }
+
+    /// The private key of a version that may be used, wrapped for a recipient.
+    #[cfg(feature = "tokens")]
+    pub(super) fn wrap_key(&self, key: &KeyId, recipient: &PublicKey) -> Result<WrappedKey> {
+        let index = self.index.load();
+        let loaded = index.key(key.family())?;
+        if !loaded.record.exportable {
+            let message = format!("the key {} was not made exportable, and never will be", key.family());
+            return Err(KmsError::new(Code::NotExportable, message));
+        }
+        signing::check_enabled(&loaded.record)?;
+        if key.version() != loaded.record.head().get() && key.family().algorithm().usage() == Use::Signature {
+            let message =
+                format!("{key} is an older version: of keys that sign the newest one alone is exported");
+            return Err(KmsError::new(Code::NotHead, message));
+        }
+        let material = loaded.material(key, &self.sealer, &self.backends)?;
+        let public_key = loaded.usable(key)?.public_key.clone();
+        WrappedKey::seal(key, &public_key, &material, recipient)
+    }
+}
+
+fn public_only(key: &PublicKey) -> NewVersion {
+    NewVersion { public_key: key.clone(), origin: Origin::PublicOnly, pair: None }
+}
+
+fn check_algorithm(wanted: Algorithm, found: Algorithm) -> Result<()> {
+    if wanted == found {
+        return Ok(());
+    }
+    let message = format!("the imported key is of {found}, and one of {wanted} is wanted");
+    Err(KmsError::new(Code::InvalidArgument, message))
+}
+
+/// A version that repeats a former one would not replace it.
+fn check_new<'a>(mut versions: impl Iterator<Item = &'a PublicKey>, key: &PublicKey) -> Result<()> {
+    if versions.any(|version| version == key) {
+        let message = "the key has a version with this very public key already";
+        return Err(KmsError::new(Code::InvalidArgument, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Signatures of digests, by Ed25519 keys: for messages that are not at hand when they are signed, or too long to be sent.
+//!
+//! Both are those of [`bulla_ed25519::prehash`], whose documentation has their bytes. A context separates uses of one key: what was signed
+//! under one verifies under no other.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::digest::typenum::U64;
+use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
+
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyRef;
+use crate::keystore::{Keystore, Signature};
+use crate::public_key::{PublicKey, Verdict};
+
+/// What the bytes begin with that are signed for a BLAKE3 digest. No keystore signs a caller's message that begins so.
+pub(crate) const BLAKE3_PREFIX: &[u8] = b"bulla ed25519 blake3\0";
+
+/// What contexts begin with that the keystore uses itself.
+const RESERVED_CONTEXT: &[u8] = b"bulla ";
+/// The context of signature files.
+pub(crate) const SIGNATURE_FILE: &[u8] = b"bulla signature file";
+
+/// How a message is hashed before it is signed.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prehash {
+    /// BLAKE3, in a frame of its own that any Ed25519 signs and verifies.
+    Blake3,
+    /// SHA-512, as Ed25519ph (RFC 8032, section 5.1).
+    Ed25519ph,
+}
+
+impl Prehash {
+    /// The name in a signature file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blake3 => "blake3",
+            Self::Ed25519ph => "ed25519ph",
+        }
+    }
+
+    /// The digest of a message, to be signed or verified under `context`.
+    ///
+    /// # Errors
+    /// Those of [`Prehashed::new`].
+    pub fn of(self, message: &[u8], context: &[u8]) -> Result<Prehashed> {
+        Prehashed::new(self.digest(message), context)
+    }
+
+    pub(crate) fn digest(self, message: &[u8]) -> Digest {
+        match self {
+            Self::Blake3 => Digest::Blake3(bulla_blake3::hash(message)),
+            Self::Ed25519ph => Digest::Sha512(<sha2::Sha512 as sha2::Digest>::digest(message).into()),
+        }
+    }
+}
+
+impl FromStr for Prehash {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        [Self::Blake3, Self::Ed25519ph]
+            .into_iter()
+            .find(|prehash| prehash.as_str() == text)
+            .ok_or_else(|| KmsError::new(Code::InvalidArgument, "a prehash is blake3 or ed25519ph"))
+    }
+}
+
+impl fmt::Display for Prehash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The digest of a message.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// For [`Prehash::Blake3`].
+    Blake3(bulla_blake3::Hash),
+    /// For [`Prehash::Ed25519ph`].
+    Sha512([u8; 64]),
+}
+
+/// A digest and the context under which it is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prehashed {
+    digest: Digest,
+    context: Vec<u8>,
+}
+
+impl Prehashed {
+    /// A digest to be signed or verified under `context`, of at most 255 bytes; it may be empty.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when the context is longer, or begins with `bulla `: those are the keystore's own.
+    pub fn new(digest: Digest, context: &[u8]) -> Result<Self> {
+        if context.starts_with(RESERVED_CONTEXT) {
+            let message = "contexts that begin with \"bulla \" are those of the keystore; use another one";
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        if context.len() > 255 {
+            let message = "a context has at most 255 bytes; shorten it, or hash it";
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        Ok(Self { digest, context: context.to_vec() })
+    }
+
+    /// What a signature file signs.
+    pub(crate) fn of_file(prehash: Prehash, signed_bytes: &[u8]) -> Self {
+        Self { digest: prehash.digest(signed_bytes), context: SIGNATURE_FILE.to_vec() }
+    }
+
+    pub(crate) fn context(&self) -> &[u8] {
+        &self.context
+    }
+
+    /// The message that plain Ed25519 signs, or the digest for Ed25519ph.
+    pub(crate) fn form(&self) -> Form {
+        match self.digest {
+            Digest::Blake3(digest) => {
+                let length = u8::try_from(self.context.len()).expect("a context has at most 255 bytes");
+                Form::Message([BLAKE3_PREFIX, &[length], &self.context, digest.as_bytes()].concat())
+            }
+            Digest::Sha512(digest) => Form::Ed25519ph(digest),
+        }
+    }
+}
+
+/// What is handed to the private key.
+pub(crate) enum Form {
+    Message(Vec<u8>),
+    Ed25519ph([u8; 64]),
+}
+
+/// A digest that is there already, in the shape of a hash function that will give it.
+#[derive(Clone)]
+pub(crate) struct Ready(pub(crate) [u8; 64]);
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self([0; 64])
+    }
+}
+
+impl Update for Ready {
+    /// Nothing is added to a digest that is ready.
+    fn update(&mut self, _data: &[u8]) {}
+}
+
+impl OutputSizeUser for Ready {
+    type OutputSize = U64;
+}
+
+impl FixedOutput for Ready {
+    fn finalize_into(self, out: &mut Output<Self>) {
+        out.copy_from_slice(&self.0);
+    }
+}
+
+impl HashMarker for Ready {}
+
+impl Keystore {
+    /// Signs a digest with the head of an Ed25519 key: [`Keystore::sign`] for a message that was hashed before.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when the key is of another algorithm, or its backend does not sign digests of that kind; those of
+    /// [`Keystore::sign`].
+    pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
+        self.sign_form(key.into(), |_, _| message.clone())
+    }
+}
+
+impl PublicKey {
+    /// Whether `signature` is one of a digest under this key, by the same strict predicate as [`PublicKey::verify`]. `Invalid` for keys
+    /// of other algorithms than Ed25519.
+    pub fn verify_prehashed(&self, message: &Prehashed, signature: &[u8]) -> Verdict {
+        if self.algorithm() != Algorithm::Ed25519 {
+            return Verdict::Invalid;
+        }
+        match message.form() {
+            Form::Message(framed) => self.verify(&framed, signature),
+            Form::Ed25519ph(digest) => {
+                let key = self.prepared::<ed25519_dalek::VerifyingKey>();
+                let signature = ed25519_dalek::Signature::from_slice(signature).ok();
+                let verified = key.zip(signature).is_some_and(|(key, signature)| {
+                    key.verify_prehashed_strict(Ready(digest), Some(message.context()), &signature).is_ok()
+                });
+                if verified { Verdict::Valid } else { Verdict::Invalid }
+            }
+        }
+    }
+}
+
+/// The error of a key that does not sign digests.
+pub(crate) fn not_prehashed(algorithm: Algorithm) -> KmsError {
+    KmsError::new(Code::WrongUse, format!("digests are signed by keys of ed25519 alone, not of {algorithm}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Backends, SOFTWARE};
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    }
+
+    /// RFC 8032, section 7.3: the test of Ed25519ph.
+    #[test]
+    fn the_vector_of_ed25519ph() {
+        let seed = bytes("833fe62409237b9d62ec77587520911e9a759cec1d19755b7da901b96dca3d42");
+        let expected = "98a70222f0b8121aa9d30f813d683f809e462b469c7ff87639499bb94e6dae41\
+                        31f85042463c2a355a2003d062adf5aaa10b8c61e636062aaad11c2a26083406";
+        let backend = Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap();
+        let key = backend.load(Algorithm::Ed25519, &zeroize::Zeroizing::new(seed)).unwrap();
+        let message = Prehash::Ed25519ph.of(b"abc", b"").unwrap();
+        let Form::Ed25519ph(digest) = message.form() else { panic!("a digest") };
+        let signature = key.sign_ed25519ph(&digest, b"").unwrap();
+        assert_eq!(signature, bytes(expected));
+        let public = PublicKey::from_bytes(Algorithm::Ed25519, &key.public_key().unwrap()).unwrap();
+        assert!(public.verify_prehashed(&message, &signature).is_valid());
+        for index in 0..64 {
+            for bit in 0..8 {
+                let mut flipped = signature.clone();
+                flipped[index] ^= 1 << bit;
+                assert!(!public.verify_prehashed(&message, &flipped).is_valid(), "byte {index}, bit {bit}");
+            }
+        }
+    }
+}

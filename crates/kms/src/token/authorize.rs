@@ -1,0 +1,105 @@
+//! Whether a token permits something.
+
+use std::time::Duration;
+
+use biscuit_auth::builder::{Algorithm as RootAlgorithm, AuthorizerBuilder};
+use biscuit_auth::{AuthorizerLimits, error};
+
+use super::{Operation, Revocations, Token, datalog, invalid, revocation_ids};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, Name};
+use crate::public_key::PublicKey;
+use crate::time::Timestamp;
+
+/// How much a token may make us compute: far more than one of the one form ever does.
+const LIMITS: AuthorizerLimits =
+    AuthorizerLimits { max_facts: 512, max_iterations: 64, max_time: Duration::from_millis(200) };
+
+/// What somebody who shows a token wants to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub(super) operation: Operation,
+    pub(super) tenant: &'a Name,
+    pub(super) key: Option<&'a KeyFamily>,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> Request<'a> {
+    /// Something with a key, of whatever version.
+    pub fn on_key(operation: Operation, key: &'a KeyFamily, now: Timestamp) -> Self {
+        Self { operation, tenant: key.tenant(), key: Some(key), now }
+    }
+
+    /// Something in a tenant that is about no key, such as making one: for tokens with [`Keys::All`](super::Keys::All) alone.
+    pub fn in_tenant(operation: Operation, tenant: &'a Name, now: Timestamp) -> Self {
+        Self { operation, tenant, key: None, now }
+    }
+
+    /// The tenant that it is about.
+    pub fn tenant(&self) -> &'a Name {
+        self.tenant
+    }
+}
+
+/// What a token permitted, for the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// The version of the root key that signed the token.
+    pub root_version: u32,
+    /// The revocation ids of the token's blocks, in hexadecimal; the last one names this very token.
+    pub revocation_ids: Vec<String>,
+}
+
+impl Token {
+    /// Whether the token permits `request`. `root` gives the public key for the version of the root key that the token names, if that
+    /// version is trusted; it is an Ed25519 key.
+    ///
+    /// # Errors
+    /// [`Code::InvalidToken`] when it is not signed by that key, or was changed; [`Code::TokenRefused`] when it does not permit the
+    /// request, has expired, was revoked, or asks for too much computing.
+    pub fn authorize(
+        &self,
+        root: impl Fn(u32) -> Option<PublicKey>,
+        request: &Request<'_>,
+        revoked: &Revocations,
+    ) -> Result<Permit> {
+        let token = self.unverified().map_err(invalid)?;
+        let untrusted = || {
+            let message = "the token is not signed by a version of the root key that is trusted here";
+            KmsError::new(Code::InvalidToken, message)
+        };
+        let root_version = token.root_key_id().ok_or_else(untrusted)?;
+        let key = root(root_version).ok_or_else(untrusted)?;
+        let key = biscuit_auth::PublicKey::from_bytes(key.as_bytes(), RootAlgorithm::Ed25519)
+            .map_err(|error| untrusted().with_source(error))?;
+        let token = token.verify(key).map_err(|error| untrusted().with_source(error))?;
+        let revocation_ids = revocation_ids(token.revocation_identifiers());
+        if revoked.has_any(&revocation_ids) {
+            return Err(KmsError::new(Code::TokenRefused, "the token was revoked; ask for another one"));
+        }
+        let ask = || {
+            let builder = AuthorizerBuilder::new().set_limits(LIMITS).code(datalog::request(request))?;
+            builder.build(&token)?.authorize()
+        };
+        ask().map_err(|error| refused(request, error))?;
+        Ok(Permit { root_version, revocation_ids })
+    }
+}
+
+fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
+    let what = match request.key {
+        Some(key) => format!("{} with the key {key}", request.operation),
+        None => format!("{} in the tenant {}", request.operation, request.tenant),
+    };
+    let message = match &error {
+        error::Token::RunLimit(_) => "the token asks for too much computing".to_owned(),
+        error::Token::FailedLogic(error::Logic::Unauthorized {
+            policy: error::MatchedPolicy::Allow(_),
+            ..
+        }) => {
+            format!("the token has expired, or was limited so that it does not permit to {what}")
+        }
+        _ => format!("the token does not permit to {what}"),
+    };
+    KmsError::new(Code::TokenRefused, message).with_source(error)
+}

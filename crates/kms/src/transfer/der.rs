@@ -1,0 +1,239 @@
+//! SubjectPublicKeyInfo (RFC 5280) and PKCS#8 (RFC 5208, RFC 5958), as DER and as PEM.
+//!
+//! The private key inside PKCS#8 has one of three shapes, by algorithm:
+//!
+//! - Ed25519: an OCTET STRING inside the OCTET STRING (RFC 8410, section 7);
+//! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935, section 6). The seed is what we
+//!   keep, so an expanded key alone is refused, and one beside a seed must be the one that the seed gives;
+//! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the drafts).
+
+use pkcs8::der::asn1::{BitStringRef, ContextSpecific, OctetStringRef};
+use pkcs8::der::{Decode, Encode, Reader, SliceReader, TagMode, TagNumber};
+use pkcs8::spki::AlgorithmIdentifierRef;
+use pkcs8::{LineEnding, ObjectIdentifier, PrivateKeyInfoRef, SecretDocument, SubjectPublicKeyInfoRef};
+use zeroize::Zeroizing;
+
+use super::private::PrivateKeyData;
+use super::{invalid_public, malformed};
+use crate::algorithm::Algorithm;
+use crate::backend::{self, KeyMaterial};
+use crate::error::{Code, KmsError, Result};
+use crate::public_key::PublicKey;
+
+const PUBLIC_LABEL: &str = "PUBLIC KEY";
+const PRIVATE_LABEL: &str = "PRIVATE KEY";
+
+/// The object identifier of keys and signatures of an algorithm.
+fn oid(algorithm: Algorithm) -> ObjectIdentifier {
+    ObjectIdentifier::new_unwrap(match algorithm {
+        Algorithm::Ed25519 => "1.3.101.112",
+        Algorithm::MlDsa44 => "2.16.840.1.101.3.4.3.17",
+        Algorithm::MlDsa65 => "2.16.840.1.101.3.4.3.18",
+        Algorithm::MlDsa87 => "2.16.840.1.101.3.4.3.19",
+        Algorithm::SlhDsaSha2_128s => "2.16.840.1.101.3.4.3.20",
+        Algorithm::SlhDsaSha2_128f => "2.16.840.1.101.3.4.3.21",
+        Algorithm::SlhDsaSha2_192s => "2.16.840.1.101.3.4.3.22",
+        Algorithm::SlhDsaSha2_192f => "2.16.840.1.101.3.4.3.23",
+        Algorithm::SlhDsaSha2_256s => "2.16.840.1.101.3.4.3.24",
+        Algorithm::SlhDsaSha2_256f => "2.16.840.1.101.3.4.3.25",
+        Algorithm::SlhDsaShake128s => "2.16.840.1.101.3.4.3.26",
+        Algorithm::SlhDsaShake128f => "2.16.840.1.101.3.4.3.27",
+        Algorithm::SlhDsaShake192s => "2.16.840.1.101.3.4.3.28",
+        Algorithm::SlhDsaShake192f => "2.16.840.1.101.3.4.3.29",
+        Algorithm::SlhDsaShake256s => "2.16.840.1.101.3.4.3.30",
+        Algorithm::SlhDsaShake256f => "2.16.840.1.101.3.4.3.31",
+        Algorithm::MlDsa65Ed25519 => "1.3.6.1.5.5.7.6.48",
+        Algorithm::MlKem512 => "2.16.840.1.101.3.4.4.1",
+        Algorithm::MlKem768 => "2.16.840.1.101.3.4.4.2",
+        Algorithm::MlKem1024 => "2.16.840.1.101.3.4.4.3",
+        Algorithm::XWing => "1.3.6.1.4.1.62253.25722",
+    })
+}
+
+fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
+    AlgorithmIdentifierRef { oid: oid(algorithm), parameters: None }
+}
+
+/// The algorithm of an identifier, which has no parameters.
+fn algorithm(identifier: &AlgorithmIdentifierRef<'_>) -> Result<Algorithm, String> {
+    let found = Algorithm::ALL.into_iter().find(|algorithm| oid(*algorithm) == identifier.oid);
+    match found {
+        Some(_) if identifier.parameters.is_some() => {
+            Err("its algorithm has parameters, and must have none".into())
+        }
+        Some(algorithm) => Ok(algorithm),
+        None => Err(format!("it is of an algorithm that is not known here ({})", identifier.oid)),
+    }
+}
+
+fn unwritable(error: pkcs8::der::Error) -> KmsError {
+    KmsError::new(Code::InvalidArgument, "the key cannot be written as DER").with_source(error)
+}
+
+pub(super) fn public_der(key: &PublicKey) -> Result<Vec<u8>> {
+    let write = || {
+        let subject_public_key = BitStringRef::new(0, key.as_bytes())?;
+        SubjectPublicKeyInfoRef { algorithm: identifier(key.algorithm()), subject_public_key }.to_der()
+    };
+    write().map_err(unwritable)
+}
+
+pub(super) fn public_pem(key: &PublicKey) -> Result<String> {
+    let document = pkcs8::Document::try_from(public_der(key)?).map_err(unwritable)?;
+    document.to_pem(PUBLIC_LABEL, LineEnding::LF).map_err(unwritable)
+}
+
+pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
+    let info = SubjectPublicKeyInfoRef::from_der(bytes)
+        .map_err(|_| invalid_public("it is not a SubjectPublicKeyInfo in DER"))?;
+    let algorithm = algorithm(&info.algorithm).map_err(invalid_public)?;
+    let key = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
+    let key = PublicKey::from_bytes(algorithm, key)?;
+    if public_der(&key)? == bytes { Ok(key) } else { Err(invalid_public("its DER has another form")) }
+}
+
+pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
+    let (label, document) =
+        pkcs8::Document::from_pem(text).map_err(|_| invalid_public("it is not PEM of one DER document"))?;
+    match label {
+        PUBLIC_LABEL => {}
+        "PRIVATE KEY" | "ENCRYPTED PRIVATE KEY" | "OPENSSH PRIVATE KEY" => {
+            return Err(invalid_public("it is a private key"));
+        }
+        _ => return Err(invalid_public("its label is not PUBLIC KEY")),
+    }
+    let key = parse_public_der(document.as_bytes())?;
+    if public_pem(&key)? == text {
+        return Ok(key);
+    }
+    Err(invalid_public(
+        "PEM has lines of 64 characters, each with a line feed, and nothing before or after them",
+    ))
+}
+
+/// What is inside the OCTET STRING of PKCS#8.
+enum Shape {
+    OctetString,
+    SeedOrExpanded,
+    Raw,
+}
+
+fn shape(algorithm: Algorithm) -> Shape {
+    match algorithm {
+        Algorithm::Ed25519 => Shape::OctetString,
+        Algorithm::MlDsa44
+        | Algorithm::MlDsa65
+        | Algorithm::MlDsa87
+        | Algorithm::MlKem512
+        | Algorithm::MlKem768
+        | Algorithm::MlKem1024 => Shape::SeedOrExpanded,
+        _ => Shape::Raw,
+    }
+}
+
+const SEED_TAG: TagNumber = TagNumber(0);
+
+/// PKCS#8 of a private key, of version 1.
+pub(super) fn private_der(algorithm: Algorithm, material: &KeyMaterial) -> Result<SecretDocument> {
+    let write = || {
+        let octets = OctetStringRef::new(material)?;
+        let inner = Zeroizing::new(match shape(algorithm) {
+            Shape::OctetString => octets.to_der()?,
+            Shape::SeedOrExpanded => {
+                ContextSpecific { tag_number: SEED_TAG, tag_mode: TagMode::Implicit, value: octets }
+                    .to_der()?
+            }
+            Shape::Raw => material.to_vec(),
+        });
+        let info = PrivateKeyInfoRef::new(identifier(algorithm), OctetStringRef::new(&inner)?);
+        SecretDocument::encode_msg(&info)
+    };
+    write().map_err(unwritable)
+}
+
+pub(super) fn parse_private_pem(text: &str) -> Result<PrivateKeyData> {
+    let (label, document) =
+        SecretDocument::from_pem(text).map_err(|_| malformed("it is not PEM of one DER document"))?;
+    match label {
+        PRIVATE_LABEL => {}
+        "ENCRYPTED PRIVATE KEY" => {
+            return Err(malformed(
+                "it is encrypted PKCS#8, which is not read; decrypt it with `openssl pkcs8` first",
+            ));
+        }
+        PUBLIC_LABEL => return Err(malformed("it is a public key; import it as one")),
+        _ => return Err(malformed("its label is not PRIVATE KEY")),
+    }
+    let again = document.to_pem(PRIVATE_LABEL, LineEnding::LF).map_err(unwritable)?;
+    if again.as_str() != text {
+        return Err(malformed(
+            "PEM has lines of 64 characters, each with a line feed, and nothing around them",
+        ));
+    }
+    parse_private_der(document.as_bytes())
+}
+
+pub(super) fn parse_private_der(bytes: &[u8]) -> Result<PrivateKeyData> {
+    let info = PrivateKeyInfoRef::from_der(bytes).map_err(|_| malformed("it is not PKCS#8 in DER"))?;
+    let algorithm = algorithm(&info.algorithm).map_err(malformed)?;
+    // What the parser read over, attributes and fields of later versions, nobody here would heed.
+    let again = SecretDocument::encode_msg(&info).map_err(unwritable)?;
+    if again.as_bytes() != bytes {
+        return Err(malformed("it has attributes or fields that are not known here"));
+    }
+    let material = material(algorithm, info.private_key.as_bytes())?;
+    let claimed = match info.public_key {
+        Some(bits) => Some(bits.as_bytes().ok_or_else(|| malformed("its public key's bits are no bytes"))?),
+        None => None,
+    };
+    PrivateKeyData::new(algorithm, material, claimed)
+}
+
+/// What we keep of what is inside the OCTET STRING.
+fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
+    let error = || malformed(format_args!("it does not have the form of a private key of {algorithm}"));
+    let whole = |octets: &OctetStringRef| Zeroizing::new(octets.as_bytes().to_vec());
+    match shape(algorithm) {
+        Shape::Raw => Ok(Zeroizing::new(inner.to_vec())),
+        Shape::OctetString => <&OctetStringRef>::from_der(inner).map(whole).map_err(|_| error()),
+        Shape::SeedOrExpanded => match inner.first() {
+            Some(0x04) => Err(malformed(
+                "it holds the expanded key alone, from which its seed cannot be had; export it with its seed",
+            )),
+            Some(0x30) => {
+                let (seed, expanded) = both(inner).map_err(|_| error())?;
+                let seed = whole(seed);
+                check_expanded(algorithm, &seed, expanded.as_bytes())?;
+                Ok(seed)
+            }
+            _ => {
+                let read = || {
+                    let mut reader = SliceReader::new(inner)?;
+                    let seed = ContextSpecific::<&OctetStringRef>::decode_implicit(&mut reader, SEED_TAG)?;
+                    reader.finish()?;
+                    Ok::<_, pkcs8::der::Error>(seed)
+                };
+                read().ok().flatten().map(|seed| whole(seed.value)).ok_or_else(error)
+            }
+        },
+    }
+}
+
+/// The seed and the expanded key beside it.
+fn both(inner: &[u8]) -> pkcs8::der::Result<(&OctetStringRef, &OctetStringRef)> {
+    let mut reader = SliceReader::new(inner)?;
+    let pair = reader.sequence(|reader| {
+        Ok::<_, pkcs8::der::Error>((<&OctetStringRef>::decode(reader)?, <&OctetStringRef>::decode(reader)?))
+    })?;
+    reader.finish()?;
+    Ok(pair)
+}
+
+/// An expanded key that is not the seed's would make of one file two keys.
+fn check_expanded(algorithm: Algorithm, seed: &KeyMaterial, expanded: &[u8]) -> Result<()> {
+    match backend::expanded(algorithm, seed) {
+        Some(ours) if ours.as_slice() == expanded => Ok(()),
+        Some(_) => Err(malformed("its expanded key is not the one of its seed")),
+        None => Err(malformed("its seed has a wrong length, or this build does not serve its algorithm")),
+    }
+}

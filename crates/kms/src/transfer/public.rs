@@ -1,0 +1,82 @@
+//! Public keys, in and out.
+
+use super::{MAX_INPUT, der, invalid_public, jwk, minisign, openssh};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::public_key::PublicKey;
+
+/// How a public key is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PublicFormat {
+    /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`, lines of 64 characters, line
+    /// feeds alone. The object identifiers and the bytes are those of RFC 8410 (Ed25519), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA),
+    /// RFC 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
+    Pem,
+    /// The same as DER.
+    Der,
+    /// The bytes of the algorithm's specification alone. To read them the algorithm must be known.
+    Raw,
+    /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519 BASE64`. Ed25519 alone.
+    OpenSsh,
+    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `AKP` for ML-DSA (RFC 9964). Members beside those that make the key, `alg`, `kid`,
+    /// `use` and `key_ops` are refused, and so is one that holds a private key.
+    Jwk,
+    /// A public key of minisign, its file or its second line. Ed25519 alone.
+    Minisign,
+}
+
+/// Writes a public key.
+///
+/// # Errors
+/// [`Code::UnsupportedFormat`] when the format has no form for the key's algorithm.
+pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
+    match format {
+        PublicFormat::Pem => Ok(der::public_pem(key)?.into_bytes()),
+        PublicFormat::Der => der::public_der(key),
+        PublicFormat::Raw => Ok(key.as_bytes().to_vec()),
+        PublicFormat::OpenSsh => Ok(openssh::public(key)?.into_bytes()),
+        PublicFormat::Jwk => Ok(jwk::public(key)?.into_bytes()),
+        PublicFormat::Minisign => Ok(minisign::public(key)?.into_bytes()),
+    }
+}
+
+/// Reads a public key. `algorithm`, where it is given, is the one that the key must have; [`PublicFormat::Raw`] needs it.
+///
+/// # Errors
+/// [`Code::InvalidPublicKey`]; [`Code::InvalidArgument`] when the key is of another algorithm, or the algorithm of raw bytes
+/// is not given; [`Code::UnsupportedAlgorithm`] when this build does not serve it.
+pub fn import_public(bytes: &[u8], format: PublicFormat, algorithm: Option<Algorithm>) -> Result<PublicKey> {
+    if bytes.len() > MAX_INPUT {
+        return Err(invalid_public(format_args!("it is longer than {MAX_INPUT} bytes")));
+    }
+    let key = match format {
+        PublicFormat::Pem => der::parse_public_pem(text(bytes)?)?,
+        PublicFormat::Der => der::parse_public_der(bytes)?,
+        PublicFormat::Raw => PublicKey::from_bytes(algorithm.ok_or_else(raw_without_algorithm)?, bytes)?,
+        PublicFormat::OpenSsh => openssh::parse_public(text(bytes)?)?,
+        PublicFormat::Jwk => jwk::parse_public(bytes)?,
+        PublicFormat::Minisign => minisign::parse_public(text(bytes)?)?.key,
+    };
+    check_algorithm(key.algorithm(), algorithm)?;
+    Ok(key)
+}
+
+pub(super) fn raw_without_algorithm() -> KmsError {
+    let message = "raw bytes do not say which algorithm they are a key of: name the algorithm";
+    KmsError::new(Code::InvalidArgument, message)
+}
+
+/// Whether what was read is what was wanted.
+pub(super) fn check_algorithm(found: Algorithm, wanted: Option<Algorithm>) -> Result<()> {
+    match wanted {
+        Some(wanted) if wanted != found => {
+            let message = format!("the key is one of {found}, and one of {wanted} is wanted");
+            Err(KmsError::new(Code::InvalidArgument, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| invalid_public("it is not text"))
+}

@@ -1,0 +1,205 @@
+//! Private keys under a wrapping key: for a recipient with a key that encapsulates, and under a key of AES that both sides have.
+//!
+//! The file is text, and the one form of it is what is written:
+//!
+//! ```text
+//! bulla wrapped key v1
+//! key: local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3
+//! public-key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+//! recipient: x-wing 9b7b8f03e9f2a3b8...
+//! encapsulated: <base64>
+//! wrapped-key: <base64>
+//! ```
+//!
+//! The recipient's public key gives a shared key and the ciphertext that stands in line 5. From the shared key and lines 1 to 5 with their
+//! line feeds BLAKE3 derives the wrapping key, so that no line can be changed. Under it AES-KWP (RFC 5649, 256 bits) wraps the private key as
+//! PKCS#8 in DER.
+
+use std::fmt;
+use std::str::FromStr;
+
+use aes_kw::{KeyInit as _, KwpAes256};
+use bulla_blake3::Hash;
+use zeroize::Zeroizing;
+
+use super::private::PrivateKeyData;
+use super::{MAX_INPUT, der, malformed};
+use crate::algorithm::{Algorithm, Use};
+use crate::backend::{KeyMaterial, SharedKey, wrong_use};
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
+use crate::public_key::PublicKey;
+
+const FIRST_LINE: &str = "bulla wrapped key v1";
+
+/// The context in which the wrapping key is derived from the shared key and the lines before the last.
+const WRAPPING_CONTEXT: &str = "bulla wrapped key v1 wrapping key";
+
+/// What AES-KWP adds to a key: a block for its header, and up to 7 bytes of padding.
+const KWP_OVERHEAD: usize = 16;
+
+/// A private key that its recipient alone can open. `Display` is the file, `FromStr` the exact inverse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrappedKey {
+    /// The key version that it was exported from.
+    pub key: KeyId,
+    /// Its public key.
+    pub public_key: PublicKey,
+    /// The algorithm of the recipient's key.
+    pub recipient_algorithm: Algorithm,
+    /// The BLAKE3 digest of the recipient's public key.
+    pub recipient: Hash,
+    encapsulated: Vec<u8>,
+    wrapped: Vec<u8>,
+}
+
+impl WrappedKey {
+    /// Wraps a private key.
+    #[cfg_attr(not(feature = "tokens"), allow(dead_code))]
+    pub(crate) fn seal(
+        key: &KeyId,
+        public_key: &PublicKey,
+        material: &KeyMaterial,
+        recipient: &PublicKey,
+    ) -> Result<Self> {
+        let encapsulated = recipient.encapsulate()?;
+        let mut file = Self {
+            key: key.clone(),
+            public_key: public_key.clone(),
+            recipient_algorithm: recipient.algorithm(),
+            recipient: bulla_blake3::hash(recipient.as_bytes()),
+            encapsulated: encapsulated.ciphertext,
+            wrapped: Vec::new(),
+        };
+        let document = der::private_der(public_key.algorithm(), material)?;
+        file.wrapped = wrap_aes_kwp(&file.wrapping_key(&encapsulated.shared_key), document.as_bytes())?;
+        Ok(file)
+    }
+
+    /// The ciphertext that carries the shared key: what [`Keystore::decapsulate`](crate::Keystore::decapsulate) takes.
+    pub fn encapsulated(&self) -> &[u8] {
+        &self.encapsulated
+    }
+
+    /// Whether it was wrapped for the holder of this public key.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`].
+    pub fn check_recipient(&self, public_key: &PublicKey) -> Result<()> {
+        if (self.recipient_algorithm, self.recipient)
+            == (public_key.algorithm(), bulla_blake3::hash(public_key.as_bytes()))
+        {
+            return Ok(());
+        }
+        let message =
+            "the key was wrapped for another recipient; name the key version that it was wrapped for";
+        Err(KmsError::new(Code::InvalidArgument, message))
+    }
+
+    /// Opens it with the key that its [`WrappedKey::encapsulated`] ciphertext carries.
+    ///
+    /// # Errors
+    /// [`Code::MalformedKey`] when anything in it was changed, when the shared key is another one, and when the key inside is not the
+    /// one that the file names.
+    pub fn open(&self, shared_key: &SharedKey) -> Result<PrivateKeyData> {
+        let document = unwrap_aes_kwp(&self.wrapping_key(shared_key), &self.wrapped)?;
+        let key = der::parse_private_der(&document)?;
+        if *key.public_key() == self.public_key {
+            Ok(key)
+        } else {
+            Err(malformed("the key inside is not the one that the file names"))
+        }
+    }
+
+    fn wrapping_key(&self, shared_key: &SharedKey) -> Zeroizing<[u8; 32]> {
+        let lines = self.lines();
+        let input = Zeroizing::new([&shared_key[..], lines.as_bytes()].concat());
+        Zeroizing::new(bulla_blake3::derive_key(WRAPPING_CONTEXT, &input))
+    }
+
+    /// Lines 1 to 5.
+    fn lines(&self) -> String {
+        let Self { key, public_key, recipient_algorithm, recipient, encapsulated, wrapped: _ } = self;
+        format!(
+            "{FIRST_LINE}\nkey: {key}\npublic-key: {public_key}\nrecipient: {recipient_algorithm} {}\n\
+             encapsulated: {}\n",
+            recipient.to_hex(),
+            encoding::base64(encapsulated),
+        )
+    }
+}
+
+impl fmt::Display for WrappedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}wrapped-key: {}", self.lines(), encoding::base64(&self.wrapped))
+    }
+}
+
+impl FromStr for WrappedKey {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text.len() > MAX_INPUT {
+            return Err(malformed(format_args!("it is longer than {MAX_INPUT} bytes")));
+        }
+        let mut lines = text.lines();
+        if lines.next() != Some(FIRST_LINE) {
+            return Err(malformed(format_args!("line 1 must be {FIRST_LINE:?}")));
+        }
+        let mut value = |name: &str| {
+            let line = lines.next().and_then(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.ok_or_else(|| malformed(format_args!("the line `{name}: ...` is not in its place")))
+        };
+        let invalid = |name: &str| malformed(format_args!("the line `{name}: ...` has another form"));
+        let key: KeyId = value("key")?.parse().map_err(|_| invalid("key"))?;
+        let public_key: PublicKey = value("public-key")?.parse().map_err(|_| invalid("public-key"))?;
+        let (name, digest) = value("recipient")?.split_once(' ').ok_or_else(|| invalid("recipient"))?;
+        let recipient_algorithm: Algorithm = name.parse().map_err(|_| invalid("recipient"))?;
+        if recipient_algorithm.usage() != Use::KeyEncapsulation {
+            return Err(wrong_use(recipient_algorithm));
+        }
+        let file = Self {
+            key,
+            public_key,
+            recipient_algorithm,
+            recipient: encoding::digest(digest).ok_or_else(|| invalid("recipient"))?,
+            encapsulated: encoding::from_base64(value("encapsulated")?)
+                .filter(|bytes| bytes.len() == recipient_algorithm.output_length())
+                .ok_or_else(|| invalid("encapsulated"))?,
+            wrapped: encoding::from_base64(value("wrapped-key")?).ok_or_else(|| invalid("wrapped-key"))?,
+        };
+        if file.public_key.algorithm() != file.key.family().algorithm() {
+            return Err(malformed("its public key is of another algorithm than its key"));
+        }
+        if file.to_string() == text { Ok(file) } else { Err(malformed("nothing may follow the last line")) }
+    }
+}
+
+/// Wraps bytes under a key of 32 bytes by AES-KWP (RFC 5649).
+///
+/// # Errors
+/// [`Code::InvalidArgument`] when there is nothing to wrap, or 4 GiB.
+pub fn wrap_aes_kwp(wrapping_key: &[u8; 32], bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut wrapped = vec![0; bytes.len() + KWP_OVERHEAD];
+    let length = match KwpAes256::new(wrapping_key.into()).wrap_key(bytes, &mut wrapped) {
+        Ok(written) if !bytes.is_empty() => written.len(),
+        _ => return Err(KmsError::new(Code::InvalidArgument, "there is nothing to wrap, or too much")),
+    };
+    wrapped.truncate(length);
+    Ok(wrapped)
+}
+
+/// Unwraps what [`wrap_aes_kwp`] or any other AES-KWP of 256 bits wrapped.
+///
+/// # Errors
+/// [`Code::MalformedKey`] when it was wrapped under another key, or changed.
+pub fn unwrap_aes_kwp(wrapping_key: &[u8; 32], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(vec![0; wrapped.len()]);
+    let unwrapped = KwpAes256::new(wrapping_key.into()).unwrap_key(wrapped, &mut bytes);
+    let length = unwrapped
+        .map(<[u8]>::len)
+        .map_err(|_| malformed("it was wrapped under another key, or was changed"))?;
+    bytes.truncate(length);
+    Ok(bytes)
+}

@@ -1,0 +1,187 @@
+//! OpenSSL and OpenSSH verify what we sign, and we verify what they sign; keys go both ways. The real programs are run.
+#![cfg(all(unix, feature = "transfer"))]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use bulla_kms::transfer::{
+    PrivateFormat, PrivateKeyData, PublicFormat, export_public, import_public, unwrap_aes_kwp, wrap_aes_kwp,
+};
+use bulla_kms::{Algorithm, Code, KeyId, Keystore, NewKey, Verdict};
+use ssh_key::{HashAlg, LineEnding, SshSig};
+use tempfile::TempDir;
+
+const MESSAGE: &[u8] = b"a message\n";
+
+/// Runs a program in `folder`; it must be installed.
+fn run(folder: &Path, program: &str, args: &[&str]) -> Output {
+    let output = Command::new(program).args(args).current_dir(folder).output();
+    output.unwrap_or_else(|error| {
+        panic!("{program}: {error}; install the Debian packages openssl and openssh-client")
+    })
+}
+
+#[track_caller]
+fn ran(folder: &Path, program: &str, args: &[&str]) -> Vec<u8> {
+    let output = run(folder, program, args);
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("message"), MESSAGE).unwrap();
+    folder
+}
+
+fn read(folder: &Path, name: &str) -> Vec<u8> {
+    fs::read(folder.join(name)).unwrap()
+}
+
+fn write(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
+    fs::write(folder.join(name), bytes).unwrap();
+}
+
+fn new_key() -> NewKey {
+    NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
+}
+
+fn imported(data: &PrivateKeyData) -> (Keystore, KeyId) {
+    let keystore = Keystore::in_memory();
+    let id = keystore.import_key(new_key(), data).unwrap();
+    (keystore, id)
+}
+
+#[test]
+fn keys_of_openssl_come_in_and_public_keys_go_out() {
+    let folder = folder();
+    let at = folder.path();
+    ran(at, "openssl", &["genpkey", "-algorithm", "ed25519", "-out", "key.pem"]);
+    ran(at, "openssl", &["pkey", "-in", "key.pem", "-outform", "DER", "-out", "key.der"]);
+    let data = PrivateKeyData::read(&read(at, "key.pem"), PrivateFormat::Pkcs8Pem, None, None).unwrap();
+    let same = PrivateKeyData::read(&read(at, "key.der"), PrivateFormat::Pkcs8Der, None, None).unwrap();
+    assert_eq!(data.public_key(), same.public_key());
+    let pem = ran(at, "openssl", &["pkey", "-in", "key.pem", "-pubout"]);
+    assert_eq!(pem, export_public(data.public_key(), PublicFormat::Pem).unwrap());
+    let der = ran(at, "openssl", &["pkey", "-in", "key.pem", "-pubout", "-outform", "DER"]);
+    assert_eq!(der, export_public(data.public_key(), PublicFormat::Der).unwrap());
+    let aes = ["pkcs8", "-topk8", "-in", "key.pem", "-passout", "pass:x", "-out", "encrypted.pem"];
+    ran(at, "openssl", &aes);
+    let error =
+        PrivateKeyData::read(&read(at, "encrypted.pem"), PrivateFormat::Pkcs8Pem, None, None).unwrap_err();
+    assert!(error.code == Code::MalformedKey && error.message.contains("openssl pkcs8"), "{error}");
+}
+
+#[test]
+fn openssl_verifies_our_signature_and_we_verify_its() {
+    let folder = folder();
+    let at = folder.path();
+    ran(at, "openssl", &["genpkey", "-algorithm", "ed25519", "-out", "key.pem"]);
+    let data = PrivateKeyData::read(&read(at, "key.pem"), PrivateFormat::Pkcs8Pem, None, None).unwrap();
+    let (keystore, id) = imported(&data);
+    write(at, "pub.pem", export_public(data.public_key(), PublicFormat::Pem).unwrap());
+    write(at, "ours.sig", keystore.sign(&id, MESSAGE).unwrap().bytes);
+    let verify = |message: &str| {
+        let args =
+            ["-verify", "-pubin", "-inkey", "pub.pem", "-rawin", "-in", message, "-sigfile", "ours.sig"];
+        run(at, "openssl", &[&["pkeyutl"][..], &args].concat()).status.success()
+    };
+    assert!(verify("message"));
+    write(at, "other", b"another message\n");
+    assert!(!verify("other"), "or the check proves nothing");
+    let sign = ["pkeyutl", "-sign", "-inkey", "key.pem", "-rawin", "-in", "message", "-out", "theirs.sig"];
+    ran(at, "openssl", &sign);
+    assert_eq!(keystore.verify(&id, MESSAGE, &read(at, "theirs.sig")).unwrap(), Verdict::Valid);
+    assert_eq!(read(at, "ours.sig"), read(at, "theirs.sig"), "Ed25519 is deterministic");
+}
+
+#[test]
+fn aes_kwp_is_the_one_of_openssl() {
+    let folder = folder();
+    let at = folder.path();
+    let key = [3_u8; 32];
+    let hex = "03".repeat(32);
+    let cipher = ["enc", "-id-aes256-wrap-pad", "-K", &hex, "-iv", "A65959A6"];
+    ran(at, "openssl", &["genpkey", "-algorithm", "ed25519", "-outform", "DER", "-out", "key.der"]);
+    ran(at, "openssl", &[&cipher[..], &["-in", "key.der", "-out", "theirs"]].concat());
+    assert_eq!(*unwrap_aes_kwp(&key, &read(at, "theirs")).unwrap(), read(at, "key.der"));
+    assert_eq!(wrap_aes_kwp(&key, &read(at, "key.der")).unwrap(), read(at, "theirs"));
+}
+
+fn ssh_keygen(at: &Path, passphrase: &str) {
+    ran(at, "ssh-keygen", &["-q", "-t", "ed25519", "-N", passphrase, "-C", "me@here", "-f", "id"]);
+}
+
+#[test]
+fn keys_of_openssh_come_in_and_public_keys_go_out() {
+    for passphrase in ["", "correct horse"] {
+        let folder = folder();
+        let at = folder.path();
+        ssh_keygen(at, passphrase);
+        let read_with = |passphrase: Option<&str>| {
+            let passphrase = passphrase.map(bulla_kms::SecretString::from);
+            PrivateKeyData::read(&read(at, "id"), PrivateFormat::OpenSsh, None, passphrase.as_ref())
+        };
+        if !passphrase.is_empty() {
+            assert_eq!(read_with(None).unwrap_err().code, Code::WrongPassphrase);
+            assert_eq!(read_with(Some("battery staple")).unwrap_err().code, Code::WrongPassphrase);
+        }
+        let data = read_with(Some(passphrase)).unwrap();
+        let line = read(at, "id.pub");
+        assert_eq!(import_public(&line, PublicFormat::OpenSsh, None).unwrap(), *data.public_key());
+        write(at, "ours.pub", export_public(data.public_key(), PublicFormat::OpenSsh).unwrap());
+        let fingerprint = |name: &str| {
+            let shown = ran(at, "ssh-keygen", &["-l", "-f", name]);
+            String::from_utf8(shown).unwrap().split(' ').nth(1).unwrap().to_owned()
+        };
+        assert_eq!(fingerprint("id.pub"), fingerprint("ours.pub"));
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_an_openssh_key_is_refused() {
+    let folder = folder();
+    ssh_keygen(folder.path(), "");
+    let good = read(folder.path(), "id");
+    let key = PrivateKeyData::read(&good, PrivateFormat::OpenSsh, None, None).unwrap();
+    for index in 0..good.len() {
+        assert!(PrivateKeyData::read(&good[..index], PrivateFormat::OpenSsh, None, None).is_err());
+        let mut flipped = good.clone();
+        flipped[index] ^= 1;
+        if let Ok(other) = PrivateKeyData::read(&flipped, PrivateFormat::OpenSsh, None, None) {
+            // The comment and the two equal numbers before the key are not bound to it.
+            assert_eq!(other.public_key(), key.public_key(), "byte {index}");
+        }
+    }
+}
+
+#[test]
+fn openssh_verifies_our_signature_and_we_verify_its() {
+    let folder = folder();
+    let at = folder.path();
+    ssh_keygen(at, "");
+    let data = PrivateKeyData::read(&read(at, "id"), PrivateFormat::OpenSsh, None, None).unwrap();
+    let (keystore, id) = imported(&data);
+    let line = String::from_utf8(export_public(data.public_key(), PublicFormat::OpenSsh).unwrap()).unwrap();
+    write(at, "signers", format!("me@here {line}"));
+
+    let signed = SshSig::signed_data("file", HashAlg::Sha512, MESSAGE).unwrap();
+    let bytes = keystore.sign(&id, &signed).unwrap().bytes;
+    let signature = ssh_key::Signature::new(ssh_key::Algorithm::Ed25519, bytes).unwrap();
+    let public = ssh_key::PublicKey::from_openssh(&line).unwrap();
+    let ours = SshSig::new(public.key_data().clone(), "file", HashAlg::Sha512, signature).unwrap();
+    write(at, "ours.sig", ours.to_pem(LineEnding::LF).unwrap());
+    let verify = |message: &str| {
+        let command = format!("ssh-keygen -Y verify -f signers -I me@here -n file -s ours.sig < {message}");
+        run(at, "sh", &["-c", &command]).status.success()
+    };
+    assert!(verify("message"));
+    write(at, "other", b"another message\n");
+    assert!(!verify("other"), "or the check proves nothing");
+
+    ran(at, "ssh-keygen", &["-q", "-Y", "sign", "-f", "id", "-n", "file", "message"]);
+    let theirs = SshSig::from_pem(read(at, "message.sig")).unwrap();
+    let signed = SshSig::signed_data("file", theirs.hash_alg(), MESSAGE).unwrap();
+    assert_eq!(keystore.verify(&id, &signed, theirs.signature_bytes()).unwrap(), Verdict::Valid);
+}
