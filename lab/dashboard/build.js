@@ -1,9 +1,9 @@
-// Checks the sources and bundles them into a folder: index.html, page.css, page.js. `cargo xtask dashboard` adds data.js.
+// Checks the sources and bundles them into a folder: index.html, page.css, page.js, and the licences of what is in it. `cargo xtask dashboard` adds data.js.
 //
 //     node build.js FOLDER
 
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ if (status !== 0) process.exit(1);
 
 mkdirSync(folder, { recursive: true });
 for (const name of ["index.html", "page.css"]) copyFileSync(here(`src/${name}`), resolve(folder, name));
-await build({
+const { metafile } = await build({
   entryPoints: [here("src/page.ts")],
   outdir: folder,
   bundle: true,
@@ -28,6 +28,17 @@ await build({
   format: "iife",
   platform: "browser",
   target: "es2022",
-  legalComments: "linked",
+  legalComments: "none",
+  metafile: true,
+  absWorkingDir: here("."),
   logLevel: "error",
 });
+
+/** The packages in the bundle, each with its licence, which travels with every copy. */
+const packages = new Set(Object.keys(metafile.inputs).flatMap((path) => /^node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path)?.[0] ?? []));
+const licences = [...packages].sort().map((path) => {
+  const name = readdirSync(here(path)).find((file) => /^licen[cs]e/i.test(file));
+  if (name === undefined) throw new Error(`${path} has no licence`);
+  return `${path.replace("node_modules/", "")}\n\n${readFileSync(here(`${path}/${name}`), "utf8").trim()}\n`;
+});
+writeFileSync(resolve(folder, "licences.txt"), licences.join(`\n${"-".repeat(72)}\n\n`));

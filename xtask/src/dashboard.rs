@@ -14,7 +14,7 @@ use crate::{context::Context, gate::limits_path, install::node_packages, process
 /// What `cargo xtask dashboard` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask dashboard\n  cargo xtask dashboard --out pages\n\n\
-    The page is a folder of four files without a server: open its index.html, or copy it to any static host.")]
+    The page is a folder that needs no server: open its index.html, or copy it to any static host.")]
 pub(crate) struct Args {
     /// The folder to write
     #[arg(long, value_name = "FOLDER")]

@@ -128,6 +128,7 @@ class View {
 function nothing(id: string, why: string): void {
   const host = byId(id);
   host.removeAttribute("tabindex");
+  host.removeAttribute("aria-label");
   host.replaceChildren(element("p", { class: "nothing" }, why));
 }
 

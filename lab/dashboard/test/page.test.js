@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -363,11 +363,14 @@ test("text has a contrast of 4.5, lines and signs of 3, in light and dark", asyn
   }
 });
 
-test("the folder holds four files, and their licences", () => {
+test("the folder holds what a host needs, and the licences of what is in it", () => {
   const copy = join(folder, "fresh");
   const { status, stderr } = spawnSync(process.execPath, ["build.js", copy], { cwd: fileURLToPath(new URL("..", import.meta.url)) });
   assert.equal(status, 0, String(stderr));
   copyFileSync(join(built, "data.js"), join(copy, "data.js"));
   const size = readFileSync(join(copy, "page.js")).length;
   assert.ok(size < 600_000, `page.js has ${size} bytes`);
+  const licences = readFileSync(join(copy, "licences.txt"), "utf8");
+  for (const name of ["@observablehq/plot", "d3-scale"]) assert.ok(licences.includes(`${name}\n`), name);
+  assert.deepEqual(readdirSync(copy).sort(), ["data.js", "index.html", "licences.txt", "page.css", "page.js"]);
 });
