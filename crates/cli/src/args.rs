@@ -1,8 +1,13 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual pages follow from it.
 
 mod audit;
+mod seal;
 
 pub(crate) use self::audit::AuditArgs;
+pub(crate) use self::seal::{
+    IdentityArgs, KeysBackupArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs, ResealArgs,
+    SealArgs, SealToArgs,
+};
 
 use crate::algorithm::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -15,6 +20,7 @@ Examples:
   bulla sign photos                    sign a folder: every file in it, by one signature
   bulla keys export-public > me.pub    the public key, for those who verify
   bulla verify photos --public-key me.pub
+  bulla seal notes --passphrase        write notes.sealed, which a passphrase opens
   bulla sum *.iso > SUMS               print checksums as b3sum does
   bulla check SUMS                     and check them
   bulla audit target/release/app       which vector instructions and kernels are in it?
@@ -46,6 +52,10 @@ pub(crate) enum ColourWhen {
 pub(crate) enum Command {
     Sign(SignArgs),
     Verify(VerifyArgs),
+    Seal(SealArgs),
+    Open(OpenArgs),
+    Reseal(ResealArgs),
+    Identity(IdentityArgs),
     Keys(KeysArgs),
     Sum(SumArgs),
     Check(CheckArgs),
@@ -79,6 +89,10 @@ pub(crate) struct KeystoreArgs {
     /// Without it, bulla asks for the passphrase on the terminal. A keystore that is sealed by a key file needs none.
     #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
     pub(crate) passphrase_file: Option<PathBuf>,
+
+    /// Open with the identity in FILE, which `bulla identity` or age-keygen made
+    #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
+    pub(crate) identity: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -177,7 +191,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Create, show and rotate keys
+/// Create, show, rotate and back up keys
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -209,6 +223,9 @@ pub(crate) enum KeysCommand {
     /// Let a disabled key sign again
     Enable(KeyArgs),
     ExportPublic(ExportPublicArgs),
+    Reseal(KeysResealArgs),
+    Backup(KeysBackupArgs),
+    Restore(KeysRestoreArgs),
 }
 
 /// Create the keystore and its key `default`

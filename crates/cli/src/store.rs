@@ -1,5 +1,8 @@
 //! Where the keystore is, what opens it, and which key a person means.
 
+mod reseal;
+
+use self::reseal::{identity, settled_key_file};
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
@@ -51,12 +54,13 @@ impl Access {
         let folder = folder(args)?;
         let store = folder.join(STORE_FILE);
         let unlock = match Keystore::unlock_method(&store) {
-            Ok(UnlockMethod::KeyFile) => Unlock::KeyFile(folder.join(KEY_FILE)),
+            Ok(UnlockMethod::KeyFile) => Unlock::KeyFile(settled_key_file(&folder)),
             Ok(UnlockMethod::Passphrase) => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
+            Ok(UnlockMethod::Provider { .. }) if args.identity.is_some() => identity(args)?,
             Ok(method @ UnlockMethod::Provider { .. }) => {
                 let message = format!("the keystore is opened by {method}");
                 return Err(Error::new("wrong_unlock_method", message)
-                    .hint("open it with a program that has that key"));
+                    .hint("name the file of its identity with --identity FILE"));
             }
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
@@ -229,16 +233,22 @@ fn no_such_key(text: &str, error: KmsError) -> Error {
 
 /// How often a passphrase is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+pub(crate) enum Asked {
     Once,
     /// A new one: a slip of the finger would lock its owner out.
     Twice,
 }
 
 fn passphrase(args: &KeystoreArgs, folder: &Path, asked: Asked) -> Result<SecretString> {
-    match &args.passphrase_file {
+    let what = format!("the keystore {}", shown(folder));
+    passphrase_of(&what, args.passphrase_file.as_deref(), asked)
+}
+
+/// The passphrase of something: from a file, or asked for.
+pub(crate) fn passphrase_of(what: &str, file: Option<&Path>, asked: Asked) -> Result<SecretString> {
+    match file {
         Some(file) => passphrase_from_file(file),
-        None => passphrase_from_terminal(folder, asked),
+        None => passphrase_from_terminal(what, asked),
     }
 }
 
@@ -262,17 +272,20 @@ fn passphrase_from_file(path: &Path) -> Result<SecretString> {
     }
 }
 
-fn passphrase_from_terminal(folder: &Path, asked: Asked) -> Result<SecretString> {
+fn passphrase_from_terminal(what: &str, asked: Asked) -> Result<SecretString> {
     if !std::io::stderr().is_terminal() {
         return Err(Error::new(
             "no_passphrase",
-            "the keystore is opened by a passphrase, and there is no terminal to ask for it",
+            format!("{what} is opened by a passphrase, and there is no terminal to ask for it"),
         )
-        .hint("name a file that holds it with --passphrase-file FILE or BULLA_PASSPHRASE_FILE"));
+        .hint(match asked {
+            Asked::Once => "name a file that holds it with --passphrase-file FILE or BULLA_PASSPHRASE_FILE",
+            Asked::Twice => "name a file that holds the new one; --help says by which flag",
+        }));
     }
     // Reading a passphrase switches the terminal's echo off: an interrupt must switch it on again.
     interrupt::guard();
-    let first = ask(&format!("Passphrase of the keystore {}: ", shown(folder)))?;
+    let first = ask(&format!("Passphrase of {what}: "))?;
     if first.is_empty() {
         return Err(Error::new("no_passphrase", "the passphrase is empty"));
     }
@@ -296,13 +309,15 @@ impl From<KmsError> for Error {
             Code::Locked => {
                 Some("another process is using the keystore; run the command again when it is done")
             }
-            Code::StoreTooNew | Code::SignatureTooNew => {
+            Code::StoreTooNew | Code::SignatureTooNew | Code::SealedTooNew => {
                 Some("install a newer version of bulla; nothing was changed")
             }
             Code::StoreDamaged => Some("restore the folder of the keystore from a copy; nothing was changed"),
             Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
             Code::KeyDisabled => Some("`bulla keys enable` makes it sign again"),
-            Code::WrongPassphrase => Some("check the passphrase; without it the keys cannot be had back"),
+            Code::WrongPassphrase => {
+                Some("check the passphrase; without it what it seals cannot be had back")
+            }
             Code::StorageFull => Some("free some space and run the command again; nothing was changed"),
             _ => None,
         };

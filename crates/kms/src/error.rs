@@ -75,6 +75,14 @@ pub enum Code {
     RolledBack,
     /// The rollback guard is another keystore's, or damaged.
     GuardMismatch,
+    /// The bytes are no sealed data.
+    MalformedSealed,
+    /// The data is sealed in a newer format than this program reads.
+    SealedTooNew,
+    /// Sealed data was changed, cut or moved, or is for another purpose.
+    SealedDamaged,
+    /// What opened is no backup of a keystore, or contradicts itself.
+    MalformedBackup,
     /// Others than its owner may read or write the key file.
     KeyFileMode,
     /// The key file belongs to another user.
@@ -147,6 +155,10 @@ impl Code {
             Self::WrongIdentity => "wrong_identity",
             Self::RolledBack => "rolled_back",
             Self::GuardMismatch => "guard_mismatch",
+            Self::MalformedSealed => "malformed_sealed",
+            Self::SealedTooNew => "sealed_too_new",
+            Self::SealedDamaged => "sealed_damaged",
+            Self::MalformedBackup => "malformed_backup",
             Self::KeyFileMode => "key_file_mode",
             Self::KeyFileOwner => "key_file_owner",
             Self::KeyFileType => "key_file_type",

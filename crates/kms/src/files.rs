@@ -1,7 +1,7 @@
 //! Creating files that are whole or not there at all.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
@@ -43,6 +43,21 @@ fn create_folder(folder: &Path) -> io::Result<()> {
         sync_folder(self::folder(folder))?;
     }
     Ok(())
+}
+
+/// Makes a file (mode 0600) with this content, whole and on the disk when this returns.
+///
+/// # Errors
+/// [`Code::AlreadyExists`] when something has that name; it stays as it is.
+pub(crate) fn create(path: &Path, content: &[u8]) -> Result<()> {
+    if path.symlink_metadata().is_ok() {
+        return Err(already_exists(path));
+    }
+    let mut file = temporary(path)?;
+    file.write_all(content)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
+    publish(file.into_temp_path(), path)
 }
 
 /// Gives a finished, synced temporary file its name, for good.

@@ -1,7 +1,7 @@
 //! Key files: a random secret in a file, for keystores that must open without a person.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read as _;
 use std::path::Path;
 
 use zeroize::Zeroizing;
@@ -32,45 +32,44 @@ impl KeyFile {
     /// # Errors
     /// [`Code::AlreadyExists`] when there is something at `path`: a key file is never replaced.
     pub fn create(path: &Path) -> Result<()> {
-        if path.symlink_metadata().is_ok() {
-            return Err(files::already_exists(path));
-        }
         let mut secret = Zeroizing::new([0; SECRET]);
         seal::random(&mut *secret)?;
         let encoded = Zeroizing::new(encoding::base64(&*secret));
-        let mut file = files::temporary(path)?;
-        let write = |file: &mut File| {
-            file.write_all(HEADER.as_bytes())?;
-            file.write_all(encoded.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()
-        };
-        write(file.as_file_mut())
-            .map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
-        files::publish(file.into_temp_path(), path)
+        files::create(path, Zeroizing::new([HEADER, &encoded, "\n"].concat()).as_bytes())
     }
 
     /// Reads the secret, if the file is well kept.
     pub(crate) fn read(path: &Path) -> Result<Zeroizing<[u8; SECRET]>> {
-        let file = open(path)?;
-        check(path, &file)?;
-        let malformed = || {
-            let message = format!("{} is not a key file: its content is malformed", path.display());
-            KmsError::new(Code::MalformedKeyFile, message)
-        };
-        // The capacity is never exceeded, so that no copy of the secret is left behind by a growing buffer.
-        let mut text = Zeroizing::new(String::with_capacity(256));
-        file.take(128).read_to_string(&mut text).map_err(|error| match error.kind() {
-            std::io::ErrorKind::InvalidData => malformed(),
-            _ => KmsError::io(format!("cannot read the key file {}", path.display()), error),
-        })?;
+        let text = read_private(path, 128)?;
         text.strip_prefix(HEADER)
             .and_then(|rest| rest.strip_suffix('\n'))
             .and_then(encoding::from_base64)
             .map(Zeroizing::new)
             .and_then(|bytes| bytes.as_slice().try_into().ok().map(Zeroizing::new))
-            .ok_or_else(malformed)
+            .ok_or_else(|| malformed(path))
     }
+}
+
+/// Reads a file with a secret in it, up to `most` bytes, if it is well kept.
+///
+/// # Errors
+/// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`];
+/// [`Code::MalformedKeyFile`] when it is not UTF-8; those of reading.
+pub(crate) fn read_private(path: &Path, most: usize) -> Result<Zeroizing<String>> {
+    let file = open(path)?;
+    check(path, &file)?;
+    // The capacity is never exceeded, so that no copy of the secret is left behind by a growing buffer.
+    let mut text = Zeroizing::new(String::with_capacity(2 * most));
+    file.take(most as u64).read_to_string(&mut text).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => malformed(path),
+        _ => KmsError::io(format!("cannot read the key file {}", path.display()), error),
+    })?;
+    Ok(text)
+}
+
+fn malformed(path: &Path) -> KmsError {
+    let message = format!("{} is not a key file: its content is malformed", path.display());
+    KmsError::new(Code::MalformedKeyFile, message)
 }
 
 #[cfg(unix)]

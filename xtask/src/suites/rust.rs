@@ -62,10 +62,13 @@ fn vectors(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Keys and signatures are compared with those of the real programs.
-const PEERS: [DebianTool; 2] = [
+/// Keys and signatures are compared with those of the real programs, recipients of age too; and what a keystore in memory
+/// asks of the system is traced.
+const PEERS: [DebianTool; 4] = [
     DebianTool { program: "openssl", package: "openssl" },
     DebianTool { program: "ssh-keygen", package: "openssh-client" },
+    DebianTool { program: "age", package: "age" },
+    DebianTool { program: "strace", package: "strace" },
 ];
 
 pub(super) fn kms(runner: &mut Runner<'_>) {

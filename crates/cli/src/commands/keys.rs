@@ -1,8 +1,9 @@
 //! `bulla keys`: making, showing and rotating keys.
 
+use super::backup;
 use crate::args::{
-    ExportPublicArgs, KeyArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysShowArgs,
-    SignatureFormat,
+    ExportPublicArgs, KeyArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysRestoreArgs,
+    KeysShowArgs, SignatureFormat,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -10,7 +11,7 @@ use crate::files::atomic;
 use crate::minisign;
 use crate::output::{JsonPath, Out, style};
 use crate::store::{self, Access, Named, NewSeal};
-use bulla_kms::{Attestation, KeyFamily, KeyState, Keystore, NamedPublicKey};
+use bulla_kms::{Attestation, KeyChange, KeyFamily, KeyState, Keystore, NamedPublicKey};
 use serde::Serialize;
 
 pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
@@ -30,6 +31,9 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
             out.line(format_args!("{} signs, with version {}", name(key), key.head))
         }),
         KeysCommand::ExportPublic(args) => export_public(args),
+        KeysCommand::Reseal(args) => backup::reseal(args),
+        KeysCommand::Backup(args) => backup::backup(args),
+        KeysCommand::Restore(args) => restore(args),
     }?;
     Ok(Exit::Ok)
 }
@@ -121,6 +125,28 @@ fn disable(keystore: &Keystore, family: &KeyFamily) -> Result<()> {
 
 fn enable(keystore: &Keystore, family: &KeyFamily) -> Result<()> {
     Ok(keystore.enable(family)?)
+}
+
+fn restore(args: &KeysRestoreArgs) -> Result<()> {
+    if let Some(from) = &args.from {
+        backup::refuse_existing(&args.with.keystore)?;
+        return backup::restore(args, from);
+    }
+    let args = KeyArgs {
+        key: args.key.clone().unwrap_or_default(),
+        keystore: args.with.keystore.clone(),
+        report: args.report,
+    };
+    let restore = |keystore: &Keystore, family: &KeyFamily| {
+        keystore.update(family, None, &KeyChange::Restore)?;
+        Ok(())
+    };
+    on_key(&args, restore, |out, key| {
+        out.line(format_args!(
+            "{} is not destroyed, and disabled; `bulla keys enable` makes it sign",
+            name(key)
+        ))
+    })
 }
 
 fn show(args: &KeysShowArgs) -> Result<()> {

@@ -1,11 +1,13 @@
 //! One file for each command.
 
 mod audit;
+mod backup;
 mod check;
 mod completions;
 mod kernels;
 mod keys;
 mod man;
+mod seal;
 mod sign;
 mod sum;
 mod verify;
@@ -20,6 +22,10 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
     match command {
         Command::Sign(args) => sign::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Seal(args) => seal::seal(&args),
+        Command::Open(args) => seal::open(&args),
+        Command::Reseal(args) => seal::reseal(&args),
+        Command::Identity(args) => seal::identity(&args),
         Command::Keys(args) => keys::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => {

@@ -17,11 +17,37 @@ pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result
     try_write(path, fill).map_err(|error| Error::io("cannot write", &error).about(shown(path)))
 }
 
-fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let folder = match path.parent() {
+/// The same for a file that is not there yet: what is at `path` is never replaced.
+///
+/// # Errors
+/// Those of `fill`; any error of the system, `already_exists` among them. Nothing is left behind then.
+pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let cannot = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::new("already_exists", "exists already and is not replaced")
+            .about(shown(path))
+            .hint("move it away, or name another file"),
+        _ => Error::io("cannot write", &error).about(shown(path)),
+    };
+    let folder = folder(path);
+    let mut temporary = Temporary::create(folder).map_err(cannot)?;
+    let mut buffer = BufWriter::with_capacity(1 << 16, temporary.file().map_err(cannot)?);
+    fill(&mut buffer)?;
+    buffer.flush().map_err(cannot)?;
+    drop(buffer);
+    temporary.file().and_then(|file| file.sync_all()).map_err(cannot)?;
+    temporary.persist_new(path).map_err(cannot)?;
+    sync_folder(folder).map_err(cannot)
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    };
+    }
+}
+
+fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let folder = folder(path);
     let mut temporary = Temporary::create(folder)?;
     let mut buffer = BufWriter::with_capacity(1 << 16, temporary.file()?);
     fill(&mut buffer)?;
@@ -62,6 +88,16 @@ impl Temporary {
         let _no_interrupt = Unfinished::lock();
         match self.file.take() {
             Some(file) => file.persist(path).map(drop).map_err(|error| error.error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Temporary {
+    fn persist_new(&mut self, path: &Path) -> io::Result<()> {
+        let _no_interrupt = Unfinished::lock();
+        match self.file.take() {
+            Some(file) => file.persist_noclobber(path).map(drop).map_err(|error| error.error),
             None => Ok(()),
         }
     }

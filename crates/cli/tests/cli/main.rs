@@ -11,6 +11,7 @@ mod kernels;
 mod keys;
 mod minisign;
 mod program;
+mod seal;
 mod sign;
 mod sum;
 mod support;

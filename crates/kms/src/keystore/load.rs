@@ -113,7 +113,12 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
 }
 
 /// The keystore on a store with these rows.
-fn unseal(store: Box<dyn Store>, rows: Rows, sealer: Sealer, options: &KeystoreOptions) -> Result<Keystore> {
+pub(super) fn unseal(
+    store: Box<dyn Store>,
+    rows: Rows,
+    sealer: Sealer,
+    options: &KeystoreOptions,
+) -> Result<Keystore> {
     let (state, sealed_state, index) = index(&sealer, &rows, None)?;
     let mark = state.mark(sealer.store(), &sealed_state);
     options.guard.check(&mark)?;

@@ -1,5 +1,7 @@
 //! The keystore: which keys there are, who may sign with them, and that nothing of it is lost.
 
+#[cfg(feature = "soft-seal")]
+mod backup;
 mod batch;
 mod edit;
 mod index;
@@ -22,6 +24,8 @@ use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+#[cfg(feature = "soft-seal")]
+pub use self::backup::{Backup, BackupSummary};
 pub use self::batch::VerifyItem;
 use self::edit::{Edit, NewVersion, Writer};
 use self::index::Index;

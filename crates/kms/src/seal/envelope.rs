@@ -3,7 +3,7 @@
 //! ```text
 //! magic       4   "BENV"
 //! format      1   1
-//! kind        1   1 root key, 2 store state, 3 key record, 4 private key
+//! kind        1   1 root key, 2 store state, 3 key record, 4 private key, 5 data key
 //! subject     2   length, big-endian
 //!             n   UTF-8: what it belongs to; for a private key its key id, for a key record its key family
 //! nonce       24  random, fresh for each envelope
@@ -38,6 +38,9 @@ pub(crate) enum Place {
     KeyRecord(String),
     /// The private key of the key version with this id.
     PrivateKey(String),
+    /// The key under which sealed data lies.
+    #[cfg(feature = "soft-seal")]
+    DataKey,
 }
 
 impl Place {
@@ -47,12 +50,16 @@ impl Place {
             Self::StoreState => 2,
             Self::KeyRecord(_) => 3,
             Self::PrivateKey(_) => 4,
+            #[cfg(feature = "soft-seal")]
+            Self::DataKey => 5,
         }
     }
 
     fn subject(&self) -> &str {
         match self {
             Self::RootKey | Self::StoreState => "",
+            #[cfg(feature = "soft-seal")]
+            Self::DataKey => "",
             Self::KeyRecord(subject) | Self::PrivateKey(subject) => subject,
         }
     }
@@ -74,6 +81,8 @@ impl Place {
             (2, "") => Some(Self::StoreState),
             (3, _) => Some(Self::KeyRecord(subject.to_owned())),
             (4, _) => Some(Self::PrivateKey(subject.to_owned())),
+            #[cfg(feature = "soft-seal")]
+            (5, "") => Some(Self::DataKey),
             _ => None,
         }
     }
@@ -84,6 +93,8 @@ impl fmt::Display for Place {
         match self {
             Self::RootKey => f.write_str("the root key"),
             Self::StoreState => f.write_str("the store's state"),
+            #[cfg(feature = "soft-seal")]
+            Self::DataKey => f.write_str("the data's key"),
             Self::KeyRecord(family) => write!(f, "the record of {family}"),
             Self::PrivateKey(key) => write!(f, "the private key of {key}"),
         }

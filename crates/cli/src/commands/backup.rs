@@ -1,0 +1,108 @@
+//! `bulla keys reseal`, `backup` and `restore --from`: the keystore as a whole.
+
+use super::seal::{check_free, each, recipient, to, with_keys, write_output};
+use crate::args::{KeysBackupArgs, KeysResealArgs, KeysRestoreArgs};
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::output::{JsonPath, Out};
+use crate::store::{self, Access, Asked, NewSeal, passphrase_of};
+use bulla_kms::backend::Backends;
+use bulla_kms::seal::data::Header;
+use bulla_kms::{Backup, BackupSummary, Unlock};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
+    let access = Access::existing(&args.keystore)?;
+    let keystore = access.open()?;
+    if args.key_file {
+        access.reseal_by_key_file(&keystore)?;
+    } else {
+        let what = format!("the keystore {}", shown(access.folder()));
+        let new = match &args.recipient {
+            Some(text) => Unlock::Provider(Arc::new(recipient(text)?)),
+            None => {
+                Unlock::Passphrase(passphrase_of(&what, args.new_passphrase_file.as_deref(), Asked::Twice)?)
+            }
+        };
+        access.reseal(&keystore, &new)?;
+    }
+    drop(keystore);
+    let mut out = Out::new();
+    if args.report.json {
+        #[derive(Serialize)]
+        struct Resealed {
+            keystore: JsonPath,
+        }
+        out.json(&Resealed { keystore: access.folder().into() })?;
+    } else if !args.report.quiet {
+        out.line("the new secret opens the keystore, and the old one does not")?;
+        out.line("copies of the keystore from before still open with the old one")?;
+    }
+    out.flush()
+}
+
+pub(super) fn backup(args: &KeysBackupArgs) -> Result<()> {
+    check_free(&args.output)?;
+    let keystore = Access::existing(&args.keystore)?.open()?;
+    let keys = to(&args.to, &shown(&args.output))?;
+    let mut summary = None;
+    write_output(&args.output, |sink| {
+        summary = Some(keystore.backup(sink, &each(&keys))?);
+        Ok(())
+    })?;
+    drop(keystore);
+    report(args.report, summary.as_ref(), &args.output, "written to")
+}
+
+/// Makes a new keystore of a backup.
+pub(super) fn restore(args: &KeysRestoreArgs, from: &Path) -> Result<()> {
+    let about = |error: Error| error.about(shown(from));
+    let sealed = std::fs::read(from).map_err(|error| about(Error::io("cannot read", &error)))?;
+    let header = Header::read(&mut &sealed[..]).map_err(|error| about(error.into()))?;
+    let backup = with_keys(&args.with, &header, &shown(from), |keys| {
+        Backup::read(&sealed[..], keys, Backends::software())
+    });
+    let backup = backup.map_err(about)?;
+    let summary = backup.summary();
+    let new = args.new_passphrase_file.as_deref();
+    let seal = if args.passphrase { NewSeal::Passphrase } else { NewSeal::AsGiven };
+    let access = Access::restore(&args.with.keystore, seal, new, &backup)?;
+    report(args.report, Some(&summary), access.folder(), "restored to")
+}
+
+fn report(
+    args: crate::args::ReportArgs,
+    summary: Option<&BackupSummary>,
+    path: &Path,
+    done: &str,
+) -> Result<()> {
+    let Some(summary) = summary else { return Ok(()) };
+    let mut out = Out::new();
+    if args.json {
+        #[derive(Serialize)]
+        struct Done {
+            #[serde(flatten)]
+            path: JsonPath,
+            keys: u64,
+            private_keys: u64,
+            made: String,
+        }
+        let made = summary.made.to_string();
+        out.json(&Done { path: path.into(), keys: summary.keys, private_keys: summary.private_keys, made })?;
+    } else if !args.quiet {
+        let plural = if summary.keys == 1 { "" } else { "s" };
+        out.line(format_args!("{} key{plural} {done} {}", summary.keys, shown(path)))?;
+    }
+    out.flush()
+}
+
+/// What `store::exists` says, for a restoration that must not touch a keystore.
+pub(super) fn refuse_existing(args: &crate::args::KeystoreArgs) -> Result<()> {
+    if store::exists(args)? {
+        return Err(Error::new("already_exists", "there is a keystore already, and it is not replaced")
+            .hint("name another folder with --keystore DIR"));
+    }
+    Ok(())
+}

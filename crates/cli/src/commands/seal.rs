@@ -1,0 +1,325 @@
+//! `bulla seal`, `open`, `reseal` and `identity`.
+
+use crate::args::{IdentityArgs, OpenArgs, OpenWithArgs, ReportArgs, ResealArgs, SealArgs, SealToArgs};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::files::atomic;
+use crate::files::name::shown;
+use crate::files::read::{Links, Source};
+use crate::output::{JsonPath, Out};
+use crate::progress::Progress;
+use crate::store::{Access, Asked, passphrase_of};
+use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
+use bulla_kms::seal::{
+    Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreIdentity, Passphrase, Recipient,
+};
+use bulla_kms::{Code, Keystore, KmsError};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// What a sealed file is sealed beside: it is a file and nothing else.
+const ASSOCIATED: &[u8] = b"bulla file v1";
+const SUFFIX: &str = ".sealed";
+const STREAM: &str = "-";
+/// A recipient is read up to this length: one of X-Wing has 1,630 bytes.
+const MAX_RECIPIENT: u64 = 16 << 10;
+
+/// The keys to seal to.
+pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
+    let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
+    for text in &args.recipient {
+        keys.push(Box::new(recipient(text)?));
+    }
+    if args.passphrase || args.new_passphrase_file.is_some() {
+        let secret = passphrase_of(what, args.new_passphrase_file.as_deref(), Asked::Twice)?;
+        keys.push(Box::new(Passphrase::new(secret)?));
+    }
+    if let Some(path) = &args.new_key_file {
+        keys.push(Box::new(KeyFileProvider::new(path)));
+    }
+    Ok(keys)
+}
+
+/// A recipient as it is, or from a file.
+pub(super) fn recipient(text: &str) -> Result<Recipient> {
+    if text.starts_with("age1") || text.starts_with("x-wing:") {
+        return Ok(text.parse()?);
+    }
+    let mut content = String::new();
+    let read = File::open(text).and_then(|file| file.take(MAX_RECIPIENT).read_to_string(&mut content));
+    read.map_err(|error| Error::io("cannot read the recipient", &error).about(shown(Path::new(text))))?;
+    content.parse().map_err(|error: KmsError| Error::from(error).about(shown(Path::new(text))))
+}
+
+/// References to the keys.
+pub(super) fn each<'a>(keys: &'a [Box<dyn KeyProvider + 'a>]) -> Vec<&'a dyn KeyProvider> {
+    keys.iter().map(|key| &**key).collect()
+}
+
+/// Calls `open` with the keys that a header asks for and the arguments give; what asks a person is asked last, and only if
+/// the header asks for it.
+pub(super) fn with_keys<T>(
+    args: &OpenWithArgs,
+    header: &Header,
+    what: &str,
+    open: impl FnOnce(&[&dyn KeyProvider]) -> Result<T, KmsError>,
+) -> Result<T> {
+    let asks_for = |method: &str| header.capsules().any(|capsule| capsule.method() == method);
+    let keystore: Option<Keystore>;
+    let mut keys: Vec<Box<dyn KeyProvider + '_>> = Vec::new();
+    if let Some(path) = &args.keystore.identity {
+        keys.push(Box::new(Identity::read(path)?));
+    }
+    if let Some(path) = &args.key_file {
+        keys.push(Box::new(KeyFileProvider::new(path)));
+    }
+    if asks_for("keystore") && !any_fits(header, &keys) {
+        keystore = Some(Access::existing(&args.keystore)?.open()?);
+        keys.extend(
+            keystore.iter().map(|keystore| Box::new(KeystoreIdentity(keystore)) as Box<dyn KeyProvider>),
+        );
+    }
+    if asks_for("passphrase") && !any_fits(header, &keys) {
+        let secret = passphrase_of(what, args.keystore.passphrase_file.as_deref(), Asked::Once)?;
+        keys.push(Box::new(Passphrase::new(secret)?));
+    }
+    Ok(open(&each(&keys))?)
+}
+
+/// Whether it is worth trying one of the keys.
+fn any_fits(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
+    header.capsules().any(|capsule| keys.iter().any(|key| key.fits(capsule)))
+}
+
+/// Prints an error that says that the data itself is not what was sealed, and gives its exit status.
+fn not_as_sealed(error: Error) -> Result<Exit> {
+    if error.code() == Code::SealedDamaged.as_str() {
+        error.print();
+        return Ok(Exit::Failed);
+    }
+    Err(error)
+}
+
+pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
+    let (source, named) = if args.file == Path::new(STREAM) {
+        let stdin = Source::stdin();
+        (stdin.map_err(|error| Error::io("cannot read", &error).about("standard input"))?, None)
+    } else {
+        let opened = Source::open_file(&args.file, Links::Follow);
+        (opened.map_err(|error| Error::from(error).about(shown(&args.file)))?, Some(&args.file))
+    };
+    let output = args.output.clone().unwrap_or_else(|| match named {
+        Some(path) => {
+            let mut name = path.clone().into_os_string();
+            name.push(SUFFIX);
+            name.into()
+        }
+        None => STREAM.into(),
+    });
+    check_free(&output)?;
+    let keys = to(&args.to, &shown(&args.file))?;
+    let progress = Progress::new(source.len());
+    let mut size = 0;
+    write_output(&output, |sink| {
+        let mut sealing = Sealing::new(sink, &each(&keys), ASSOCIATED)?;
+        let mut failure = None;
+        size = source
+            .for_each(&progress, |piece| {
+                if failure.is_none() {
+                    failure = sealing.write(piece).err();
+                }
+            })
+            .map_err(|error| Error::from(error).about(shown(&args.file)))?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        sealing.finish()?;
+        Ok(())
+    })?;
+    drop(progress);
+    report(args.report, "sealed", &args.file, &output, size)?;
+    Ok(Exit::Ok)
+}
+
+/// A reader that shows how far it has come.
+struct Shown<'a, R> {
+    source: R,
+    progress: &'a Progress,
+}
+
+impl<R: Read> Read for Shown<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.progress.add(read as u64);
+        Ok(read)
+    }
+}
+
+/// A file, or standard input, and its length if it has one.
+fn open_source(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
+    if path == Path::new(STREAM) {
+        return Ok((Box::new(io::stdin().lock()), None));
+    }
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (metadata, file) = opened.map_err(|error| Error::io("cannot read", &error).about(shown(path)))?;
+    Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
+}
+
+pub(crate) fn open(args: &OpenArgs) -> Result<Exit> {
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None if args.file == Path::new(STREAM) => STREAM.into(),
+        None => unsealed_name(&args.file)?,
+    };
+    check_free(&output)?;
+    let (source, len) = open_source(&args.file)?;
+    let progress = Progress::new(len);
+    let mut source = Shown { source, progress: &progress };
+    let about = |error: Error| error.about(shown(&args.file));
+    let header = Header::read(&mut source).map_err(|error| about(error.into()))?;
+    let opened = with_keys(&args.with, &header, &shown(&args.file), |keys| {
+        Opening::after(&mut source, &header, keys, ASSOCIATED)
+    });
+    let mut opening = match opened {
+        Ok(opening) => opening,
+        Err(error) => return not_as_sealed(about(error)),
+    };
+    let mut size = 0;
+    let written = write_output(&output, |sink| {
+        while let Some(piece) = opening.next_piece().map_err(|error| about(error.into()))? {
+            let wrote = sink.write_all(piece);
+            wrote.map_err(|error| Error::io("cannot write", &error).about(shown(&output)))?;
+            size += piece.len() as u64;
+        }
+        Ok(())
+    });
+    drop(opening);
+    drop(source);
+    drop(progress);
+    match written {
+        Ok(()) => report(args.report, "opened", &args.file, &output, size).map(|()| Exit::Ok),
+        Err(error) => not_as_sealed(error),
+    }
+}
+
+pub(crate) fn reseal(args: &ResealArgs) -> Result<Exit> {
+    let about = |error: Error| error.about(shown(&args.file));
+    let cannot_read = |error: io::Error| about(Error::io("cannot read", &error));
+    let mut file = File::open(&args.file).map_err(cannot_read)?;
+    let header = Header::read(&mut file).map_err(|error| about(error.into()))?;
+    let keep = if args.keep { Keep::Former } else { Keep::Nothing };
+    let new = to(&args.to, &shown(&args.file))?;
+    io::Seek::rewind(&mut file).map_err(cannot_read)?;
+    let resealed = with_keys(&args.with, &header, &shown(&args.file), |keys| {
+        let mut refused = None;
+        let written = atomic::write(&args.file, |sink| {
+            data::reseal(&mut file, sink, keys, keep, &each(&new)).map(drop).map_err(|error| {
+                let message = io::Error::other(error.message.clone());
+                refused = Some(error);
+                message
+            })
+        });
+        match (refused, written) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(KmsError::new(Code::Io, error.message())),
+            (None, Ok(())) => Ok(()),
+        }
+    });
+    if let Err(error) = resealed {
+        return not_as_sealed(about(error));
+    }
+    let mut out = Out::new();
+    if args.report.json {
+        out.json(&Done { path: args.file.as_path().into(), output: None, size: None })?;
+    } else if !args.report.quiet {
+        out.line(format_args!("{}: sealed to the new keys", shown(&args.file)))?;
+    }
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn identity(args: &IdentityArgs) -> Result<Exit> {
+    let kind = if args.age { IdentityKind::Age } else { IdentityKind::XWing };
+    let identity = Identity::generate(kind)?;
+    identity.write(&args.file)?;
+    let recipient = identity.recipient().to_string();
+    let mut out = Out::new();
+    if args.json {
+        #[derive(Serialize)]
+        struct Made<'a> {
+            #[serde(flatten)]
+            path: JsonPath,
+            recipient: &'a str,
+        }
+        out.json(&Made { path: args.file.as_path().into(), recipient: &recipient })?;
+    } else {
+        out.line(recipient)?;
+    }
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+/// `FILE.sealed` without its ending.
+fn unsealed_name(path: &Path) -> Result<PathBuf> {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(SUFFIX));
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => Ok(path.with_file_name(name)),
+        None => {
+            Err(Error::new("no_name", "does not end in .sealed, so that there is no name for what is in it")
+                .about(shown(path))
+                .hint("name it with --output OUT"))
+        }
+    }
+}
+
+/// Refuses to write where something is.
+pub(super) fn check_free(output: &Path) -> Result<()> {
+    if output != Path::new(STREAM) && output.symlink_metadata().is_ok() {
+        return Err(exists(output));
+    }
+    Ok(())
+}
+
+fn exists(output: &Path) -> Error {
+    Error::new("already_exists", "exists already and is not replaced")
+        .about(shown(output))
+        .hint("move it away, or name another file")
+}
+
+/// Writes a new file, which appears whole or not at all, or standard output.
+pub(super) fn write_output(output: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if output != Path::new(STREAM) {
+        return atomic::write_new(output, fill);
+    }
+    let mut stdout = io::stdout().lock();
+    fill(&mut stdout)?;
+    stdout.flush().map_err(|error| Error::io("cannot write", &error).about("standard output"))
+}
+
+/// What `--json` prints of a file that was sealed or opened.
+#[derive(Serialize)]
+struct Done {
+    #[serde(flatten)]
+    path: JsonPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+/// Says what was done, unless standard output has the data itself.
+fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -> Result<()> {
+    if output == Path::new(STREAM) {
+        return Ok(());
+    }
+    let mut out = Out::new();
+    if args.json {
+        let output = Some(output.to_string_lossy().into_owned());
+        out.json(&Done { path: file.into(), output, size: Some(size) })?;
+    } else if !args.quiet {
+        out.line(format_args!("{}: {done}, see {}", shown(file), shown(output)))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,369 @@
+//! Backups: a whole keystore in one sealed file, which is proven from end to end before anything is made of it.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::index::LoadedKey;
+use super::{Keystore, KeystoreOptions, Signature, load};
+use crate::algorithm::Use;
+use crate::attestation::{Attestation, SignedAttestation};
+use crate::backend::{Backends, KeyMaterial};
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
+use crate::policy::KeyState;
+use crate::record::{KeyRecord, StoreState};
+use crate::seal::data::{self, Sealing};
+use crate::seal::{KeyProvider, Place, Sealer};
+use crate::store::{EmbeddedStore, Rows, STATE};
+use crate::time::Timestamp;
+use crate::unlock::Unlock;
+
+/// What a backup is sealed beside, so that no other sealed data passes for one.
+const ASSOCIATED: &[u8] = b"bulla keystore backup v1";
+const MAGIC: &[u8; 4] = b"BBAK";
+const FORMAT: u8 = 1;
+const FIXED_HEADER: usize = 29;
+
+/// What a backup holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupSummary {
+    /// When it was made.
+    pub made: Timestamp,
+    /// How many changes the keystore had seen then.
+    pub counter: u64,
+    /// Its keys.
+    pub keys: u64,
+    /// Their private keys: one for each version that was not destroyed or revoked.
+    pub private_keys: u64,
+}
+
+/// A backup that was opened and proven: every record reads, every private key gives the public key of its version, and
+/// every attestation is its head's.
+pub struct Backup {
+    summary: BackupSummary,
+    entries: Vec<Entry>,
+}
+
+/// One key.
+struct Entry {
+    record: KeyRecord,
+    /// Signed by the head, if it can sign.
+    attestation: Option<SignedAttestation>,
+    /// In the order of their versions.
+    private_keys: Vec<(KeyId, KeyMaterial)>,
+}
+
+impl Keystore {
+    /// Writes a backup of the keystore, as it is at one moment, for whoever has one of the keys of `to`. It holds the
+    /// private keys; what a backend keeps in a device is in it as the handle that the backend knows.
+    ///
+    /// Each enabled key that signs attests itself in it, by one signature that no rotation policy counts.
+    ///
+    /// # Errors
+    /// [`Code::StoreDamaged`] when the store is not what it was; those of the backends and of sealing.
+    pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
+        let rows = self.writer().store.load()?;
+        let (state, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
+        let mut keys: Vec<_> = index.keys().collect();
+        keys.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
+        let private_keys: usize = keys.iter().map(|key| key.record.held().count()).sum();
+        let summary = BackupSummary {
+            made: Timestamp::now(),
+            counter: state.generation,
+            keys: keys.len() as u64,
+            private_keys: private_keys as u64,
+        };
+        let mut sealing = Sealing::new(sink, to, ASSOCIATED)?;
+        sealing.write(&summary.header())?;
+        for key in keys {
+            write_part(&mut sealing, &key.record.to_bytes())?;
+            let attestation = self.attestation_for_backup(key)?;
+            let attestation = attestation.map(|attestation| serde_json::to_vec(&attestation));
+            let attestation = attestation.transpose().expect("an attestation has text keys");
+            write_part(&mut sealing, &attestation.unwrap_or_default())?;
+            for id in key.record.held() {
+                let name = id.to_string();
+                let sealed = rows.private_keys.get(&name).ok_or_else(|| {
+                    KmsError::damaged(format!("the private key of {id} is missing from the store"))
+                })?;
+                write_part(&mut sealing, &self.sealer.open(&Place::PrivateKey(name), sealed)?)?;
+            }
+        }
+        sealing.finish()?;
+        Ok(summary)
+    }
+
+    fn attestation_for_backup(&self, key: &LoadedKey) -> Result<Option<SignedAttestation>> {
+        if !attests_itself(&key.record) {
+            return Ok(None);
+        }
+        let attestation = Attestation::from(&key.record);
+        let bytes = key.signer(&self.sealer, &self.backends)?.sign(&attestation.signed_bytes())?;
+        let id = key.record.key.version(key.record.head());
+        Ok(Some(SignedAttestation { attestation, signature: Signature { key: id, bytes } }))
+    }
+}
+
+/// Whether a backup must have an attestation of the key. A disabled key signs nothing, this neither.
+fn attests_itself(record: &KeyRecord) -> bool {
+    record.state == KeyState::Enabled
+        && record.key.algorithm().usage() == Use::Signature
+        && record.head_version().is_held()
+}
+
+/// Length (4, big-endian) and bytes.
+fn write_part(sealing: &mut Sealing<impl Write>, part: &[u8]) -> Result<()> {
+    let length = u32::try_from(part.len()).expect("a record has less than 4 GiB");
+    sealing.write(&length.to_be_bytes())?;
+    sealing.write(part)
+}
+
+impl BackupSummary {
+    /// Magic, format, time in milliseconds since 1970, generation, number of keys: the last three 8 bytes each,
+    /// big-endian.
+    fn header(&self) -> Vec<u8> {
+        let numbers = [self.made.unix_millis(), self.counter, self.keys].map(u64::to_be_bytes);
+        [&MAGIC[..], &[FORMAT], numbers.as_flattened()].concat()
+    }
+}
+
+impl Backup {
+    /// Opens a backup with one of the keys of `with` and proves all of it, in memory. `backends` are those that loaded
+    /// its private keys.
+    ///
+    /// # Errors
+    /// [`Code::MalformedBackup`] when it contradicts itself; [`Code::UnsupportedAlgorithm`] when none of the backends
+    /// serves one of its keys; those of [`data::open`].
+    pub fn read(mut source: impl Read, with: &[&dyn KeyProvider], backends: &Backends) -> Result<Self> {
+        let mut sealed = Vec::new();
+        source.read_to_end(&mut sealed).map_err(|error| KmsError::io("cannot read the backup", error))?;
+        let opened = data::open(&sealed, with, ASSOCIATED)?;
+        drop(sealed);
+        let backup = Self::parse(&opened)?;
+        backup.prove(backends)?;
+        Ok(backup)
+    }
+
+    /// What it holds.
+    pub fn summary(&self) -> BackupSummary {
+        self.summary
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut parts = Parts(bytes);
+        let header: &[u8; FIXED_HEADER] = parts.take()?;
+        let number = |at: usize| {
+            let bytes = header[at..].first_chunk().expect("the header is long enough");
+            u64::from_be_bytes(*bytes)
+        };
+        if header[..4] != *MAGIC || header[4] != FORMAT {
+            return Err(malformed("it begins with other bytes"));
+        }
+        let made =
+            Timestamp::from_unix_millis(number(5)).map_err(|_| malformed("its time is out of bounds"))?;
+        let mut summary = BackupSummary { made, counter: number(13), keys: number(21), private_keys: 0 };
+        let mut entries = Vec::new();
+        while !parts.0.is_empty() {
+            let entry = parts.entry()?;
+            summary.private_keys += entry.private_keys.len() as u64;
+            entries.push(entry);
+        }
+        if entries.len() as u64 != summary.keys {
+            return Err(malformed("it has another number of keys than it says"));
+        }
+        Ok(Self { summary, entries })
+    }
+
+    fn prove(&self, backends: &Backends) -> Result<()> {
+        let (mut names, mut labels) = (BTreeSet::new(), BTreeSet::new());
+        for entry in &self.entries {
+            let key = &entry.record.key;
+            let label = entry.record.label.as_ref();
+            if !names.insert(key) || label.is_some_and(|label| !labels.insert((key.tenant(), label))) {
+                return Err(malformed(&format!("the key {key}, or its label, is there twice")));
+            }
+            entry.prove(backends)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a keystore of it in a new file that `unlock` opens, under a new root key: see [`KeystoreOptions::create`].
+    /// A rollback guard must be a new one too, since this is a store of its own. It goes on counting changes where the
+    /// backup was.
+    ///
+    /// Bounds on the number of signatures count from where the backup was: what was signed after it is not known.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`; those of writing.
+    pub fn restore(&self, path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
+        if path.symlink_metadata().is_ok() {
+            return Err(crate::files::already_exists(path));
+        }
+        let (mut rows, sealer) = load::new_rows(&*unlock.provider()?, &*options.guard)?;
+        self.fill(&mut rows, &sealer, options.guard.time()?)?;
+        // Before the first byte is written, all of it opens as a store does.
+        load::index(&sealer, &rows, None)?;
+        let store = EmbeddedStore::create(path, &rows)?;
+        load::unseal(Box::new(store), rows, sealer, options)
+    }
+
+    fn fill(&self, rows: &mut Rows, sealer: &Sealer, changed: Timestamp) -> Result<()> {
+        let mut state = StoreState { generation: self.summary.counter + 1, changed, ..StoreState::default() };
+        for entry in &self.entries {
+            let name = entry.record.key.to_string();
+            let sealed = sealer.seal(Place::KeyRecord(name.clone()), &entry.record.to_bytes())?;
+            state.replace(None, &sealer.bind(&sealed));
+            rows.records.insert(name, sealed);
+            for (id, material) in &entry.private_keys {
+                let name = id.to_string();
+                let sealed = sealer.seal(Place::PrivateKey(name.clone()), material)?;
+                rows.private_keys.insert(name, sealed);
+            }
+        }
+        let sealed = sealer.seal(Place::StoreState, &state.to_bytes())?;
+        rows.meta.insert(STATE.to_owned(), sealed);
+        Ok(())
+    }
+}
+
+impl Entry {
+    fn prove(&self, backends: &Backends) -> Result<()> {
+        let record = &self.record;
+        let key = &record.key;
+        let has_none = record.state == KeyState::Destroyed || record.is_public_only();
+        if record.head_version().is_held() == has_none {
+            return Err(malformed(&format!("the record of {key} contradicts itself")));
+        }
+        if !record.versions.is_sorted_by_key(|version| version.created) {
+            return Err(malformed(&format!("a version of {key} is older than the one before it")));
+        }
+        for (id, material) in &self.private_keys {
+            let algorithm = key.algorithm();
+            let loaded = backends.find(&record.backend, algorithm)?.load(algorithm, material)?;
+            let version = record.version(id.version());
+            if version.is_none_or(|version| {
+                loaded.public_key().ok().as_deref() != Some(version.public_key.as_bytes())
+            }) {
+                return Err(malformed(&format!("the private key of {id} does not fit its public key")));
+            }
+        }
+        let attested = match &self.attestation {
+            Some(signed) => {
+                attests_itself(record)
+                    && signed.attestation == Attestation::from(record)
+                    && signed.verify().is_valid()
+            }
+            None => !attests_itself(record),
+        };
+        if attested { Ok(()) } else { Err(malformed(&format!("the attestation of {key} does not hold"))) }
+    }
+}
+
+/// What is still to be read.
+struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    fn take<const N: usize>(&mut self) -> Result<&'a [u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or_else(|| malformed("it is cut"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn part(&mut self) -> Result<&'a [u8]> {
+        let length = usize::try_from(u32::from_be_bytes(*self.take()?)).unwrap_or(usize::MAX);
+        let (part, rest) = self.0.split_at_checked(length).ok_or_else(|| malformed("it is cut"))?;
+        self.0 = rest;
+        Ok(part)
+    }
+
+    fn entry(&mut self) -> Result<Entry> {
+        let record = KeyRecord::parse(self.part()?)?;
+        let attestation = match self.part()? {
+            [] => None,
+            json => Some(
+                serde_json::from_slice(json)
+                    .map_err(|error| malformed("an attestation is none").with_source(error))?,
+            ),
+        };
+        let mut private_keys = Vec::new();
+        for id in record.held() {
+            private_keys.push((id, Zeroizing::new(self.part()?.to_vec())));
+        }
+        Ok(Entry { record, attestation, private_keys })
+    }
+}
+
+fn malformed(why: &str) -> KmsError {
+    KmsError::new(Code::MalformedBackup, format!("it is no backup of a keystore, or was made wrong: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::Algorithm;
+    use crate::keystore::NewKey;
+
+    /// A backup in the clear, and what a change to it is found as: who has the key to a backup may still hand over a false
+    /// one, and none that contradicts itself is restored.
+    fn made() -> Backup {
+        let keystore = Keystore::in_memory();
+        for label in ["a", "b"] {
+            let new = NewKey::new("t".parse().unwrap(), "p".parse().unwrap(), Algorithm::Ed25519);
+            let key = keystore.create_key(new.label(label.parse().unwrap())).unwrap();
+            keystore.rotate(key.family()).unwrap();
+        }
+        let rows = keystore.writer().store.load().unwrap();
+        let (state, _, index) = load::index(&keystore.sealer, &rows, None).unwrap();
+        let entries: Vec<_> = index
+            .keys()
+            .map(|key| Entry {
+                record: key.record.clone(),
+                attestation: keystore.attestation_for_backup(key).unwrap(),
+                private_keys: (key.record.held())
+                    .map(|id| {
+                        let place = Place::PrivateKey(id.to_string());
+                        let opened = keystore.sealer.open(&place, &rows.private_keys[&id.to_string()]);
+                        (id, opened.unwrap())
+                    })
+                    .collect(),
+            })
+            .collect();
+        let summary =
+            BackupSummary { made: Timestamp::now(), counter: state.generation, keys: 2, private_keys: 4 };
+        Backup { summary, entries }
+    }
+
+    #[test]
+    fn a_backup_that_contradicts_itself_is_refused() {
+        type Edit = fn(&mut Backup);
+        let edits: [(&str, Edit); 9] = [
+            ("a key twice", |b| b.entries[1].record = b.entries[0].record.clone()),
+            ("a label twice", |b| b.entries[1].record.label = b.entries[0].record.label.clone()),
+            ("private keys swapped", |b| {
+                let [first, second] = &mut b.entries[0].private_keys[..] else {
+                    unreachable!("two versions")
+                };
+                std::mem::swap(&mut first.1, &mut second.1);
+            }),
+            ("another private key", |b| b.entries[0].private_keys[0].1[0] ^= 1),
+            ("an attestation missing", |b| b.entries[0].attestation = None),
+            ("another's attestation", |b| b.entries[0].attestation = b.entries[1].attestation.clone()),
+            ("a record changed after its attestation", |b| b.entries[0].record.revision += 1),
+            ("a destroyed key with a private key", |b| b.entries[0].record.state = KeyState::Destroyed),
+            ("versions out of order", |b| {
+                b.entries[0].record.versions[0].created = "2999-01-01T00:00:00.000Z".parse().unwrap();
+            }),
+        ];
+        made().prove(Backends::software()).unwrap();
+        for (name, edit) in edits {
+            let mut backup = made();
+            // Entries come in no order.
+            backup.entries.sort_by(|a, b| a.record.key.cmp(&b.record.key));
+            edit(&mut backup);
+            assert_eq!(backup.prove(Backends::software()).unwrap_err().code, Code::MalformedBackup, "{name}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Sealing data of any size to passphrases, key files, recipients, or the keys of a keystore. The format is that of
+//! `spec/sealed.md`.
+//!
+//! The data is sealed once, under a key of its own; that key lies in the header, under each of the keys that open it. So
+//! the same data can be sealed to other keys without being encrypted again: [`reseal`].
+
+mod header;
+mod stream;
+
+use std::io::{Read, Write};
+
+use bulla_blake3 as blake3;
+use zeroize::{Zeroize as _, Zeroizing};
+
+pub use self::header::{Header, Keep};
+pub use self::stream::{Opening, Sealing};
+use super::provider::{KeyEncryptionKey, KeyProvider};
+use crate::error::{Code, KmsError, Result};
+
+const MAGIC: &[u8; 4] = b"BSEA";
+const FORMAT: u8 = 1;
+
+/// Seals bytes in memory to each of the keys of `to`: see [`Sealing::new`].
+///
+/// # Errors
+/// Those of [`Sealing::new`].
+pub fn seal(bytes: &[u8], to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Vec<u8>> {
+    let mut sealing = Sealing::new(Vec::new(), to, associated)?;
+    sealing.write(bytes)?;
+    sealing.finish()
+}
+
+/// Opens sealed bytes in memory. They are given out once all of them are proven, and wiped when they are dropped.
+///
+/// # Errors
+/// Those of [`Opening::new`] and [`Opening::next_piece`].
+pub fn open(sealed: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+    let mut opening = Opening::new(sealed, with, associated)?;
+    // The capacity is never exceeded, so that no copy is left behind by a growing buffer.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(sealed.len()));
+    while let Some(piece) = opening.next_piece()? {
+        bytes.extend_from_slice(piece);
+    }
+    Ok(bytes)
+}
+
+/// Seals the same data to other keys: writes a new header, and the payload as it is, neither opened nor proven. The
+/// data's own key stays the same, so who could open the old form and kept it, or that key, still has the data.
+///
+/// Written to a new file that then takes the place of the old one, this disturbs no reader; with [`Keep::Former`] first
+/// and [`Keep::Nothing`] when everybody has the new key, nobody is locked out at any moment.
+///
+/// Gives the bytes of the payload.
+///
+/// # Errors
+/// Those of [`Opening::new`] and [`Sealing::new`].
+pub fn reseal(
+    mut source: impl Read,
+    mut sink: impl Write,
+    with: &[&dyn KeyProvider],
+    keep: Keep,
+    to: &[&dyn KeyProvider],
+) -> Result<u64> {
+    let header = Header::read(&mut source)?;
+    let data_key = header.open(with)?;
+    let header = header.reseal(&data_key, keep, to)?;
+    sink.write_all(&header.to_bytes()).map_err(cannot_write)?;
+    let copied = std::io::copy(&mut source, &mut sink).map_err(cannot_write)?;
+    sink.flush().map_err(cannot_write)?;
+    Ok(copied)
+}
+
+/// A key for one purpose from the data's key.
+fn derive(context: &str, data_key: &KeyEncryptionKey, salt: &[u8; 32]) -> KeyEncryptionKey {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    let mut hash = hasher.update(&**data_key).update(salt).finalize();
+    let key = Zeroizing::new(*hash.as_bytes());
+    hash.zeroize();
+    hasher.zeroize();
+    key
+}
+
+fn damaged(why: &str) -> KmsError {
+    let message = format!("the sealed data was damaged or edited, or is for another purpose: {why}");
+    KmsError::new(Code::SealedDamaged, message)
+}
+
+fn cannot_read(error: std::io::Error) -> KmsError {
+    KmsError::io("cannot read the sealed data", error)
+}
+
+fn cannot_write(error: std::io::Error) -> KmsError {
+    KmsError::io("cannot write the sealed data", error)
+}

@@ -1,0 +1,196 @@
+//! The payload: chunks, each sealed at its place and the last one as the last.
+//!
+//! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár: "Online Authenticated-Encryption and its
+//! Nonce-Reuse Misuse-Resistance", CRYPTO 2015) with XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03).
+
+use std::io::{Read, Write};
+
+use bulla_blake3 as blake3;
+use chacha20poly1305::aead::{AeadInOut as _, KeyInit as _};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use zeroize::{Zeroize as _, Zeroizing};
+
+use super::header::{DataKey, Header};
+use super::{FORMAT, MAGIC, cannot_read, cannot_write, damaged};
+use crate::error::Result;
+use crate::seal::provider::KeyProvider;
+
+/// The bytes of a chunk before it is sealed; only the last one may have fewer.
+pub(super) const CHUNK: usize = 64 << 10;
+pub(super) const TAG: usize = 16;
+
+/// Whether there is a chunk after this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Middle,
+    Last,
+}
+
+/// Seals and opens one chunk after the other.
+struct Chunks {
+    cipher: XChaCha20Poly1305,
+    /// Magic, format, salt, BLAKE3 of the caller's associated data.
+    associated: Vec<u8>,
+    number: u64,
+}
+
+impl Chunks {
+    fn new(data_key: &DataKey, salt: &[u8; 32], associated: &[u8]) -> Self {
+        let key = super::derive("bulla sealed data v1 payload key", data_key, salt);
+        let associated = blake3::hash(associated);
+        Self {
+            cipher: XChaCha20Poly1305::new((&*key).into()),
+            associated: [&MAGIC[..], &[FORMAT], salt, associated.as_bytes()].concat(),
+            number: 0,
+        }
+    }
+
+    /// Zeros (15), number of the chunk (8, big-endian), 1 for the last one. The key is of this data alone, so that no two
+    /// chunks share a nonce.
+    fn next_nonce(&mut self, position: Position) -> XNonce {
+        let mut nonce = [0; 24];
+        nonce[15..23].copy_from_slice(&self.number.to_be_bytes());
+        nonce[23] = u8::from(position == Position::Last);
+        self.number += 1;
+        XNonce::from(nonce)
+    }
+
+    /// Seals a chunk where it lies; its tag follows it.
+    fn seal(&mut self, chunk: &mut Vec<u8>, position: Position) {
+        let nonce = self.next_nonce(position);
+        let sealed = self.cipher.encrypt_in_place(&nonce, &self.associated, chunk);
+        sealed.expect("the cipher takes messages of up to 256 GiB");
+    }
+
+    /// Opens a chunk where it lies.
+    fn open(&mut self, chunk: &mut Vec<u8>, position: Position) -> Result<()> {
+        let first = self.number == 0;
+        let nonce = self.next_nonce(position);
+        let opened = self.cipher.decrypt_in_place(&nonce, &self.associated, chunk);
+        opened.map_err(|_| damaged("a part of it was changed, moved or cut off"))?;
+        // An empty chunk after others would be a second form of the same data.
+        if chunk.is_empty() && !first { Err(damaged("it ends in an empty part")) } else { Ok(()) }
+    }
+}
+
+/// Seals what is written to it, in bounded memory. Without [`Sealing::finish`] what it wrote does not open.
+pub struct Sealing<W> {
+    sink: W,
+    chunks: Chunks,
+    buffer: Zeroizing<Vec<u8>>,
+}
+
+impl<W: Write> Sealing<W> {
+    /// Writes the header to `sink`, for whoever has one of the keys of `to`: 1 to 8. The associated data is not written;
+    /// the data opens beside the same alone.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; those of the providers; those
+    /// of writing.
+    pub fn new(mut sink: W, to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
+        let (header, data_key) = Header::create(to)?;
+        sink.write_all(&header.to_bytes()).map_err(cannot_write)?;
+        let chunks = Chunks::new(&data_key, &header.salt, associated);
+        Ok(Self { sink, chunks, buffer: Zeroizing::new(Vec::with_capacity(CHUNK + TAG)) })
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// Those of writing; the sealing is of no use after that.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            // A full chunk waits until it is known that it is not the last one.
+            if self.buffer.len() == CHUNK {
+                self.flush(Position::Middle)?;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - self.buffer.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Writes the end, and gives the sink back.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn finish(mut self) -> Result<W> {
+        self.flush(Position::Last)?;
+        self.sink.flush().map_err(cannot_write)?;
+        Ok(self.sink)
+    }
+
+    fn flush(&mut self, position: Position) -> Result<()> {
+        self.chunks.seal(&mut self.buffer, position);
+        self.sink.write_all(&self.buffer).map_err(cannot_write)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Opens sealed data piece by piece, in bounded memory.
+pub struct Opening<R> {
+    source: R,
+    chunks: Chunks,
+    chunk: Zeroizing<Vec<u8>>,
+    /// The first byte of the next chunk, if there is one.
+    ahead: Option<u8>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reading,
+    Ended,
+    Failed,
+}
+
+impl<R: Read> Opening<R> {
+    /// Reads and proves the header, with the first of the keys of `with` that opens it.
+    ///
+    /// # Errors
+    /// [`Code::MalformedSealed`](crate::Code::MalformedSealed), [`Code::SealedTooNew`](crate::Code::SealedTooNew),
+    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged); [`Code::WrongIdentity`](crate::Code::WrongIdentity) when it is
+    /// sealed to other keys; those of the providers; those of reading.
+    pub fn new(mut source: R, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
+        let header = Header::read(&mut source)?;
+        Self::after(source, &header, with, associated)
+    }
+
+    /// The same when the header was read already.
+    ///
+    /// # Errors
+    /// Those of [`Opening::new`].
+    pub fn after(source: R, header: &Header, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
+        let data_key = header.open(with)?;
+        let chunks = Chunks::new(&data_key, &header.salt, associated);
+        let chunk = Zeroizing::new(Vec::with_capacity(CHUNK + TAG + 1));
+        Ok(Self { source, chunks, chunk, ahead: None, state: State::Reading })
+    }
+
+    /// The next piece, which is proven to stand at this place; `None` at the end. Only after `None` is it known that
+    /// nothing was cut off: what uses the pieces before must be able to take it back.
+    ///
+    /// # Errors
+    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged), also when the associated data is another one; those of
+    /// reading. After an error there is nothing more to be had.
+    pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
+        match self.state {
+            State::Ended => return Ok(None),
+            State::Failed => return Err(damaged("a part of it did not open before")),
+            State::Reading => self.state = State::Failed,
+        }
+        self.chunk.zeroize();
+        self.chunk.extend(self.ahead.take());
+        let wanted = (CHUNK + TAG + 1 - self.chunk.len()) as u64;
+        (&mut self.source).take(wanted).read_to_end(&mut self.chunk).map_err(cannot_read)?;
+        let position = if self.chunk.len() > CHUNK + TAG { Position::Middle } else { Position::Last };
+        if position == Position::Middle {
+            self.ahead = self.chunk.pop();
+        }
+        self.chunks.open(&mut self.chunk, position)?;
+        self.state = if position == Position::Last { State::Ended } else { State::Reading };
+        Ok(Some(&self.chunk))
+    }
+}

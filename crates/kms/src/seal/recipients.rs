@@ -1,0 +1,186 @@
+//! Recipients and identities as texts and files.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use secrecy::ExposeSecret as _;
+use zeroize::Zeroizing;
+
+use super::age::{AgeIdentity, AgeRecipient};
+use super::kem::{KeystoreRecipient, SECRET_PREFIX, XWingIdentity, XWingRecipient};
+use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
+use crate::error::{Code, KmsError, Result};
+use crate::files;
+use crate::key_file::read_private;
+
+/// The public half of a key pair that something can be sealed to.
+///
+/// The text form is `age1...`, `x-wing:BASE64`, or a public key file of a keystore's key
+/// ([`NamedPublicKey`](crate::NamedPublicKey)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipient {
+    /// X25519, as age has it.
+    Age(AgeRecipient),
+    /// X25519 and ML-KEM-768 together.
+    XWing(XWingRecipient),
+    /// A key in a keystore.
+    Keystore(KeystoreRecipient),
+}
+
+/// The private half, outside of a keystore.
+///
+/// The text form is that of an identity file: lines that begin with `#` and empty lines say nothing, one other line is
+/// `AGE-SECRET-KEY-1...` or `x-wing-secret:BASE64`. Files of `age-keygen` are such.
+#[derive(Clone, Debug)]
+pub enum Identity {
+    /// X25519, as age has it.
+    Age(AgeIdentity),
+    /// X25519 and ML-KEM-768 together.
+    XWing(XWingIdentity),
+}
+
+/// What [`Identity::generate`] is to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentityKind {
+    /// X25519: short, readable by age, and open to who has a quantum computer one day.
+    Age,
+    /// X25519 and ML-KEM-768: whoever breaks one of them has nothing.
+    XWing,
+}
+
+impl Identity {
+    /// A new identity.
+    ///
+    /// # Errors
+    /// [`Code::RandomUnavailable`].
+    pub fn generate(kind: IdentityKind) -> Result<Self> {
+        Ok(match kind {
+            IdentityKind::Age => Self::Age(AgeIdentity::generate()?),
+            IdentityKind::XWing => Self::XWing(XWingIdentity::generate()?),
+        })
+    }
+
+    /// What others seal to.
+    pub fn recipient(&self) -> Recipient {
+        match self {
+            Self::Age(identity) => Recipient::Age(identity.recipient()),
+            Self::XWing(identity) => Recipient::XWing(identity.recipient()),
+        }
+    }
+
+    /// Writes an identity file: mode 0600, whole and on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`: an identity is never replaced. Those of writing.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let mut text = Zeroizing::new(format!("# recipient: {}\n", self.recipient()));
+        let secret = match self {
+            Self::Age(identity) => Zeroizing::new(identity.secret().expose_secret().to_owned()),
+            Self::XWing(identity) => identity.secret(),
+        };
+        // Reserved first, so that no copy is left behind by a growing buffer.
+        text.reserve_exact(secret.len() + 1);
+        text.push_str(&secret);
+        text.push('\n');
+        files::create(path, text.as_bytes())
+    }
+
+    /// Reads an identity file, if it is well kept: as a [`KeyFile`](crate::KeyFile) is.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`],
+    /// [`Code::MalformedKeyFile`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = read_private(path, 16 << 10)?;
+        text.parse().map_err(|_| {
+            let message = format!("{} is not an identity file: its content is malformed", path.display());
+            KmsError::new(Code::MalformedKeyFile, message)
+        })
+    }
+
+    fn provider(&self) -> &dyn KeyProvider {
+        match self {
+            Self::Age(identity) => identity,
+            Self::XWing(identity) => identity,
+        }
+    }
+}
+
+impl Recipient {
+    fn provider(&self) -> &dyn KeyProvider {
+        match self {
+            Self::Age(recipient) => recipient,
+            Self::XWing(recipient) => recipient,
+            Self::Keystore(recipient) => recipient,
+        }
+    }
+}
+
+impl FromStr for Recipient {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text.starts_with("bulla public key ") {
+            return Ok(Self::Keystore(KeystoreRecipient::new(text.parse()?)?));
+        }
+        match text.trim_ascii() {
+            text if text.starts_with("age1") => Ok(Self::Age(text.parse()?)),
+            text if text.starts_with("x-wing:") => Ok(Self::XWing(text.parse()?)),
+            _ => Err(KmsError::new(
+                Code::InvalidPublicKey,
+                "not a recipient: it is age1..., x-wing:..., or the public key file of a keystore's key",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Recipient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Age(recipient) => recipient.fmt(f),
+            Self::XWing(recipient) => recipient.fmt(f),
+            Self::Keystore(recipient) => f.write_str(&recipient.key_name()),
+        }
+    }
+}
+
+impl FromStr for Identity {
+    type Err = KmsError;
+
+    /// The error shows nothing of the text.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut lines =
+            text.lines().map(str::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        match (lines.next(), lines.next()) {
+            (Some(line), None) if line.starts_with(SECRET_PREFIX) => Ok(Self::XWing(line.parse()?)),
+            (Some(line), None) => Ok(Self::Age(line.parse()?)),
+            _ => Err(super::malformed_identity()),
+        }
+    }
+}
+
+/// Each is the provider that it holds.
+macro_rules! provider_of_its_variant {
+    ($($type:ty),+) => {$(
+        impl KeyProvider for $type {
+            fn method(&self) -> &str {
+                self.provider().method()
+            }
+
+            fn key_name(&self) -> String {
+                self.provider().key_name()
+            }
+
+            fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+                self.provider().new_key()
+            }
+
+            fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
+                self.provider().key(capsule)
+            }
+        }
+    )+};
+}
+
+provider_of_its_variant!(Recipient, Identity);

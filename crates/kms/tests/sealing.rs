@@ -1,0 +1,321 @@
+//! Sealed data: it opens as it was, for whom it was sealed, or not at all.
+#![cfg(feature = "soft-seal")]
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
+use bulla_kms::seal::{
+    AgeRecipient, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreIdentity, KeystoreRecipient,
+    Passphrase, Recipient,
+};
+use bulla_kms::{Algorithm, Code, KeyFile, Keystore, NamedPublicKey, NewKey};
+
+const CHUNK: usize = 64 << 10;
+const TAG: usize = 16;
+const CONTEXT: &[u8] = b"what it is for";
+
+fn identity(kind: IdentityKind) -> Identity {
+    Identity::generate(kind).unwrap()
+}
+
+/// `len` bytes that look random and are the same each time.
+fn content(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    bulla_blake3::Hasher::new().update(b"content").finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+#[track_caller]
+fn assert_opens_to(sealed: &[u8], with: &dyn KeyProvider, expected: &[u8]) {
+    assert_eq!(&**data::open(sealed, &[with], CONTEXT).unwrap(), expected);
+}
+
+#[test]
+fn every_length_around_the_bounds_of_chunks_comes_back_however_it_is_written() {
+    let key = identity(IdentityKind::XWing);
+    for len in [0, 1, 15, 16, 17, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1, 3 * CHUNK - 1] {
+        let bytes = content(len);
+        let sealed = data::seal(&bytes, &[&key], CONTEXT).unwrap();
+        assert_opens_to(&sealed, &key, &bytes);
+        let mut pieces = Sealing::new(Vec::new(), &[&key], CONTEXT).unwrap();
+        bytes.chunks(4099).for_each(|piece| pieces.write(piece).unwrap());
+        let pieces = pieces.finish().unwrap();
+        assert_eq!(pieces.len(), sealed.len(), "{len}");
+        assert_opens_to(&pieces, &key, &bytes);
+    }
+}
+
+#[test]
+fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    KeyFile::create(&path).unwrap();
+    let (passphrase, key_file) =
+        (Passphrase::new("correct horse".into()).unwrap(), KeyFileProvider::new(&path));
+    let (age, x_wing) = (identity(IdentityKind::Age), identity(IdentityKind::XWing));
+    let keystore = Keystore::in_memory();
+    let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::XWing);
+    let id = keystore.create_key(new).unwrap();
+    let named = NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id };
+    let in_keystore = KeystoreRecipient::new(named.clone()).unwrap();
+    let to: [&dyn KeyProvider; 5] =
+        [&passphrase, &key_file, &age.recipient(), &x_wing.recipient(), &in_keystore];
+    let sealed = data::seal(b"for five", &to, CONTEXT).unwrap();
+    let keystore_identity = KeystoreIdentity(&keystore);
+    let with: [&dyn KeyProvider; 5] = [&passphrase, &key_file, &age, &x_wing, &keystore_identity];
+    for provider in with {
+        assert_opens_to(&sealed, provider, b"for five");
+    }
+    // A key that was rotated opens what was sealed to its older version.
+    keystore.rotate(named.key.family()).unwrap();
+    assert_opens_to(&sealed, &keystore_identity, b"for five");
+
+    let refused = |with: &dyn KeyProvider| data::open(&sealed, &[with], CONTEXT).unwrap_err().code;
+    assert_eq!(refused(&Passphrase::new("correct horsf".into()).unwrap()), Code::WrongPassphrase);
+    let other = folder.path().join("other");
+    KeyFile::create(&other).unwrap();
+    assert_eq!(refused(&KeyFileProvider::new(&other)), Code::WrongKeyFile);
+    assert_eq!(refused(&identity(IdentityKind::Age)), Code::WrongIdentity);
+    assert_eq!(refused(&identity(IdentityKind::XWing)), Code::WrongIdentity);
+    assert_eq!(refused(&KeystoreIdentity(&Keystore::in_memory())), Code::KeyNotFound);
+    assert_eq!(refused(&age.recipient()), Code::WrongUse, "a public key opens nothing");
+}
+
+#[test]
+fn other_associated_data_opens_nothing() {
+    let key = identity(IdentityKind::Age);
+    let sealed = data::seal(b"data", &[&key], CONTEXT).unwrap();
+    for other in [&b""[..], b"what it is fos", b"what it is for\0"] {
+        assert_eq!(data::open(&sealed, &[&key], other).unwrap_err().code, Code::SealedDamaged);
+    }
+}
+
+#[test]
+fn data_is_sealed_to_one_to_eight_keys() {
+    let key = identity(IdentityKind::Age);
+    let to = vec![&key as &dyn KeyProvider; 9];
+    assert_eq!(data::seal(b"", &[], b"").unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(data::seal(b"", &to, b"").unwrap_err().code, Code::InvalidArgument);
+    assert!(data::seal(b"", &to[..8], b"").is_ok());
+}
+
+/// Every bit of a whole file: header, keys, salt, check, payload, tags.
+#[test]
+fn every_flipped_bit_and_every_cut_is_an_error() {
+    for kind in [IdentityKind::Age, IdentityKind::XWing] {
+        let key = identity(kind);
+        let sealed = data::seal(b"a small file", &[&key], CONTEXT).unwrap();
+        for at in 0..sealed.len() {
+            assert!(data::open(&sealed[..at], &[&key], CONTEXT).is_err(), "cut at {at}");
+            for bit in 0..8 {
+                let mut flipped = sealed.clone();
+                flipped[at] ^= 1 << bit;
+                assert!(data::open(&flipped, &[&key], CONTEXT).is_err(), "byte {at}, bit {bit}");
+            }
+        }
+        for more in [&[0][..], &[0; 17], &sealed[sealed.len() - TAG..]] {
+            let longer = [&sealed[..], more].concat();
+            assert_eq!(data::open(&longer, &[&key], CONTEXT).unwrap_err().code, Code::SealedDamaged);
+        }
+    }
+}
+
+/// The header's bytes, and the chunks with their tags.
+fn chunks(sealed: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    let mut rest = sealed;
+    Header::read(&mut rest).unwrap();
+    (&sealed[..sealed.len() - rest.len()], rest.chunks(CHUNK + TAG).collect())
+}
+
+#[test]
+fn chunks_that_are_moved_doubled_left_out_or_of_other_data_are_an_error() {
+    let key = identity(IdentityKind::Age);
+    let bytes = content(3 * CHUNK + 5);
+    let seal = || data::seal(&bytes, &[&key], CONTEXT).unwrap();
+    let (sealed, other) = (seal(), seal());
+    let (header, parts) = chunks(&sealed);
+    let (_, others) = chunks(&other);
+    let [a, b, c, d] = parts[..] else { unreachable!("four chunks") };
+    let arranged = |parts: &[&[u8]]| {
+        let edited = [header, &parts.concat()].concat();
+        data::open(&edited, &[&key], CONTEXT).map(|opened| opened.to_vec())
+    };
+    assert_eq!(arranged(&[a, b, c, d]).unwrap(), bytes);
+    for edited in [
+        &[b, a, c, d][..],
+        &[a, c, b, d],
+        &[a, a, b, c, d],
+        &[a, c, d],
+        &[b, c, d],
+        &[a, b, c],
+        &[a, b, d],
+        &[a, b, c, d, d],
+        &[d],
+        &[],
+        &[a, others[1], c, d],
+        &[a, b, c, others[3]],
+    ] {
+        assert_eq!(arranged(edited).unwrap_err().code, Code::SealedDamaged);
+    }
+    // A header of other data, which the same key opens.
+    let mixed = [chunks(&other).0, &parts.concat()].concat();
+    assert_eq!(data::open(&mixed, &[&key], CONTEXT).unwrap_err().code, Code::SealedDamaged);
+}
+
+#[test]
+fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
+    let key = identity(IdentityKind::Age);
+    let sealed = data::seal(&content(2 * CHUNK + 7), &[&key], CONTEXT).unwrap();
+    let cut = &sealed[..sealed.len() - 1];
+    let mut opening = Opening::new(cut, &[&key], CONTEXT).unwrap();
+    assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
+    assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
+    assert_eq!(opening.next_piece().unwrap_err().code, Code::SealedDamaged);
+    assert_eq!(opening.next_piece().unwrap_err().code, Code::SealedDamaged);
+}
+
+#[test]
+fn a_newer_format_and_other_files_are_told_apart_from_damage() {
+    let key = identity(IdentityKind::Age);
+    let mut sealed = data::seal(b"", &[&key], CONTEXT).unwrap();
+    sealed[4] = 2;
+    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::SealedTooNew);
+    for other in [&b""[..], b"BSEA", b"PK\x03\x04 a file of another program", &[0; 100]] {
+        assert_eq!(data::open(other, &[&key], CONTEXT).unwrap_err().code, Code::MalformedSealed);
+    }
+}
+
+/// A header that says it is long must not be believed.
+#[test]
+fn a_header_of_four_gigabytes_is_refused_before_it_is_read() {
+    let endless = (&b"BSEA\x01\xff\xff\xff\xff"[..]).chain(std::io::repeat(0));
+    assert_eq!(Header::read(&mut { endless }).unwrap_err().code, Code::MalformedSealed);
+}
+
+#[test]
+fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sealed");
+    let (old, new) = (identity(IdentityKind::Age), identity(IdentityKind::XWing));
+    let bytes = content(5 * CHUNK);
+    fs::write(&path, data::seal(&bytes, &[&old], CONTEXT).unwrap()).unwrap();
+    let replace = |with: &dyn KeyProvider, keep, to: &[&dyn KeyProvider]| {
+        let beside = folder.path().join("beside");
+        let (source, sink) = (fs::File::open(&path).unwrap(), fs::File::create(&beside).unwrap());
+        data::reseal(source, sink, &[with], keep, to).unwrap();
+        fs::rename(beside, &path).unwrap();
+    };
+    let payload = |sealed: &[u8]| chunks(sealed).1.concat();
+    let before = fs::read(&path).unwrap();
+    // A reader in the middle of the file goes on while the file gets new keys.
+    let mut reader = Opening::new(fs::File::open(&path).unwrap(), &[&old], CONTEXT).unwrap();
+    let mut read = reader.next_piece().unwrap().unwrap().to_vec();
+
+    replace(&old, Keep::Former, &[&new.recipient()]);
+    let both = fs::read(&path).unwrap();
+    assert_opens_to(&both, &old, &bytes);
+    assert_opens_to(&both, &new, &bytes);
+
+    replace(&new, Keep::Nothing, &[&new.recipient()]);
+    let after = fs::read(&path).unwrap();
+    assert_opens_to(&after, &new, &bytes);
+    assert_eq!(data::open(&after, &[&old], CONTEXT).unwrap_err().code, Code::WrongIdentity);
+    assert_eq!(payload(&before), payload(&both));
+    assert_eq!(payload(&before), payload(&after));
+
+    while let Some(piece) = reader.next_piece().unwrap() {
+        read.extend_from_slice(piece);
+    }
+    assert_eq!(read, bytes);
+    // Who opens nothing cannot add a key.
+    let error = data::reseal(&after[..], Vec::new(), &[&old], Keep::Former, &[&old]).unwrap_err();
+    assert_eq!(error.code, Code::WrongIdentity);
+}
+
+#[test]
+fn a_key_that_is_taken_out_or_put_in_by_hand_is_damage() {
+    let (one, two) = (identity(IdentityKind::XWing), identity(IdentityKind::XWing));
+    let sealed = data::seal(b"for two", &[&one, &two], CONTEXT).unwrap();
+    let (header, parts) = chunks(&sealed);
+    // magic 4, format 1, length 4, number of keys 1, then the keys, each of the same length here.
+    let (keys, end) = header[10..].split_at(header.len() - 10 - 64);
+    let (first, second) = keys.split_at(keys.len() / 2);
+    let arranged = |keys: &[&[u8]]| {
+        let body = [&[keys.len() as u8][..], &keys.concat(), end].concat();
+        let length = (body.len() as u32).to_be_bytes();
+        let edited = [&header[..5], &length, &body, &parts.concat()].concat();
+        data::open(&edited, &[&one], CONTEXT).map(|opened| opened.to_vec())
+    };
+    assert_eq!(arranged(&[first, second]).unwrap(), b"for two");
+    for edited in [&[first][..], &[second, first], &[first, second, second]] {
+        assert_eq!(arranged(edited).unwrap_err().code, Code::SealedDamaged);
+    }
+}
+
+#[test]
+fn identities_and_recipients_come_back_from_their_files_and_show_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in [IdentityKind::Age, IdentityKind::XWing] {
+        let path = folder.path().join(format!("{kind:?}"));
+        let made = identity(kind);
+        made.write(&path).unwrap();
+        assert_eq!(made.write(&path).unwrap_err().code, Code::AlreadyExists);
+        let text = fs::read_to_string(&path).unwrap();
+        let read = Identity::read(&path).unwrap();
+        assert_eq!(read.recipient(), made.recipient());
+        assert_eq!(made.recipient().to_string().parse::<Recipient>().unwrap(), made.recipient());
+        let sealed = data::seal(b"data", &[&made.recipient()], CONTEXT).unwrap();
+        assert_opens_to(&sealed, &read, b"data");
+
+        let secret = text.lines().last().unwrap();
+        let shown = format!("{made:?} {:?}", made.wrong_key());
+        assert!(!shown.contains(&secret[20..30]), "{shown}");
+        for cut in [&text[..text.len() - 10], &text.replace(secret, ""), "", "x-wing-secret:AAAA"] {
+            let error = cut.parse::<Identity>().unwrap_err();
+            assert_eq!(error.code, Code::MalformedKeyFile);
+            assert!(!error.message.contains(&secret[20..30]));
+        }
+    }
+    for text in ["", "age1", "age1xyz", "x-wing:", "x-wing:AAAA", "ml-kem-768:AAAA"] {
+        assert!(text.parse::<Recipient>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn nothing_is_sealed_to_a_key_that_signs() {
+    let keystore = Keystore::in_memory();
+    let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
+    let id = keystore.create_key(new).unwrap();
+    let named = NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id };
+    assert_eq!(KeystoreRecipient::new(named.clone()).unwrap_err().code, Code::WrongUse);
+    assert_eq!(named.to_string().parse::<Recipient>().unwrap_err().code, Code::WrongUse);
+}
+
+/// The capsule of an age recipient is a file in age's own format: the real program opens it, and its identities open ours.
+#[test]
+fn the_program_age_opens_what_is_sealed_to_its_recipients() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let made = Command::new("age-keygen").arg("-o").arg(at("identity")).stderr(Stdio::null()).status();
+    assert!(made.expect("the Debian package age is installed").success());
+    let theirs = Identity::read(&at("identity")).unwrap();
+    let public = Command::new("age-keygen").arg("-y").arg(at("identity")).output().unwrap().stdout;
+    let recipient: AgeRecipient = String::from_utf8(public).unwrap().trim().parse().unwrap();
+    assert_eq!(theirs.recipient(), Recipient::Age(recipient.clone()));
+
+    let sealed = data::seal(b"data", &[&recipient], CONTEXT).unwrap();
+    assert_opens_to(&sealed, &theirs, b"data");
+    let header = Header::read(&mut &sealed[..]).unwrap();
+    fs::write(at("capsule"), header.capsules().next().unwrap().bytes()).unwrap();
+    let opened =
+        Command::new("age").args(["-d", "-i"]).arg(at("identity")).arg(at("capsule")).output().unwrap();
+    assert_eq!(opened.stdout.len(), 32, "{}", String::from_utf8_lossy(&opened.stderr));
+
+    // And the reverse: an identity that we made, in their program.
+    let ours = identity(IdentityKind::Age);
+    ours.write(&at("ours")).unwrap();
+    let public = Command::new("age-keygen").arg("-y").arg(at("ours")).output().unwrap().stdout;
+    assert_eq!(String::from_utf8(public).unwrap().trim(), ours.recipient().to_string());
+}
