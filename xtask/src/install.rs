@@ -17,6 +17,12 @@ pub(crate) struct DebianTool {
     pub(crate) package: &'static str,
 }
 
+/// A file that a Debian package carries and that is no program.
+pub(crate) struct DebianFile {
+    pub(crate) path: &'static str,
+    pub(crate) package: &'static str,
+}
+
 /// A program that `cargo install` builds.
 pub(crate) struct CargoTool {
     pub(crate) name: &'static str,
@@ -25,18 +31,37 @@ pub(crate) struct CargoTool {
 
 /// Makes sure that `tool` is on the `PATH`.
 pub(crate) fn debian(tool: &DebianTool) -> Result<()> {
-    if on_path(tool.program) {
+    package(tool.program, tool.package, || on_path(tool.program))
+}
+
+/// Makes sure that `file` is there.
+pub(crate) fn debian_file(file: &DebianFile) -> Result<()> {
+    package(file.path, file.package, || Path::new(file.path).exists())
+}
+
+/// Installs a package unless what it is wanted for is there.
+fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<()> {
+    if is_there() {
         return Ok(());
     }
-    eprintln!("xtask: installing the Debian package {}", tool.package);
-    let hint = || format!("{} is missing: install the package {} by hand", tool.program, tool.package);
-    let install = |package: &str| quiet(apt()?.args(["install", "-y", "--no-install-recommends", package]));
-    if install(tool.package).is_err() {
+    eprintln!("xtask: installing the Debian package {package}");
+    let hint = || format!("{wanted} is missing: install the package {package} by hand");
+    let install = || quiet(apt()?.args(["install", "-y", "--no-install-recommends", package]));
+    if install().is_err() {
         // The lists of packages may be old, or absent as in a fresh container.
         quiet(apt()?.arg("update")).with_context(hint)?;
-        install(tool.package).with_context(hint)?;
+        install().with_context(hint)?;
     }
-    if on_path(tool.program) { Ok(()) } else { Err(anyhow!(hint())) }
+    if is_there() { Ok(()) } else { Err(anyhow!(hint())) }
+}
+
+/// What building the feature `etcd` of `bulla-kms` takes: the protocol is compiled from its definition.
+pub(crate) fn protobuf() -> Result<()> {
+    debian(&DebianTool { program: "protoc", package: "protobuf-compiler" })?;
+    debian_file(&DebianFile {
+        path: "/usr/include/google/protobuf/descriptor.proto",
+        package: "libprotobuf-dev",
+    })
 }
 
 /// `apt-get`, through `sudo` where we are not root.

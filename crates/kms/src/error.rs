@@ -99,6 +99,13 @@ pub enum Code {
     StoreChanged,
     /// Another process has the keystore open.
     Locked,
+    /// The servers that hold the keystore cannot be reached, or not enough of them: nothing was changed, and keys are
+    /// seen as they last were.
+    Unavailable,
+    /// The servers that hold the keystore stopped answering in the middle of a change, which they may have made or not.
+    OutcomeUnknown,
+    /// A key has grown larger than the store takes.
+    TooLarge,
     /// The disk is full, or a quota or a limit on file sizes is reached.
     StorageFull,
     /// The operating system does not permit it.
@@ -167,6 +174,9 @@ impl Code {
             Self::StoreDamaged => "store_damaged",
             Self::StoreChanged => "store_changed",
             Self::Locked => "locked",
+            Self::Unavailable => "unavailable",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::TooLarge => "too_large",
             Self::StorageFull => "storage_full",
             Self::PermissionDenied => "permission_denied",
             Self::Io => "io",
@@ -182,7 +192,10 @@ impl Code {
 
     /// Whether the same call may succeed later although nothing in it changes.
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::Locked | Self::Busy | Self::StorageFull | Self::RandomUnavailable)
+        matches!(
+            self,
+            Self::Locked | Self::Busy | Self::Unavailable | Self::StorageFull | Self::RandomUnavailable
+        )
     }
 }
 

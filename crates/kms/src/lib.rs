@@ -64,6 +64,8 @@ pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey, Verdict};
 pub use secrecy::SecretString;
 pub use signature::{Kind, SignatureFile, Statement};
+#[cfg(feature = "etcd")]
+pub use store::etcd::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
 pub use time::Timestamp;
 pub use unlock::{Unlock, UnlockMethod};
 

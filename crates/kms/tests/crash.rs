@@ -197,6 +197,66 @@ fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
     assert_eq!(check(&place, &key, &told), versions[full + 1]);
 }
 
+/// What a machine that loses its power may leave: some pages of a change, and others as they were.
+#[test]
+fn a_file_that_is_torn_between_two_changes_is_one_of_them_or_an_error() {
+    const PAGE: usize = 4096;
+    let (_folder, place, key) = parent();
+    let now = || (fs::read(place.keystore()).unwrap(), place.open().list().unwrap());
+    let (old, old_keys) = now();
+    place.open().rotate(&key).unwrap();
+    let (new, new_keys) = now();
+    let differ = |page: usize| {
+        let of = |file: &[u8]| file.chunks(PAGE).nth(page).map(<[u8]>::to_vec);
+        of(&old) != of(&new)
+    };
+    let pages: Vec<_> = (0..old.len().max(new.len()).div_ceil(PAGE)).filter(|page| differ(*page)).collect();
+    assert!(pages.len() > 3, "a change writes several pages: {pages:?}");
+    let (mut whole, mut refused) = (0, 0);
+    let mut check = |file: &[u8], what: &str| {
+        fs::write(place.keystore(), file).unwrap();
+        match Keystore::open(&place.keystore(), &place.unlock()) {
+            Ok(keystore) => {
+                let keys = keystore.list().unwrap();
+                assert!(keys == old_keys || keys == new_keys, "{what}");
+                let signature = keystore.sign(&key, MESSAGE).unwrap();
+                assert_eq!(
+                    keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap(),
+                    Verdict::Valid
+                );
+                whole += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.code, Code::StoreDamaged, "{what}: {error}");
+                refused += 1;
+            }
+        }
+    };
+    for (from, to) in [(&old, &new), (&new, &old)] {
+        for page in &pages {
+            let range = |file: &[u8]| page * PAGE..((page + 1) * PAGE).min(file.len());
+            // One page alone, all pages up to it, and nothing where it was.
+            let mut one = from.clone();
+            let bytes = to.get(range(to)).unwrap_or_default();
+            one.resize(one.len().max(page * PAGE + bytes.len()), 0);
+            one[page * PAGE..page * PAGE + bytes.len()].copy_from_slice(bytes);
+            check(&one, &format!("page {page} is of the other"));
+            let end = ((page + 1) * PAGE).min(to.len());
+            let mut begun = from.clone();
+            begun.resize(begun.len().max(end), 0);
+            begun[..end].copy_from_slice(&to[..end]);
+            check(&begun, &format!("pages to {page} are of the other"));
+            let mut empty = from.clone();
+            let place = range(&empty);
+            empty[place].fill(0);
+            check(&empty, &format!("page {page} is empty"));
+            check(&from[..(page * PAGE).min(from.len())], &format!("cut at page {page}"));
+        }
+    }
+    println!("{whole} opened, {refused} refused");
+    assert!(whole > 0 && refused > 0, "{whole} opened, {refused} refused");
+}
+
 /// Limits the size of the files that this process writes, in bytes.
 fn limit_file_size(bytes: &str) {
     let status = Command::new("prlimit")

@@ -63,15 +63,17 @@ fn vectors(context: &Context) -> Result<()> {
 }
 
 /// Keys and signatures are compared with those of the real programs, recipients of age too; and what a keystore in memory
-/// asks of the system is traced.
-const PEERS: [DebianTool; 4] = [
+/// asks of the system is traced. Shared keystores lie on nodes of etcd that the tests start.
+const PEERS: [DebianTool; 5] = [
     DebianTool { program: "openssl", package: "openssl" },
     DebianTool { program: "ssh-keygen", package: "openssh-client" },
     DebianTool { program: "age", package: "age" },
     DebianTool { program: "strace", package: "strace" },
+    DebianTool { program: "etcd", package: "etcd-server" },
 ];
 
 pub(super) fn kms(runner: &mut Runner<'_>) {
+    runner.need("protobuf", |_| install::protobuf());
     for tool in &PEERS {
         runner.need(tool.program, |_| install::debian(tool));
     }

@@ -27,6 +27,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     for component in ["rustfmt", "clippy"] {
         runner.need(component, |_| install::rust_component(component));
     }
+    runner.need("protobuf", |_| install::protobuf());
     runner.check("style", |context| style::check(&context.root));
     runner.check("links of the documents", documents::check_links);
     let context = runner.context;

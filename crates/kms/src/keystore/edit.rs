@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::index::{Index, LoadedKey, Sealed};
-use super::load;
-use super::{Keystore, MutexGuard, PoisonError};
+use super::publish::{self, Attempt, Edited};
+use super::{Keystore, load};
 use crate::algorithm::{Algorithm, Use};
 use crate::backend::{KeyMaterial, PrivateKey};
 use crate::error::{Code, KmsError, Result};
@@ -15,6 +15,7 @@ use crate::id::KeyId;
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
+use crate::rollback::{RollbackGuard, rolled_back};
 use crate::seal::{Place, Sealer};
 use crate::store::{Change, Row, STATE, Store, Table};
 use crate::time::Timestamp;
@@ -70,54 +71,43 @@ impl Keystore {
         &self,
         mut plan: impl FnMut(&Index) -> Result<Option<Edit>>,
     ) -> Result<Option<Arc<LoadedKey>>> {
-        self.persist(|writer| {
-            let index = self.index.load_full();
-            let Some(edit) = plan(&index)? else { return Ok(None) };
-            let key = Arc::new(writer.commit(&self.sealer, &index, edit, self.guard.time()?)?);
-            let mut index = Index::clone(&index);
-            index.insert(Arc::clone(&key));
-            self.index.store(Arc::new(index));
-            Ok(Some(key))
+        self.persist(|writer, index| {
+            let Some(edit) = plan(index)? else { return Ok(None) };
+            let key = Arc::new(writer.commit(&self.sealer, index, edit, self.guard.time()?)?);
+            let mut next = index.clone();
+            next.insert(Arc::clone(&key));
+            Ok(Some((next, key)))
         })
     }
 
-    /// Makes a change by `attempt`, which gives `None` when there is nothing to change; when another process changed the
-    /// store meanwhile, takes up what it changed and tries again. Then tells the rollback guard.
+    /// Makes a change by `attempt`, which gives the keys as they are then, and `None` when there is nothing to change; when
+    /// another process changed the store meanwhile, takes up what it changed and tries again. Then tells the rollback
+    /// guard.
     pub(super) fn persist<T>(
         &self,
-        mut attempt: impl FnMut(&mut Writer) -> Result<Option<T>>,
+        mut attempt: impl FnMut(&mut Writer, &Index) -> Result<Option<(Index, T)>>,
     ) -> Result<Option<T>> {
-        let mut writer = self.writer();
-        let (start, mut pause) = (Instant::now(), Duration::from_micros(100));
-        while start.elapsed() < PATIENCE {
-            match attempt(&mut writer) {
-                Ok(Some(done)) => {
-                    self.advance_guard(&writer)?;
-                    return Ok(Some(done));
-                }
-                Ok(None) => return Ok(None),
-                Err(error) if error.code == Code::StoreChanged && writer.store.is_shared() => {
-                    std::thread::sleep(pause);
-                    pause = LONGEST_PAUSE.min(pause * 2);
-                    self.reload(&mut writer)?;
-                }
-                Err(error) => return Err(error),
+        let attempt = |writer: &mut Writer, index: &Index| match attempt(writer, index) {
+            Ok(Some((next, done))) => {
+                // What was made is to be seen, also when the guard could not be told.
+                let told = self.advance_guard(writer);
+                Ok(Attempt::Made { next, result: told.map(|()| done) })
             }
+            Ok(None) => Ok(Attempt::Unneeded),
+            Err(error) if error.code == Code::StoreChanged && writer.store.is_shared() => Ok(Attempt::Outrun),
+            Err(error) => Err(error),
+        };
+        let catch_up =
+            |writer: &mut Writer, index: &Index| writer.catch_up(&self.sealer, &*self.guard, index);
+        let mut pace = Pace::new();
+        match publish::edit(&*self.index, &*self.writer, attempt, catch_up, || pace.again())? {
+            Edited::Unneeded => Ok(None),
+            Edited::Made(done) => done.map(Some),
+            Edited::GaveUp => Err(KmsError::new(
+                Code::Busy,
+                "other processes keep changing the keystore; try again when they are done",
+            )),
         }
-        Err(KmsError::new(
-            Code::Busy,
-            "other processes keep changing the keystore; try again when they are done",
-        ))
-    }
-
-    /// Takes up what others changed in a shared store.
-    fn reload(&self, writer: &mut Writer) -> Result<()> {
-        let rows = writer.store.load()?;
-        let (state, sealed_state, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
-        self.guard.check(&state.mark(self.sealer.store(), &sealed_state))?;
-        (writer.state, writer.sealed_state) = (state, sealed_state);
-        self.index.store(Arc::new(index));
-        self.advance_guard(writer)
     }
 
     /// Tells the guard of the state that the store has now: see [`crate::rollback`] for why not before.
@@ -148,14 +138,64 @@ impl Keystore {
         Ok(NewKeyPair { material, private_key, public_key })
     }
 
-    /// A panic while the lock is held leaves nothing half-changed: the index is replaced as a whole, and the store
-    /// compares its state before each change.
-    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The store, for those who read all of it.
+    #[cfg(any(test, feature = "soft-seal"))]
+    pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// How long to wait between two tries, and for how long in all.
+struct Pace {
+    start: Instant,
+    pause: Duration,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { start: Instant::now(), pause: Duration::from_micros(100) }
+    }
+
+    /// Waits; false when it has been long enough.
+    fn again(&mut self) -> bool {
+        std::thread::sleep(self.pause);
+        self.pause = LONGEST_PAUSE.min(self.pause * 2);
+        self.start.elapsed() < PATIENCE
     }
 }
 
 impl Writer {
+    /// The keys as the store has them now; nothing when that is what is known. Of a store that tells what changed, only
+    /// that is read.
+    ///
+    /// # Errors
+    /// [`Code::RolledBack`] when the store was put back to an older state; [`Code::StoreDamaged`]; those of reading and of
+    /// the guard. Nothing is taken up then.
+    pub(super) fn catch_up(
+        &mut self,
+        sealer: &Sealer,
+        guard: &dyn RollbackGuard,
+        index: &Index,
+    ) -> Result<Option<Index>> {
+        let changed = match self.store.changes(&self.sealed_state)? {
+            Some(rows) if rows.is_empty() => return Ok(None),
+            Some(rows) => load::advance(sealer, &self.state, index, &rows)?,
+            None => None,
+        };
+        let (state, sealed_state, next) = match changed {
+            Some(changed) => changed,
+            None => load::index(sealer, &self.store.load()?, Some(index))?,
+        };
+        let mark = state.mark(sealer.store(), &sealed_state);
+        guard.check(&mark)?;
+        if state.generation <= self.state.generation && sealed_state != self.sealed_state {
+            return Err(rolled_back(state.generation, self.state.generation));
+        }
+        guard.advance(&mark)?;
+        (self.state, self.sealed_state) = (state, sealed_state);
+        Ok(Some(next))
+    }
+
     fn commit(&mut self, sealer: &Sealer, index: &Index, edit: Edit, time: Timestamp) -> Result<LoadedKey> {
         let Edit { record, new_head } = edit;
         let old = index.key(&record.key).ok();
@@ -201,7 +241,7 @@ impl Writer {
 }
 
 /// The private keys of older versions after a change.
-fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
+pub(super) fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
     let mut older = old.older.clone();
     if new.head() != old.record.head() && keeps_older(new.key.algorithm()) {
         older.insert(old.record.head().get(), Arc::clone(&old.head));

@@ -85,6 +85,11 @@ impl Sealed {
         Arc::new(Self { sealed, opened: OnceLock::from(key), reserved: AtomicU64::new(0) })
     }
 
+    /// Whether this is the key that lies sealed in `row`.
+    pub(super) fn is(&self, row: &[u8]) -> bool {
+        self.sealed == row
+    }
+
     /// Adds uses that the store now counts as made.
     pub(super) fn reserve(&self, uses: u64) {
         self.reserved.fetch_add(uses, Ordering::Relaxed);
@@ -117,6 +122,16 @@ impl LoadedKey {
             return refused(format!("{id} is too old: the least version that may be used is {least}"));
         }
         Ok(version)
+    }
+
+    /// The private key of a version that `record`, of the same key, has with the same public key; opened perhaps, and
+    /// with the uses that are reserved.
+    pub(super) fn sealed_as(&self, record: &KeyRecord, version: u32) -> Option<&Arc<Sealed>> {
+        let was = self.record.version(version)?;
+        if !was.is_held() || was.public_key != record.version(version)?.public_key {
+            return None;
+        }
+        if version == self.record.head().get() { Some(&self.head) } else { self.older.get(&version) }
     }
 
     /// The head's private key; opened and checked against the record when it is first needed.

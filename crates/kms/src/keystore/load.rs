@@ -8,14 +8,15 @@ use arc_swap::ArcSwap;
 
 use super::edit::{Writer, keeps_older};
 use super::index::{Index, LoadedKey, Sealed};
-use super::{Keystore, KeystoreOptions};
+use super::{Keystore, KeystoreOptions, follow};
 use crate::error::{Code, KmsError, Result};
 use crate::files;
+use crate::id::KeyId;
 use crate::policy::KeyState;
-use crate::record::{KeyRecord, StoreState};
+use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer};
-use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
+use crate::store::{Changes, EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store, Table};
 use crate::unlock::{Unlock, UnlockMethod};
 
 /// The format that this program writes, and the newest that it reads.
@@ -58,12 +59,19 @@ fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Ve
 /// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
 /// it as it is, and no other process waits while a passphrase is worked on.
 pub(super) fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-    let sealer = EmbeddedStore::peek(path)?.map(|rows| open_root(&rows, unlock)).transpose()?;
+    let peeked = match EmbeddedStore::peek(path)? {
+        Some(rows) => Some((open_root(&rows, unlock)?, rows)),
+        None => None,
+    };
     let mut store = EmbeddedStore::open(path)?;
-    let rows = store.load()?;
-    let sealer = match sealer {
-        Some(sealer) => sealer,
-        None => open_root(&rows, unlock)?,
+    let (sealer, rows) = match peeked {
+        // Each change replaces the state: nothing has changed since the look.
+        Some((sealer, rows)) if store.state()?.as_ref() == rows.meta.get(STATE) => (sealer, rows),
+        Some((sealer, _)) => (sealer, store.load()?),
+        None => {
+            let rows = store.load()?;
+            (open_root(&rows, unlock)?, rows)
+        }
     };
     unseal(Box::new(store), rows, sealer, options)
 }
@@ -74,6 +82,47 @@ pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
         None => EmbeddedStore::open(path)?.load()?,
     };
     Ok(protection(&rows)?.method())
+}
+
+/// A keystore in etcd.
+#[cfg(feature = "etcd")]
+pub(super) mod etcd {
+    use super::*;
+    use crate::store::etcd::{EtcdOptions, EtcdStore};
+
+    pub(in super::super) fn create(
+        etcd: &EtcdOptions,
+        unlock: &Unlock,
+        options: &KeystoreOptions,
+    ) -> Result<Keystore> {
+        let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
+        let store = EtcdStore::create(etcd, &rows)?;
+        unseal(Box::new(store), rows, sealer, options)
+    }
+
+    pub(in super::super) fn open(
+        etcd: &EtcdOptions,
+        unlock: &Unlock,
+        options: &KeystoreOptions,
+    ) -> Result<Keystore> {
+        let (store, rows) = read(etcd)?;
+        let sealer = open_root(&rows, unlock)?;
+        unseal(Box::new(store), rows, sealer, options)
+    }
+
+    pub(in super::super) fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {
+        Ok(protection(&read(etcd)?.1)?.method())
+    }
+
+    fn read(etcd: &EtcdOptions) -> Result<(EtcdStore, Rows)> {
+        let mut store = EtcdStore::open(etcd)?;
+        let rows = store.load()?;
+        if rows.meta.contains_key(STATE) {
+            return Ok((store, rows));
+        }
+        let prefix = &etcd.prefix;
+        Err(KmsError::new(Code::NotFound, format!("there is no keystore {prefix} in this etcd cluster")))
+    }
 }
 
 /// Opens whatever store it is handed.
@@ -114,7 +163,7 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
 
 /// The keystore on a store with these rows.
 pub(super) fn unseal(
-    store: Box<dyn Store>,
+    mut store: Box<dyn Store>,
     rows: Rows,
     sealer: Sealer,
     options: &KeystoreOptions,
@@ -123,35 +172,43 @@ pub(super) fn unseal(
     let mark = state.mark(sealer.store(), &sealed_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;
-    Ok(Keystore {
-        index: ArcSwap::from_pointee(index),
-        writer: Mutex::new(Writer { store, state, sealed_state }),
-        sealer,
+    let changed = store.watch();
+    let keystore = Keystore {
+        index: Arc::new(ArcSwap::from_pointee(index)),
+        writer: Arc::new(Mutex::new(Writer { store, state, sealed_state })),
+        sealer: Arc::new(sealer),
         backends: options.backends.clone(),
         guard: Arc::clone(&options.guard),
-    })
+    };
+    if let Some(changed) = changed {
+        follow::follow(&keystore, changed)?;
+    }
+    Ok(keystore)
 }
 
+/// A store's state, the row in which it is stored, and the keys.
+pub(super) type Loaded = (StoreState, Vec<u8>, Index);
+
 /// Opens all rows and proves that they belong together: each record opens as that of its family, all records are
-/// those that the state binds, and there is a private key for each version that has one and for nothing else. Keys
-/// that are in `known` as they are in the store are taken from there.
-pub(super) fn index(
-    sealer: &Sealer,
-    rows: &Rows,
-    known: Option<&Index>,
-) -> Result<(StoreState, Vec<u8>, Index)> {
+/// those that the state binds, and there is a private key for each version that has one and for nothing else. What is
+/// in `known` as it is in the store is taken from there.
+pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Loaded> {
     let sealed_state = meta(rows, STATE)?.to_vec();
     let state = StoreState::parse(&sealer.open(&Place::StoreState, &sealed_state)?)?;
     let mut found = StoreState::default();
     let mut index = Index::default();
     let mut held = 0;
+    let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
     for (family, sealed) in &rows.records {
         let binding = sealer.bind(sealed);
         found.replace(None, &binding);
         let known = known.and_then(|known| known.key(&family.parse().ok()?).ok());
         let key = match known.filter(|known| known.binding == binding) {
             Some(known) => Arc::clone(known),
-            None => Arc::new(load_key(sealer, rows, family, sealed, binding)?),
+            None => {
+                let known = known.map(|known| &**known);
+                Arc::new(load_key(sealer, family, sealed, binding, known, private_key)?)
+            }
         };
         held += key.record.held().count();
         index.insert(key);
@@ -169,13 +226,62 @@ pub(super) fn index(
     Ok((state, sealed_state, index))
 }
 
-/// Opens a record and proves that its private keys are there and open. None of them is kept in the clear.
-fn load_key(
+/// What becomes of `index` and `state` by the rows that others changed since; nothing when the rows do not lead from
+/// there to a state that binds them, so that everything has to be looked at.
+///
+/// # Errors
+/// [`Code::StoreDamaged`] when a row does not open.
+pub(super) fn advance(
     sealer: &Sealer,
-    rows: &Rows,
+    state: &StoreState,
+    index: &Index,
+    rows: &Changes,
+) -> Result<Option<Loaded>> {
+    let Some(sealed_state) = rows.get(&(Table::Meta, STATE.to_owned())).and_then(Option::as_ref) else {
+        return Ok(None);
+    };
+    let new_state = StoreState::parse(&sealer.open(&Place::StoreState, sealed_state)?)?;
+    let (mut found, mut next) = (*state, index.clone());
+    for ((_, family), sealed) in rows.iter().filter(|((table, _), _)| *table == Table::Records) {
+        let (Ok(name), Some(sealed)) = (family.parse(), sealed) else { return Ok(None) };
+        let known = index.key(&name).ok().map(|known| &**known);
+        let binding = sealer.bind(sealed);
+        found.replace(known.map(|known| &known.binding), &binding);
+        let private_key = |id: &str| match rows.get(&(Table::PrivateKeys, id.to_owned())) {
+            Some(Some(sealed)) => Row::Read(sealed),
+            Some(None) => Row::Missing,
+            None => Row::Unchanged,
+        };
+        next.insert(Arc::new(load_key(sealer, family, sealed, binding, known, private_key)?));
+    }
+    let belongs = |id: &str, sealed: &Option<Vec<u8>>| -> bool {
+        let held = |id: &KeyId| Some(next.key(id.family()).ok()?.record.version(id.version())?.is_held());
+        id.parse().ok().and_then(|id| held(&id)) == Some(sealed.is_some())
+    };
+    let mut private_keys = rows.iter().filter(|((table, _), _)| *table == Table::PrivateKeys);
+    if !found.binds_the_same(&new_state) || !private_keys.all(|((_, id), sealed)| belongs(id, sealed)) {
+        return Ok(None);
+    }
+    Ok(Some((new_state, sealed_state.clone(), next)))
+}
+
+/// What is known of the row of a private key.
+enum Row<'a> {
+    Read(&'a [u8]),
+    /// It is as it was when the key was last loaded.
+    Unchanged,
+    Missing,
+}
+
+/// Opens a record and proves that its private keys are there and open. None of them is kept in the clear, except those
+/// that `known`, the same key as it was, has in use.
+fn load_key<'a>(
+    sealer: &Sealer,
     family: &str,
     sealed: &[u8],
     binding: [u8; 32],
+    known: Option<&LoadedKey>,
+    private_key: impl Fn(&str) -> Row<'a>,
 ) -> Result<LoadedKey> {
     let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(family.to_owned()), sealed)?)?;
     if record.key.to_string() != family {
@@ -187,16 +293,35 @@ fn load_key(
     let mut older = BTreeMap::new();
     for version in record.held() {
         let id = version.to_string();
-        let sealed = rows.private_keys.get(&id).ok_or_else(|| {
+        let missing = || {
             KmsError::damaged(format!(
                 "the keystore was damaged or edited: the private key of {id} is missing"
             ))
-        })?;
-        sealer.open(&Place::PrivateKey(id), sealed)?;
-        if version.version() == record.head().get() {
-            head = Sealed::new(sealed.clone());
-        } else if keeps_older(record.key.algorithm()) {
-            older.insert(version.version(), Sealed::new(sealed.clone()));
+        };
+        let row = private_key(&id);
+        if let Row::Read(sealed) = row {
+            sealer.open(&Place::PrivateKey(id.clone()), sealed)?;
+        }
+        let is_head = version.version() == record.head().get();
+        if !is_head && !keeps_older(record.key.algorithm()) {
+            let was_held = || known?.record.version(version.version()).map(VersionRecord::is_held);
+            match row {
+                Row::Read(_) => continue,
+                Row::Unchanged if was_held() == Some(true) => continue,
+                Row::Unchanged | Row::Missing => return Err(missing()),
+            }
+        }
+        let known = known.and_then(|known| known.sealed_as(&record, version.version()));
+        let key = match (row, known) {
+            (Row::Read(sealed), Some(known)) if known.is(sealed) => Arc::clone(known),
+            (Row::Read(sealed), _) => Sealed::new(sealed.to_vec()),
+            (Row::Unchanged, Some(known)) => Arc::clone(known),
+            (Row::Unchanged | Row::Missing, _) => return Err(missing()),
+        };
+        if is_head {
+            head = key;
+        } else {
+            older.insert(version.version(), key);
         }
     }
     let has_none = record.state == KeyState::Destroyed || record.is_public_only();

@@ -4,9 +4,11 @@
 mod backup;
 mod batch;
 mod edit;
+mod follow;
 mod index;
 mod load;
 mod options;
+mod publish;
 mod reseal;
 mod signing;
 #[cfg(test)]
@@ -18,7 +20,7 @@ mod transfer;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
@@ -100,9 +102,9 @@ pub struct Signature {
 ///
 /// The file stays locked for other processes as long as the keystore lives: open it late, drop it early.
 pub struct Keystore {
-    index: ArcSwap<Index>,
-    writer: Mutex<Writer>,
-    sealer: Sealer,
+    index: Arc<ArcSwap<Index>>,
+    writer: Arc<Mutex<Writer>>,
+    sealer: Arc<Sealer>,
     backends: Backends,
     guard: Arc<dyn RollbackGuard>,
 }

@@ -47,9 +47,10 @@ impl Keystore {
 
     /// Writes rows beside the records.
     fn change_store(&self, mut rows: impl FnMut(&mut Writer) -> Result<Vec<Row>>) -> Result<()> {
-        let written = self.persist(|writer| {
+        let written = self.persist(|writer, index| {
             let rows = rows(writer)?;
-            writer.commit_rows(&self.sealer, writer.state, rows, self.guard.time()?).map(Some)
+            writer.commit_rows(&self.sealer, writer.state, rows, self.guard.time()?)?;
+            Ok(Some((index.clone(), ())))
         });
         written.map(drop)
     }

@@ -134,6 +134,25 @@ impl Envelope {
             .map(Zeroizing::new)
     }
 
+    /// Opens the bytes of an envelope, if it was sealed under `key` at this very `place`: the same as parsing and opening
+    /// it, without copies. A store with many keys opens twice as many envelopes.
+    pub(crate) fn open_bytes(
+        key: &[u8; 32],
+        place: &Place,
+        bytes: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let header = place.header();
+        let nonce_and_sealed =
+            bytes.strip_prefix(header.as_slice()).and_then(|rest| rest.split_first_chunk::<NONCE>());
+        let Some((nonce, sealed)) = nonce_and_sealed else {
+            // It is another place's, or no envelope.
+            return Self::parse(bytes).map(|_| None);
+        };
+        let payload = Payload { msg: sealed, aad: &header };
+        let opened = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload);
+        Ok(opened.ok().map(Zeroizing::new))
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.place.header();
         bytes.extend_from_slice(&self.nonce);
@@ -212,6 +231,7 @@ mod tests {
             assert!(envelope.open(&[8; 32], &sealed_at).is_none());
             for opened_at in places().iter().filter(|place| **place != sealed_at) {
                 assert!(envelope.open(&KEY, opened_at).is_none());
+                assert!(Envelope::open_bytes(&KEY, opened_at, &envelope.to_bytes()).unwrap().is_none());
                 let relabelled = Envelope { place: opened_at.clone(), ..envelope.clone() };
                 assert!(relabelled.open(&KEY, opened_at).is_none(), "the tag covers the place");
             }
@@ -222,8 +242,13 @@ mod tests {
     fn every_flipped_bit_and_every_cut_is_detected() {
         let place = places()[3].clone();
         let bytes = Envelope::seal(&KEY, place.clone(), b"secret").unwrap().to_bytes();
-        let opens =
-            |bytes: &[u8]| Envelope::parse(bytes).ok().and_then(|envelope| envelope.open(&KEY, &place));
+        let opens = |bytes: &[u8]| {
+            let parsed = Envelope::parse(bytes).ok().and_then(|envelope| envelope.open(&KEY, &place));
+            let at_once = Envelope::open_bytes(&KEY, &place, bytes).ok().flatten();
+            assert_eq!(parsed, at_once, "both ways of opening agree");
+            parsed
+        };
+        assert!(opens(&bytes).is_some());
         for index in 0..bytes.len() {
             assert!(opens(&bytes[..index]).is_none());
             for bit in 0..8 {

@@ -148,7 +148,7 @@ impl WrappedKey {
     pub(crate) fn wrap(provider: &dyn KeyProvider, place: Place, key: &[u8; 32]) -> Result<Self> {
         let (kek, bytes) = provider.new_key()?;
         let capsule = Capsule::new(provider.method(), provider.key_name(), bytes)?;
-        let envelope = Envelope::seal(&*bound(&kek, &capsule), place, key)?;
+        let envelope = Envelope::seal(&bound(&kek, &capsule), place, key)?;
         Ok(Self { capsule, envelope })
     }
 
@@ -158,7 +158,7 @@ impl WrappedKey {
     /// [`KeyProvider::wrong_key`] when it is another provider's, or was changed; those of [`KeyProvider::key`].
     pub(crate) fn unwrap(&self, provider: &dyn KeyProvider, place: &Place) -> Result<KeyEncryptionKey> {
         let kek = provider.key(&self.capsule)?;
-        let opened = self.envelope.open(&*bound(&kek, &self.capsule), place);
+        let opened = self.envelope.open(&bound(&kek, &self.capsule), place);
         let key = opened.ok_or_else(|| provider.wrong_key())?;
         let key = key.as_slice().try_into().map_err(|_| KmsError::damaged("a sealed key has a wrong length"));
         key.map(Zeroizing::new)

@@ -51,7 +51,7 @@ impl Protection {
         if OWN.iter().any(|(_, method)| *method == provider.method()) {
             let (key, bytes) = provider.new_key()?;
             let capsule = Capsule::new(provider.method(), provider.key_name(), bytes)?;
-            return Ok(Self::Own { capsule, root: Envelope::seal(&*key, Place::RootKey, &root.0)? });
+            return Ok(Self::Own { capsule, root: Envelope::seal(&key, Place::RootKey, &root.0)? });
         }
         Ok(Self::Wrapped(WrappedKey::wrap(provider, Place::RootKey, &root.0)?))
     }
@@ -185,7 +185,7 @@ impl Sealer {
     /// # Errors
     /// [`Code::StoreDamaged`] when the bytes are not what this store's root key sealed there.
     pub(crate) fn open(&self, place: &Place, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        Envelope::parse(bytes)?.open(&self.sealing, place).ok_or_else(|| {
+        Envelope::open_bytes(&self.sealing, place, bytes)?.ok_or_else(|| {
             KmsError::damaged(format!(
                 "the keystore was damaged or edited: {place} does not open as what it says"
             ))

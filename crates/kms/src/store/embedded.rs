@@ -75,13 +75,30 @@ impl EmbeddedStore {
     }
 }
 
-impl Store for EmbeddedStore {
-    fn load(&mut self) -> Result<Rows> {
+impl EmbeddedStore {
+    /// The row of the state.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::load`].
+    pub(crate) fn state(&mut self) -> Result<Option<Vec<u8>>> {
+        self.read(|database| match database.begin_read()?.open_table(META) {
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            meta => Ok(meta?.get(STATE.as_bytes())?.map(|state| state.value().to_owned())),
+        })
+    }
+
+    fn read<T>(&mut self, read: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T> {
         let database = match &mut self.database {
             Some(database) => database,
             none => none.insert(open(&self.path)?),
         };
         guarded(|| read(database)).map_err(|failure| failure.at(&self.path))
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn load(&mut self) -> Result<Rows> {
+        self.read(read)
     }
 
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
@@ -143,7 +160,7 @@ fn guarded<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Fail
     }
 }
 
-fn read(database: &impl ReadableDatabase) -> Result<Rows, redb::Error> {
+fn read<D: ReadableDatabase>(database: &D) -> Result<Rows, redb::Error> {
     let transaction = database.begin_read()?;
     let mut rows = Rows::default();
     for table in Table::ALL {

@@ -1,11 +1,16 @@
 //! Where a keystore's rows lie. A store sees sealed bytes only and gives them no meaning, except that one row, the
 //! state, tells whether the store is still as its keystore last saw it.
 
+#[cfg(test)]
+mod conformance;
 mod embedded;
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
 mod memory;
 mod panics;
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
 
 pub(crate) use embedded::EmbeddedStore;
 pub(crate) use memory::MemoryStore;
@@ -75,6 +80,13 @@ pub(crate) struct Change<'a> {
     pub(crate) rows: Vec<Row>,
 }
 
+/// Rows that others wrote; `None` where they removed one.
+pub(crate) type Changes = BTreeMap<(Table, String), Option<Vec<u8>>>;
+
+/// Word that others have, or may have, changed a store.
+#[derive(Debug)]
+pub(crate) struct Changed;
+
 pub(crate) trait Store: Send {
     /// Reads everything.
     fn load(&mut self) -> Result<Rows>;
@@ -85,6 +97,22 @@ pub(crate) trait Store: Send {
     /// # Errors
     /// [`Code::StoreChanged`](crate::Code::StoreChanged) when the state is not the expected one.
     fn commit(&mut self, change: Change<'_>) -> Result<()>;
+
+    /// What others changed since the last load, commit or call of this: the rows as they are at one moment, none when the
+    /// state is `known`. `None` when the store cannot tell; then everything has to be loaded.
+    ///
+    /// # Errors
+    /// Those of reading; the next call then tells the same changes again.
+    fn changes(&mut self, known: &[u8]) -> Result<Option<Changes>> {
+        let _ = known;
+        Ok(None)
+    }
+
+    /// Tells of changes by others as they come, until the store is dropped. `None` where there are none, or where nobody
+    /// tells.
+    fn watch(&mut self) -> Option<Receiver<Changed>> {
+        None
+    }
 
     /// Whether others may change the store while it is open: then a change that meets another state is tried again on
     /// what the others left.

@@ -1,0 +1,58 @@
+//! How long it takes to open a keystore with many keys, and what memory they hold.
+//!
+//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE]`: makes the keystore in FILE (in a temporary
+//! folder without it) unless it is there, and opens it five times. Pin it to one core with `taskset -c 0`.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bulla_kms::{Algorithm, KeyFile, Keystore, NewKey, Result, Unlock};
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let keys: usize = arguments.next().map_or(100_000, |keys| keys.parse().expect("KEYS is a number"));
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = arguments.next().map_or_else(|| folder.path().join("keystore"), PathBuf::from);
+    let key_file = path.with_extension("key");
+    let unlock = Unlock::KeyFile(key_file.clone());
+    if !path.exists() {
+        let start = Instant::now();
+        KeyFile::create(&key_file)?;
+        let keystore = Keystore::create(&path, &unlock)?;
+        for number in 0..keys {
+            let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+            keystore.create_key(new.label(format!("key-{number}").parse()?))?;
+        }
+        println!("made {keys} keys in {:.1?}", start.elapsed());
+    }
+    let size = std::fs::metadata(&path).map_or(0, |data| data.len());
+    println!("the file has {size} bytes, {} a key", size as usize / keys.max(1));
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let before = resident();
+        let start = Instant::now();
+        let keystore = Keystore::open(&path, &unlock)?;
+        let took = start.elapsed();
+        let found = keystore.list()?.len();
+        assert_eq!(found, keys, "the keystore has other keys than asked for");
+        println!(
+            "opened {keys} keys in {took:.1?}; {} bytes a key",
+            resident().saturating_sub(before) / keys.max(1)
+        );
+        times.push(took);
+    }
+    times.sort_unstable();
+    println!(
+        "median {:.1?}, {:.2?} a key",
+        times[2],
+        times[2].div_f64(keys.max(1) as f64).max(Duration::ZERO)
+    );
+    Ok(())
+}
+
+/// The memory that this process holds, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: usize = status.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * 4096
+}

@@ -1,0 +1,83 @@
+//! Taking up what others changed in a store that several keystores share.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::edit::Writer;
+use super::index::Index;
+use super::{Keystore, publish};
+use crate::error::{KmsError, Result};
+use crate::rollback::RollbackGuard;
+use crate::seal::Sealer;
+use crate::store::Changed;
+
+/// The pause after a store could not be read and before it is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl Keystore {
+    /// Takes up what others changed in a store that several keystores share, such as one in etcd. That happens by
+    /// itself within moments of each change; after this call, everything is seen that was acknowledged to anybody before
+    /// it. Does nothing where nobody else can change the store.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`](crate::Code::Unavailable) when the store cannot be asked: keys are then seen as they last
+    /// were; [`Code::RolledBack`](crate::Code::RolledBack); [`Code::StoreDamaged`](crate::Code::StoreDamaged); those of
+    /// the rollback guard.
+    pub fn catch_up(&self) -> Result<()> {
+        catch_up(&self.index, &self.writer, &self.sealer, &*self.guard)
+    }
+}
+
+fn catch_up(
+    index: &ArcSwap<Index>,
+    writer: &Mutex<Writer>,
+    sealer: &Sealer,
+    guard: &dyn RollbackGuard,
+) -> Result<()> {
+    publish::refresh(index, writer, |writer, index| {
+        if writer.store.is_shared() { writer.catch_up(sealer, guard, index) } else { Ok(None) }
+    })
+}
+
+/// What the thread that follows a store knows of its keystore: nothing that would keep that alive.
+struct Follower {
+    index: Weak<ArcSwap<Index>>,
+    writer: Weak<Mutex<Writer>>,
+    sealer: Arc<Sealer>,
+    guard: Arc<dyn RollbackGuard>,
+}
+
+/// Takes up each change of which `changed` tells, until the store is dropped.
+///
+/// # Errors
+/// When the system gives no thread.
+pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<()> {
+    let follower = Follower {
+        index: Arc::downgrade(&keystore.index),
+        writer: Arc::downgrade(&keystore.writer),
+        sealer: Arc::clone(&keystore.sealer),
+        guard: Arc::clone(&keystore.guard),
+    };
+    let run = move || {
+        while let Ok(Changed) = changed.recv() {
+            while follower.catch_up().is_some_and(|result| result.is_err_and(|error| error.retryable)) {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    };
+    match std::thread::Builder::new().name("bulla-kms-follow".to_owned()).spawn(run) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(KmsError::io("cannot follow the keystore", error)),
+    }
+}
+
+impl Follower {
+    /// Nothing when the keystore is gone. What is wrong with the store is not reported here: whoever writes next is told.
+    fn catch_up(&self) -> Option<Result<()>> {
+        let (index, writer) = (self.index.upgrade()?, self.writer.upgrade()?);
+        Some(catch_up(&index, &writer, &self.sealer, &*self.guard))
+    }
+}

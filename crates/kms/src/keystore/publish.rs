@@ -1,0 +1,298 @@
+//! How what is read and what is stored stay together: one snapshot that readers take without waiting, and writers that
+//! replace it one after the other, on the store first and then for those who read.
+//!
+//! The locks are traits, so that a model checker runs this very code: see the tests.
+
+use std::ops::DerefMut;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+
+/// Where readers find the newest snapshot.
+pub(super) trait Snapshot {
+    type Value;
+
+    fn newest(&self) -> Arc<Self::Value>;
+
+    fn publish(&self, next: Self::Value);
+}
+
+/// What one writer at a time may use.
+pub(super) trait Exclusive {
+    type Value;
+
+    fn exclusively(&self) -> impl DerefMut<Target = Self::Value>;
+}
+
+/// What came of one attempt to change the store.
+pub(super) enum Attempt<S, T> {
+    /// There was nothing to change.
+    Unneeded,
+    /// The store has the change; this is what readers are to see from now on.
+    Made { next: S, result: T },
+    /// Others changed the store first, and it was left as it is.
+    Outrun,
+}
+
+/// How an edit ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Edited<T> {
+    Unneeded,
+    Made(T),
+    /// Others were quicker each time.
+    GaveUp,
+}
+
+/// Makes a change. `attempt` works it out from the newest snapshot and writes it to the store, on the condition that the
+/// store is still what the snapshot shows. When others were quicker and `again` allows, `catch_up` reads what they left,
+/// readers get to see it, and `attempt` is asked anew.
+///
+/// # Errors
+/// Those of `attempt` and `catch_up`. Readers then see what they saw before.
+pub(super) fn edit<S: Snapshot, W: Exclusive, T, E>(
+    snapshot: &S,
+    writer: &W,
+    mut attempt: impl FnMut(&mut W::Value, &S::Value) -> Result<Attempt<S::Value, T>, E>,
+    mut catch_up: impl FnMut(&mut W::Value, &S::Value) -> Result<Option<S::Value>, E>,
+    mut again: impl FnMut() -> bool,
+) -> Result<Edited<T>, E> {
+    let mut writer = writer.exclusively();
+    loop {
+        let newest = snapshot.newest();
+        match attempt(&mut writer, &newest)? {
+            Attempt::Unneeded => return Ok(Edited::Unneeded),
+            Attempt::Made { next, result } => {
+                snapshot.publish(next);
+                return Ok(Edited::Made(result));
+            }
+            Attempt::Outrun if again() => {
+                if let Some(next) = catch_up(&mut writer, &newest)? {
+                    snapshot.publish(next);
+                }
+            }
+            Attempt::Outrun => return Ok(Edited::GaveUp),
+        }
+    }
+}
+
+/// Lets readers see what others changed in the store; `catch_up` gives nothing when they changed nothing.
+///
+/// # Errors
+/// Those of `catch_up`. Readers then see what they saw before.
+pub(super) fn refresh<S: Snapshot, W: Exclusive, E>(
+    snapshot: &S,
+    writer: &W,
+    catch_up: impl FnOnce(&mut W::Value, &S::Value) -> Result<Option<S::Value>, E>,
+) -> Result<(), E> {
+    let mut writer = writer.exclusively();
+    // Taken under the lock: a writer that published meanwhile must not be undone.
+    let newest = snapshot.newest();
+    if let Some(next) = catch_up(&mut writer, &newest)? {
+        snapshot.publish(next);
+    }
+    Ok(())
+}
+
+impl<T> Snapshot for ArcSwap<T> {
+    type Value = T;
+
+    fn newest(&self) -> Arc<T> {
+        self.load_full()
+    }
+
+    fn publish(&self, next: T) {
+        self.store(Arc::new(next));
+    }
+}
+
+/// A panic while the lock is held leaves nothing half-changed: snapshots are replaced as a whole, and the store compares
+/// its state before each change.
+impl<T> Exclusive for Mutex<T> {
+    type Value = T;
+
+    fn exclusively(&self) -> impl DerefMut<Target = T> {
+        let guard: MutexGuard<'_, T> = self.lock().unwrap_or_else(PoisonError::into_inner);
+        guard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::sync::{Arc as LoomArc, Mutex as LoomMutex, RwLock as LoomRwLock};
+
+    use super::*;
+
+    /// A key as a list of who made each of its versions.
+    type Versions = Vec<&'static str>;
+
+    /// The pointer of `arc-swap`, as the checker can see it.
+    struct Pointer(LoomRwLock<Arc<Versions>>);
+
+    impl Snapshot for Pointer {
+        type Value = Versions;
+
+        fn newest(&self) -> Arc<Versions> {
+            Arc::clone(&self.0.read().unwrap())
+        }
+
+        fn publish(&self, next: Versions) {
+            *self.0.write().unwrap() = Arc::new(next);
+        }
+    }
+
+    impl<T> Exclusive for LoomMutex<T> {
+        type Value = T;
+
+        fn exclusively(&self) -> impl DerefMut<Target = T> {
+            self.lock().unwrap()
+        }
+    }
+
+    /// The store that the nodes share: it takes a change of who saw all before it, and no other one.
+    type Store = LoomArc<LoomMutex<Versions>>;
+
+    /// What a writer believes the store to hold.
+    struct Writer {
+        store: Store,
+        seen: usize,
+    }
+
+    impl Writer {
+        fn commit(&mut self, versions: &Versions) -> bool {
+            let mut stored = self.store.lock().unwrap();
+            let unchanged = stored.len() == self.seen;
+            if unchanged {
+                stored.clone_from(versions);
+                self.seen = versions.len();
+            }
+            unchanged
+        }
+
+        fn catch_up(&mut self, known: &Versions) -> Option<Versions> {
+            let stored = self.store.lock().unwrap().clone();
+            self.seen = stored.len();
+            (stored != *known).then_some(stored)
+        }
+    }
+
+    /// One process: what its readers see, and what its writers use.
+    struct Node {
+        snapshot: Pointer,
+        writer: LoomMutex<Writer>,
+    }
+
+    impl Node {
+        fn new(store: &Store) -> LoomArc<Self> {
+            let writer = Writer { store: LoomArc::clone(store), seen: 0 };
+            let snapshot = Pointer(LoomRwLock::new(Arc::default()));
+            LoomArc::new(Self { snapshot, writer: LoomMutex::new(writer) })
+        }
+
+        /// Gives the number of the version that it made.
+        fn rotate(&self, who: &'static str) -> usize {
+            let attempt = |writer: &mut Writer, newest: &Versions| {
+                let mut next = newest.clone();
+                next.push(who);
+                let result = next.len();
+                let committed = writer.commit(&next);
+                Ok::<_, ()>(if committed { Attempt::Made { next, result } } else { Attempt::Outrun })
+            };
+            let catch_up = |writer: &mut Writer, newest: &Versions| Ok(writer.catch_up(newest));
+            match edit(&self.snapshot, &self.writer, attempt, catch_up, || true).unwrap() {
+                Edited::Made(version) => version,
+                other => panic!("a rotation is made: {other:?}"),
+            }
+        }
+
+        fn refresh(&self) {
+            refresh(&self.snapshot, &self.writer, |writer, newest| Ok::<_, ()>(writer.catch_up(newest)))
+                .unwrap();
+        }
+
+        fn seen(&self) -> Versions {
+            Versions::clone(&self.snapshot.newest())
+        }
+    }
+
+    fn model(threads: impl Fn() + Sync + Send + 'static) {
+        let mut checker = loom::model::Builder::new();
+        checker.preemption_bound = Some(3);
+        checker.check(threads);
+    }
+
+    #[test]
+    fn two_nodes_lose_none_of_each_others_rotations_in_any_order_of_their_steps() {
+        model(|| {
+            let store = Store::default();
+            let nodes = [Node::new(&store), Node::new(&store)];
+            let other = LoomArc::clone(&nodes[1]);
+            let thread = loom::thread::spawn(move || other.rotate("b"));
+            let mut versions = [nodes[0].rotate("a"), thread.join().unwrap()];
+            versions.sort_unstable();
+            assert_eq!(versions, [1, 2]);
+            nodes.iter().for_each(|node| node.refresh());
+            let stored = store.lock().unwrap().clone();
+            assert!(stored == ["a", "b"] || stored == ["b", "a"], "{stored:?}");
+            assert_eq!([nodes[0].seen(), nodes[1].seen()], [stored.clone(), stored]);
+        });
+    }
+
+    #[test]
+    fn readers_never_see_what_the_store_has_not_and_never_go_back() {
+        model(|| {
+            let store = Store::default();
+            let node = Node::new(&store);
+            let threads = {
+                let (first, second) = (LoomArc::clone(&node), LoomArc::clone(&node));
+                [
+                    loom::thread::spawn(move || first.rotate("a")),
+                    loom::thread::spawn(move || second.rotate("b")),
+                ]
+            };
+            let before = node.seen();
+            let after = node.seen();
+            let stored = store.lock().unwrap().clone();
+            assert!(after.starts_with(&before), "{before:?} and then {after:?}");
+            assert!(stored.starts_with(&after), "{after:?} was read, {stored:?} is stored");
+            let mut versions = threads.map(|thread| thread.join().unwrap());
+            versions.sort_unstable();
+            assert_eq!(versions, [1, 2], "each rotation has a number of its own");
+            assert_eq!(node.seen().len(), 2);
+        });
+    }
+
+    #[test]
+    fn a_refresh_beside_a_rotation_undoes_nothing() {
+        model(|| {
+            let store = Store::default();
+            let nodes = [Node::new(&store), Node::new(&store)];
+            nodes[1].rotate("b");
+            let refreshed = LoomArc::clone(&nodes[0]);
+            let thread = loom::thread::spawn(move || refreshed.refresh());
+            assert_eq!(nodes[0].rotate("a"), 2);
+            assert_eq!(nodes[0].seen(), ["b", "a"], "who rotated sees it at once");
+            thread.join().unwrap();
+            assert_eq!(nodes[0].seen(), ["b", "a"]);
+        });
+    }
+
+    /// The checker itself is put to the test: a store that does not compare loses rotations, and that is found.
+    #[test]
+    #[should_panic(expected = "a rotation was lost")]
+    fn a_store_that_does_not_compare_is_found_out() {
+        model(|| {
+            let store = Store::default();
+            let nodes = [Node::new(&store), Node::new(&store)];
+            let careless = |node: &Node, who: &'static str| {
+                let mut versions = node.writer.lock().unwrap().store.lock().unwrap().clone();
+                versions.push(who);
+                *node.writer.lock().unwrap().store.lock().unwrap() = versions;
+            };
+            let other = LoomArc::clone(&nodes[1]);
+            let thread = loom::thread::spawn(move || careless(&other, "b"));
+            careless(&nodes[0], "a");
+            thread.join().unwrap();
+            assert_eq!(store.lock().unwrap().len(), 2, "a rotation was lost");
+        });
+    }
+}

@@ -1,0 +1,278 @@
+//! Speaking with the nodes: one thread that drives the connections, and requests that go to the next node when one does
+//! not answer.
+
+use std::future::Future;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptions};
+use secrecy::ExposeSecret;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::options::EtcdOptions;
+use crate::error::{Code, KmsError, Result};
+
+/// The pause before a node is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often a connection with a request under way is probed. etcd hangs up on who probes more often than every 5 s.
+const PROBE: Duration = Duration::from_secs(10);
+/// How long the answer to a probe may take.
+const PROBE_ANSWER: Duration = Duration::from_secs(5);
+
+/// A thread that drives all connections of one store, so that its calls may come from any thread, also from one of
+/// another runtime.
+pub(super) struct Driver {
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    pub(super) fn start() -> Result<Self> {
+        let failed = |error| KmsError::io("cannot start what speaks with etcd", error);
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || drop(runtime.block_on(stopped));
+        let thread =
+            std::thread::Builder::new().name("bulla-kms-etcd".to_owned()).spawn(run).map_err(failed)?;
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Runs `future` to its end.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.handle.spawn(async move { drop(sender.send(future.await)) });
+        let stopped = |_| Err(KmsError::new(Code::Io, "what speaks with etcd has stopped"));
+        receiver.recv().unwrap_or_else(stopped)
+    }
+
+    /// Lets `future` run until the driver is dropped.
+    pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(future);
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It ends at once: what was under way is dropped.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Why a request got no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server answered that it will not do it, and why: nothing was done.
+    Refused(Box<Error>),
+    /// There was no answer, or none that tells whether anything was done.
+    Unanswered(String),
+}
+
+/// The nodes of a cluster, of which one is spoken with at a time.
+#[derive(Clone)]
+pub(super) struct Nodes {
+    options: Arc<EtcdOptions>,
+    current: Arc<Mutex<Current>>,
+}
+
+#[derive(Default)]
+struct Current {
+    /// The place of the node in the list of endpoints.
+    node: usize,
+    client: Option<Client>,
+}
+
+impl Nodes {
+    pub(super) fn new(options: &Arc<EtcdOptions>) -> Self {
+        Self { options: Arc::clone(options), current: Arc::default() }
+    }
+
+    /// The same nodes over connections of their own.
+    pub(super) fn another(&self) -> Self {
+        Self::new(&self.options)
+    }
+
+    /// How long one node may take before the next one is asked: so long that all of them get their turn, and that each
+    /// is asked twice where there is only one.
+    fn turn(&self) -> Duration {
+        let turns = self.options.endpoints.len().max(2);
+        self.options.timeout / u32::try_from(turns).unwrap_or(u32::MAX)
+    }
+
+    /// A request that may be made any number of times: asks node after node until one answers or the time is up.
+    pub(super) async fn ask<T, F>(&self, request: impl Fn(Client) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let end = Instant::now() + self.options.timeout;
+        loop {
+            let why = match self.once(self.turn(), &request).await {
+                Err(Failure::Unanswered(why)) => why,
+                answer => return answer,
+            };
+            if Instant::now() + PAUSE >= end {
+                return Err(Failure::Unanswered(why));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// A request that is made once, to the node that answered last.
+    pub(super) async fn ask_once<T, F>(&self, request: impl Fn(Client) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        self.once(self.options.timeout, &request).await
+    }
+
+    async fn once<T, F>(&self, patience: Duration, request: impl Fn(Client) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let (node, client) = self.client(patience).await?;
+        let failure = match timeout(patience, request(client)).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => classify(error),
+            Err(_) => Failure::Unanswered(format!("no answer within {patience:?}")),
+        };
+        if let Failure::Unanswered(_) = failure {
+            self.give_up(node).await;
+        }
+        Err(failure)
+    }
+
+    /// The connection to the current node.
+    pub(super) async fn client(&self, patience: Duration) -> Result<(usize, Client), Failure> {
+        let mut current = self.current.lock().await;
+        let node = current.node;
+        if let Some(client) = &current.client {
+            return Ok((node, client.clone()));
+        }
+        let endpoint = &self.options.endpoints[node];
+        let failure = match timeout(patience, Client::connect([endpoint], Some(connect(&self.options)))).await
+        {
+            Ok(Ok(client)) => {
+                current.client = Some(client.clone());
+                return Ok((node, client));
+            }
+            Ok(Err(error)) => classify(error),
+            Err(_) => Failure::Unanswered(format!("{endpoint} cannot be reached within {patience:?}")),
+        };
+        drop(current);
+        if let Failure::Unanswered(_) = failure {
+            self.give_up(node).await;
+        }
+        Err(failure)
+    }
+
+    /// Has the next request go to the next node, if `node` is still the current one.
+    pub(super) async fn give_up(&self, node: usize) {
+        let mut current = self.current.lock().await;
+        if current.node == node {
+            *current = Current { node: (node + 1) % self.options.endpoints.len(), client: None };
+        }
+    }
+}
+
+fn connect(options: &EtcdOptions) -> ConnectOptions {
+    let mut connect = ConnectOptions::new()
+        .with_connect_timeout(options.timeout)
+        .with_keep_alive(PROBE, PROBE_ANSWER)
+        .with_keep_alive_while_idle(false)
+        // A node without a leader then says so at once, and ends the watches that it cannot serve.
+        .with_require_leader(true);
+    if let Some(user) = &options.user {
+        connect = connect.with_user(&user.name, user.password.expose_secret()).with_auto_token_refresh(true);
+    }
+    if let Some(tls) = &options.tls {
+        let mut config = TlsOptions::new().ca_certificate(Certificate::from_pem(&tls.authorities));
+        if let Some(identity) = &tls.identity {
+            let private_key = identity.private_key.expose_secret();
+            config = config.identity(Identity::from_pem(&identity.certificate, private_key));
+        }
+        connect = connect.with_tls(config);
+    }
+    connect
+}
+
+/// Whether the server refused; everything that leaves a doubt is no answer. "Unauthenticated" is not among the refusals:
+/// it is said of a token that has expired, and the next connection gets a new one.
+fn classify(error: Error) -> Failure {
+    const REFUSALS: [&str; 6] = [
+        "InvalidArgument",
+        "PermissionDenied",
+        "ResourceExhausted",
+        "FailedPrecondition",
+        "OutOfRange",
+        "Unimplemented",
+    ];
+    match &error {
+        Error::GRpcStatus(status) if REFUSALS.contains(&&*format!("{:?}", status.code())) => {
+            Failure::Refused(Box::new(error))
+        }
+        Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
+            Failure::Refused(Box::new(error))
+        }
+        error => Failure::Unanswered(error.to_string()),
+    }
+}
+
+impl Failure {
+    /// The error of a request that changed nothing.
+    pub(super) fn into_error(self, prefix: &str) -> KmsError {
+        match self {
+            Self::Unanswered(why) => KmsError::new(
+                Code::Unavailable,
+                format!(
+                    "the keystore {prefix} in etcd is out of reach, or cut off from most of its nodes: {why}; \
+                     nothing was changed, try again when the cluster is whole"
+                ),
+            ),
+            Self::Refused(error) => refusal(prefix, &error),
+        }
+    }
+}
+
+fn refusal(prefix: &str, error: &Error) -> KmsError {
+    let text = error.to_string();
+    let says = |part: &str| text.contains(part);
+    let (code, advice) = if says("space exceeded") {
+        (
+            Code::StorageFull,
+            "its database has reached its quota: compact it, defragment it and disarm the alarm",
+        )
+    } else if says("too large") || says("too many operations") || says("larger than max") {
+        (Code::TooLarge, "the nodes take less in one request than the usual limits")
+    } else if says("too many requests") {
+        (Code::Unavailable, "try again when it has less to do")
+    } else if says("permission denied") || says("authentication") || says("user name is empty") {
+        (Code::PermissionDenied, "check the user, the password, and what his role permits")
+    } else {
+        (Code::Io, "check the endpoints and the nodes' own log")
+    };
+    KmsError::new(code, format!("etcd refused a request of the keystore {prefix}: {text}; {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_serves_threads_of_other_runtimes_and_stops() {
+        let driver = Driver::start().unwrap();
+        let other = Builder::new_current_thread().build().unwrap();
+        assert_eq!(other.block_on(async { driver.run(async { Ok(1) }) }).unwrap(), 1);
+        driver.spawn(std::future::pending());
+        drop(driver);
+    }
+}

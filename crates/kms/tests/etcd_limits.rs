@@ -1,0 +1,238 @@
+//! Keystores in etcd where something is guarded or runs out: TLS, users, quotas, and processes that are killed.
+#![cfg(feature = "etcd")]
+
+#[allow(unreachable_pub)]
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bulla_kms::{
+    Algorithm, Code, EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser, KeyFile, Keystore, NewKey, SecretString,
+    Signature, Unlock, Verdict,
+};
+use serde_json::json;
+use support::etcd::{Cluster, Setup};
+
+const MESSAGE: &[u8] = b"a message";
+const CHILD: &str = "BULLA_KMS_TEST_ETCD";
+
+fn new_key() -> NewKey {
+    NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
+}
+
+fn secret(folder: &Path) -> Unlock {
+    let path = folder.join("key");
+    if !path.exists() {
+        KeyFile::create(&path).unwrap();
+    }
+    Unlock::KeyFile(path)
+}
+
+fn openssl(folder: &Path, arguments: &str) {
+    let arguments = arguments.split(' ').map(|argument| argument.replace('@', &folder.display().to_string()));
+    let output = Command::new("openssl").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// An authority, and a certificate of it that serves both sides.
+fn certificates(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    std::fs::write(
+        folder.join("ext"),
+        "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n",
+    )
+    .unwrap();
+    let curve = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+    openssl(folder, &format!("req -x509 {curve} -days 2 -subj /CN=authority -keyout @/ca.key -out @/ca.pem"));
+    openssl(folder, &format!("req {curve} -subj /CN=node -keyout @/node.key -out @/node.csr"));
+    openssl(
+        folder,
+        "x509 -req -in @/node.csr -CA @/ca.pem -CAkey @/ca.key -CAcreateserial -days 2 -extfile @/ext -out @/node.pem",
+    );
+}
+
+fn tls(folder: &Path, identity: bool) -> EtcdTls {
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let private_key = || SecretString::from(String::from_utf8(read("node.key")).unwrap());
+    let identity =
+        identity.then(|| EtcdIdentity { certificate: read("node.pem"), private_key: private_key() });
+    EtcdTls { authorities: read("ca.pem"), identity }
+}
+
+#[test]
+fn tls_proves_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+    certificates(&ours);
+    certificates(&theirs);
+    let file = |name: &str| ours.join(name).display().to_string();
+    let arguments = [
+        "--cert-file".to_owned(),
+        file("node.pem"),
+        "--key-file".to_owned(),
+        file("node.key"),
+        "--trusted-ca-file".to_owned(),
+        file("ca.pem"),
+        "--client-cert-auth".to_owned(),
+    ];
+    let cluster = Cluster::with(1, Setup { arguments: arguments.into(), tls: true });
+    let unlock = secret(folder.path());
+    let options = |tls: EtcdTls| EtcdOptions {
+        tls: Some(tls),
+        timeout: Duration::from_millis(1500),
+        ..EtcdOptions::new(cluster.endpoints(), "bulla")
+    };
+    let patient = EtcdOptions { timeout: Duration::from_secs(10), ..options(tls(&ours, true)) };
+    let keystore = Keystore::create_etcd(&patient, &unlock).unwrap();
+    let id = keystore.create_key(new_key()).unwrap();
+    let keystore = Keystore::open_etcd(&patient, &unlock).unwrap();
+    assert_eq!(keystore.sign(&id, MESSAGE).unwrap().key, id);
+    // Without a certificate of our own, with one of another authority, and when theirs is of another authority.
+    let stranger = EtcdTls { authorities: tls(&ours, false).authorities, ..tls(&theirs, true) };
+    for refused in [tls(&ours, false), stranger, tls(&theirs, true)] {
+        let error = Keystore::open_etcd(&options(refused), &unlock).unwrap_err();
+        assert_eq!(error.code, Code::Unavailable, "{error}");
+    }
+    let bare = EtcdOptions { tls: None, ..options(tls(&ours, true)) };
+    assert_eq!(Keystore::open_etcd(&bare, &unlock).unwrap_err().code, Code::InvalidArgument);
+}
+
+#[test]
+fn a_user_may_do_what_the_role_permits_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let unlock = secret(folder.path());
+    let cluster = Cluster::start(1);
+    let text = |text: &str| <base64ct::Base64 as base64ct::Encoding>::encode_string(text.as_bytes());
+    let range = json!({ "permType": "READWRITE", "key": text("mine:"), "range_end": text("mine;") });
+    for (path, body) in [
+        ("user/add", json!({ "name": "root", "password": "of the root" })),
+        ("user/grant", json!({ "user": "root", "role": "root" })),
+        ("role/add", json!({ "name": "bulla" })),
+        ("role/grant", json!({ "name": "bulla", "perm": range })),
+        ("user/add", json!({ "name": "bulla", "password": "of the role" })),
+        ("user/grant", json!({ "user": "bulla", "role": "bulla" })),
+        ("auth/enable", json!({})),
+    ] {
+        let path =
+            if path.starts_with("auth/e") { format!("/v3/{path}") } else { format!("/v3/auth/{path}") };
+        let answer = cluster.call(0, &path, &body);
+        assert!(answer.get("error").is_none(), "{path}: {answer}");
+    }
+    let options = |prefix: &str, password: &str| EtcdOptions {
+        user: Some(EtcdUser { name: "bulla".to_owned(), password: password.into() }),
+        ..EtcdOptions::new(cluster.endpoints(), prefix)
+    };
+    let keystore = Keystore::create_etcd(&options("mine", "of the role"), &unlock).unwrap();
+    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    assert_eq!(keystore.rotate(&key).unwrap().version(), 2);
+    let other = Keystore::open_etcd(&options("mine", "of the role"), &unlock).unwrap();
+    assert_eq!(other.list().unwrap(), keystore.list().unwrap());
+    for refused in [
+        options("theirs", "of the role"),
+        options("mine", "guessed"),
+        EtcdOptions::new(cluster.endpoints(), "mine"),
+    ] {
+        let error = Keystore::open_etcd(&EtcdOptions { timeout: Duration::from_secs(2), ..refused }, &unlock)
+            .unwrap_err();
+        assert_eq!(error.code, Code::PermissionDenied, "{error}");
+        assert!(
+            !error.message.contains("guessed") && !format!("{error:?}").contains("of the role"),
+            "{error:?}"
+        );
+    }
+}
+
+/// What a full disk is to a file.
+#[test]
+fn a_full_quota_is_an_error_that_loses_nothing_and_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let unlock = secret(folder.path());
+    let arguments = ["--quota-backend-bytes".to_owned(), (2 << 20).to_string()];
+    let cluster = Cluster::with(1, Setup { arguments: arguments.into(), tls: false });
+    let keystore = Keystore::create_etcd(&EtcdOptions::new(cluster.endpoints(), "bulla"), &unlock).unwrap();
+    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let mut head = 1;
+    let error = loop {
+        match keystore.rotate(&key) {
+            Ok(id) => head = id.version(),
+            Err(error) => break error,
+        }
+        assert!(head < 5000, "the quota is reached");
+    };
+    assert_eq!((error.code, error.retryable), (Code::StorageFull, true), "{error}");
+    assert_eq!(keystore.sign(&key, MESSAGE).unwrap().key.version(), head);
+    assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StorageFull);
+    // What its keeper does about it.
+    let found = cluster.call(0, "/v3/kv/range", &json!({ "key": "AA==" }));
+    cluster.call(
+        0,
+        "/v3/kv/compaction",
+        &json!({ "revision": found["header"]["revision"], "physical": true }),
+    );
+    cluster.call(0, "/v3/maintenance/defragment", &json!({}));
+    let alarms = cluster.call(0, "/v3/maintenance/alarm", &json!({ "action": "GET" }));
+    let member = &alarms["alarms"][0]["memberID"];
+    let disarm = json!({ "action": "DEACTIVATE", "memberID": member, "alarm": "NOSPACE" });
+    cluster.call(0, "/v3/maintenance/alarm", &disarm);
+    assert_eq!(keystore.rotate(&key).unwrap().version(), head + 1);
+    let again = Keystore::open_etcd(&EtcdOptions::new(cluster.endpoints(), "bulla"), &unlock).unwrap();
+    assert_eq!(again.list().unwrap(), keystore.list().unwrap());
+}
+
+#[test]
+fn no_acknowledged_version_is_lost_when_the_process_that_writes_is_killed() {
+    if let Ok(place) = std::env::var(CHILD) {
+        let (endpoint, folder) = place.split_once(' ').unwrap();
+        let options = EtcdOptions::new([endpoint], "bulla");
+        let keystore = Keystore::open_etcd(&options, &secret(Path::new(folder))).unwrap();
+        let key = keystore.list().unwrap().swap_remove(0).key;
+        loop {
+            let id = keystore.rotate(&key).unwrap();
+            let signature = serde_json::to_string(&keystore.sign(&id, MESSAGE).unwrap()).unwrap();
+            std::io::stdout().write_all(format!("\nchild: {signature}\n").as_bytes()).unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unlock = secret(folder.path());
+    let cluster = Cluster::start(1);
+    let options = EtcdOptions::new(cluster.endpoints(), "bulla");
+    let keystore = Keystore::create_etcd(&options, &unlock).unwrap();
+    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let mut head = 1;
+    for round in 0..20_u32 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "no_acknowledged_version_is_lost_when_the_process_that_writes_is_killed",
+                "--exact",
+                "--nocapture",
+            ])
+            .env(CHILD, format!("{} {}", cluster.endpoint(0), folder.path().display()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let told =
+            lines.map_while(Result::ok).filter_map(|line| Some(line.strip_prefix("child: ")?.to_owned()));
+        let mut told = told.take(1 + round as usize % 5);
+        let mut signatures: Vec<String> = told.by_ref().collect();
+        std::thread::sleep(Duration::from_micros(u64::from(round) * 700));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        signatures.retain(|line| line.ends_with('}'));
+        keystore.catch_up().unwrap();
+        let now = keystore.attest(&key).unwrap().head;
+        for line in &signatures {
+            let signature: Signature = serde_json::from_str(line).unwrap();
+            assert!(signature.key.version() <= now, "{} is lost: the head is {now}", signature.key);
+            let verdict = keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap();
+            assert_eq!(verdict, Verdict::Valid);
+        }
+        assert!(now >= head + signatures.len() as u32);
+        head = now;
+    }
+    let again = Keystore::open_etcd(&options, &unlock).unwrap();
+    assert_eq!(again.list().unwrap(), keystore.list().unwrap());
+}

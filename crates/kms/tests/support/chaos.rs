@@ -1,0 +1,133 @@
+//! Continuous rotation under threads that sign and verify.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use bulla_kms::{Algorithm, KeyFamily, Keystore, NewKey, Signature, Verdict, VerifyItem};
+
+const SIGNERS: u32 = 3;
+const VERIFIERS: usize = 2;
+/// Rotations after which a key is left and another one takes its place: a record has a line for each version.
+const ROTATIONS: u32 = 500;
+/// Signatures that verifiers choose from.
+const KEPT: usize = 512;
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub rotations: u64,
+    pub signatures: u64,
+    pub verifications: u64,
+    /// Of one signature or verification.
+    pub slowest_read: Duration,
+    pub slowest_rotation: Duration,
+    pub keys: usize,
+}
+
+/// What all threads see of the key that is rotated now.
+struct Key {
+    family: KeyFamily,
+    /// The newest version that was acknowledged.
+    acknowledged: AtomicU32,
+}
+
+/// Rotates through `writer` while others sign and verify through `reader`, which may be the same keystore or one that
+/// sees the same store, for a while.
+///
+/// Each signature is made by a version that was the head when the call began or later, and verifies: at once, and whenever
+/// it is met again.
+pub fn run(writer: &Keystore, reader: &Keystore, time: Duration) -> Report {
+    let same = std::ptr::eq(writer, reader);
+    let done = AtomicBool::new(false);
+    let key = Mutex::new(std::sync::Arc::new(new_key(writer)));
+    let kept = Mutex::new(Vec::<(Vec<u8>, Signature)>::new());
+    let seen = Mutex::new(BTreeSet::new());
+    let current = || std::sync::Arc::clone(&key.lock().unwrap());
+    let sign = |thread: u32| {
+        let (mut count, mut slowest) = (0_u64, Duration::ZERO);
+        while !done.load(Ordering::SeqCst) {
+            let key = current();
+            let message = [u64::from(thread), count].map(u64::to_be_bytes).concat();
+            let before = key.acknowledged.load(Ordering::SeqCst);
+            let start = Instant::now();
+            let signature = match reader.sign(&key.family, &message) {
+                // Another node may not have heard of a new key yet.
+                Err(_) if !same && reader.attest(&key.family).is_err() => continue,
+                result => result.unwrap(),
+            };
+            slowest = slowest.max(start.elapsed());
+            assert!(!same || signature.key.version() >= before, "a version that was rotated away signed");
+            let verdict = reader.verify(&signature.key, &message, &signature.bytes).unwrap();
+            assert_eq!(verdict, Verdict::Valid, "{}", signature.key);
+            count += 1;
+            if count % 16 == 0 {
+                seen.lock().unwrap().insert(signature.key.clone());
+                let mut kept = kept.lock().unwrap();
+                let place = count as usize * SIGNERS as usize + thread as usize;
+                match kept.len() {
+                    KEPT => kept[place % KEPT] = (message, signature),
+                    _ => kept.push((message, signature)),
+                }
+            }
+        }
+        (count, slowest)
+    };
+    let verify = || {
+        let (mut count, mut slowest) = (0_u64, Duration::ZERO);
+        while !done.load(Ordering::SeqCst) {
+            let some: Vec<_> = kept.lock().unwrap().iter().rev().take(64).cloned().collect();
+            let items: Vec<_> = some
+                .iter()
+                .map(|(message, signature)| VerifyItem {
+                    key: &signature.key,
+                    message,
+                    signature: &signature.bytes,
+                })
+                .collect();
+            let start = Instant::now();
+            let verdicts = reader.verify_batch(&items);
+            slowest = slowest.max(start.elapsed() / items.len().max(1) as u32);
+            assert!(verdicts.iter().all(|verdict| verdict.is_valid()), "{verdicts:?}");
+            count += items.len() as u64;
+        }
+        (count, slowest)
+    };
+    let mut report = Report { keys: 1, ..Report::default() };
+    std::thread::scope(|scope| {
+        let signers: Vec<_> = (0..SIGNERS).map(|thread| scope.spawn(move || sign(thread))).collect();
+        let verifiers: Vec<_> = (0..VERIFIERS).map(|_| scope.spawn(verify)).collect();
+        let start = Instant::now();
+        while start.elapsed() < time {
+            let now = current();
+            let began = Instant::now();
+            let id = writer.rotate(&now.family).unwrap();
+            report.slowest_rotation = report.slowest_rotation.max(began.elapsed());
+            assert_eq!(id.version(), now.acknowledged.load(Ordering::SeqCst) + 1, "no rotation is lost");
+            now.acknowledged.store(id.version(), Ordering::SeqCst);
+            report.rotations += 1;
+            if id.version() > ROTATIONS {
+                *key.lock().unwrap() = std::sync::Arc::new(new_key(writer));
+                report.keys += 1;
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+        let sum = |results: Vec<(u64, Duration)>| {
+            let slowest = results.iter().map(|(_, slowest)| *slowest).max().unwrap_or_default();
+            (results.iter().map(|(count, _)| count).sum::<u64>(), slowest)
+        };
+        let (signatures, slowest) = sum(signers.into_iter().map(|thread| thread.join().unwrap()).collect());
+        report.signatures = signatures;
+        let (verified, slower) = sum(verifiers.into_iter().map(|thread| thread.join().unwrap()).collect());
+        report.verifications = verified + signatures;
+        report.slowest_read = slowest.max(slower);
+    });
+    assert!(report.rotations > 1 && report.signatures > 0 && report.verifications > 0, "{report:?}");
+    report
+}
+
+fn new_key(writer: &Keystore) -> Key {
+    let new = NewKey::new("local".parse().unwrap(), "chaos".parse().unwrap(), Algorithm::Ed25519);
+    Key { family: writer.create_key(new).unwrap().family().clone(), acknowledged: AtomicU32::new(1) }
+}
