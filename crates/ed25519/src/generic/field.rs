@@ -23,8 +23,9 @@ pub(crate) const BIAS: [u64; 5] = [640 * (M52 - 607), 640 * M52, 640 * M52, 640 
 
 /// Eight field elements, ready to be multiplied.
 ///
-/// The value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^50. What limbs 0 to 3 have above bit 52
-/// was already added to the next limb, and multiply-adds do not see it. [`Element::masked`] clears it, which only sums need.
+/// The value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^47 + 2^17: carries leave it so, and only then
+/// is the last column of a product so small that one multiply-add folds it. What limbs 0 to 3 have above bit 52
+/// was already added to the next limb, and multiply-adds do not see it. [`Element::masked`] clears it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element<V>(pub(crate) [V; 5]);
 
@@ -74,7 +75,7 @@ fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
 }
 
 /// Columns 5 to 9 folded into columns 0 to 4: carries first, and then each column times 608, in two halves; the last one is so small
-/// that the product of 64 bits holds it, so that no half of it has to come round again.
+/// that its product has no upper half, which would have to come round again.
 #[inline(always)]
 fn fold<V: Lanes>(mut z: [V; 10]) -> Wide<V> {
     let wrap = z[0].like(WRAP);
@@ -86,7 +87,7 @@ fn fold<V: Lanes>(mut z: [V; 10]) -> Wide<V> {
         r[k] = r[k].madd_lo(z[k + 5], wrap);
         r[k + 1] = r[k + 1].madd_hi(z[k + 5], wrap);
     }
-    r[4] = r[4].add(z[9].product(wrap));
+    r[4] = r[4].madd_whole(z[9], wrap);
     Wide(r)
 }
 
@@ -131,7 +132,7 @@ impl<V: Lanes> Wide<V> {
         let mut z = self.0;
         let top = z[4].shr::<47>();
         z[4] = z[4].and(z[4].like(M47));
-        z[0] = z[0].madd_lo(top, top.like(19));
+        z[0] = z[0].madd_whole(top, top.like(19));
         for k in 0..4 {
             z[k + 1] = z[k + 1].add(z[k].shr::<52>());
         }
@@ -210,40 +211,28 @@ impl<V: Lanes> Element<V> {
         Self(z)
     }
 
-    /// Carries that may be negative, for sums and differences of masked elements. Nothing is brought round.
+    /// The limbs as columns.
     #[inline(always)]
-    fn settle(mut self) -> Self {
-        for k in 0..4 {
-            self.0[k + 1] = self.0[k + 1].add(self.0[k].sar::<52>());
-        }
-        self
+    pub(crate) fn wide(&self) -> Wide<V> {
+        Wide(self.masked().0)
     }
 
-    /// The sum of two masked elements.
+    /// The sum.
     #[inline(always)]
-    pub(crate) fn add(mut self, other: &Self) -> Self {
-        for k in 0..5 {
-            self.0[k] = self.0[k].add(other.0[k]);
-        }
-        self.settle()
+    pub(crate) fn add(&self, other: &Self) -> Self {
+        self.wide().add(&other.wide()).carry()
     }
 
-    /// The difference of two masked elements, and four times the prime so that it is not negative: the top limb of `other` is below 2^49.
+    /// The difference.
     #[inline(always)]
-    pub(crate) fn sub(mut self, other: &Self) -> Self {
-        for k in 0..5 {
-            self.0[k] = self.0[k].sub(other.0[k]);
-        }
-        // 4 p = 2^257 - 76
-        self.0[0] = self.0[0].sub(self.0[0].like(76));
-        self.0[4] = self.0[4].add(self.0[4].like(1 << 49));
-        self.settle()
+    pub(crate) fn sub(&self, other: &Self) -> Self {
+        Wide(bias(self.0[0])).add(&self.wide()).sub(&other.wide()).carry()
     }
 
-    /// The negative of a masked element.
+    /// The negative.
     #[inline(always)]
     pub(crate) fn negate(&self) -> Self {
-        Self::small(self.0[0], 0).sub(self)
+        Wide(bias(self.0[0])).sub(&self.wide()).carry()
     }
 
     /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
@@ -317,7 +306,7 @@ impl<V: Lanes> Element<V> {
 fn carry_down<V: Lanes>(mut z: [V; 5], top: V) -> [V; 5] {
     let mask = top.like(M52);
     z[4] = z[4].and(top.like(M47));
-    z[0] = z[0].madd_lo(top, top.like(19));
+    z[0] = z[0].madd_whole(top, top.like(19));
     for k in 0..4 {
         let carry = z[k].shr::<52>();
         z[k] = z[k].and(mask);

@@ -19,22 +19,32 @@ const SMALL_ORDER_Y: [[u64; 5]; 5] = [
     [0x8_4d3d_706a_17c7, 0x0_d760_b3cb_a4fd, 0xa_5320_2a0f_6710, 0xc_74ec_6cc3_92cf, 0x0_7a03_ac92_77fd],
 ];
 
-/// A sum of points needs `t` of both; a doubling does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// A doubling follows, or nothing: `t` is not computed.
-    Doubling,
-    /// A sum follows.
-    Sum,
-}
-
-/// x = X/Z, y = Y/Z, xy = T/Z.
+/// A point with x = X/Z, y = Y/Z and xy = T/Z, as a sum takes it: Y + X and Y - X in place of X and Y.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point<V> {
+    pub(crate) plus: Element<V>,
+    pub(crate) minus: Element<V>,
+    pub(crate) z: Element<V>,
+    pub(crate) t: Element<V>,
+}
+
+/// A point as a doubling takes it: X, Y, Z, and X + Y.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Projective<V> {
     pub(crate) x: Element<V>,
     pub(crate) y: Element<V>,
     pub(crate) z: Element<V>,
-    pub(crate) t: Element<V>,
+    pub(crate) sum: Element<V>,
+}
+
+/// What a sum or a doubling leaves: X = EF, Y = GH, Z = FG and T = EH. What follows says which products are made, and which sums of them, before
+/// their carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completed<V> {
+    e: Element<V>,
+    f: Element<V>,
+    g: Element<V>,
+    h: Element<V>,
 }
 
 /// A point prepared to be added: Y + X, Y - X, 2dT, and 2Z.
@@ -58,95 +68,147 @@ impl<V: Lanes> Point<V> {
     #[inline(always)]
     pub(crate) fn identity(like: V) -> Self {
         let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
-        Self { x: zero, y: one, z: one, t: zero }
+        Self { plus: one, minus: one, z: one, t: zero }
     }
 
     #[inline(always)]
-    pub(crate) fn from_affine(x: Element<V>, y: Element<V>) -> Self {
-        Self { x, y, z: Element::small(x.0[0], 1), t: x.mul(&y) }
+    pub(crate) fn from_affine(x: &Element<V>, y: &Element<V>) -> Self {
+        Self { plus: y.add(x), minus: y.sub(x), z: Element::small(x.0[0], 1), t: x.mul(y) }
     }
 
     /// The base point in every lane.
     #[inline(always)]
     pub(crate) fn base(like: V) -> Self {
-        Self::from_affine(Element::splat(like, &BASE_X), Element::splat(like, &BASE_Y))
+        Self::from_affine(&Element::splat(like, &BASE_X), &Element::splat(like, &BASE_Y))
     }
 
-    /// Twice the point.
+    /// The same point; every coordinate is doubled.
     #[inline(always)]
-    pub(crate) fn double(&mut self, next: Next) {
-        let zz = Wide::biased_square(&self.z);
-        let b = Wide::biased_square(&self.y);
-        let a = Wide::square(&self.x);
-        let e = Wide::twice_biased_square(&self.x.masked().add(&self.y.masked()));
-        let g = b.sub(&a);
-        let f = zz.add(&zz).sub(&g).carry();
-        let h = a.add(&b);
-        self.finish(&e.sub(&h).carry(), &f, &g.carry(), &h.carry(), next);
-    }
-
-    #[inline(always)]
-    fn finish(&mut self, e: &Element<V>, f: &Element<V>, g: &Element<V>, h: &Element<V>, next: Next) {
-        self.z = f.mul(g);
-        self.y = g.mul(h);
-        self.x = e.mul(f);
-        if next == Next::Sum {
-            self.t = e.mul(h);
+    pub(crate) fn projective(&self) -> Projective<V> {
+        Projective {
+            x: self.plus.sub(&self.minus),
+            y: self.plus.add(&self.minus),
+            z: self.z.add(&self.z),
+            sum: self.plus.add(&self.plus),
         }
     }
 
-    /// `self + other`. In lanes of `negated`, which [`Addend::negate_where`] has swapped, 2dT gets its other sign here, where a bias
+    /// `self + other`. In lanes of `negated`, whose Y + X and Y - X are swapped already, 2dT gets its other sign here, where a bias
     /// is at hand.
     #[inline(always)]
-    pub(crate) fn add(&mut self, other: &Addend<V>, negated: Mask, next: Next) {
+    pub(crate) fn add(&self, other: &Addend<V>, negated: Mask) -> Completed<V> {
         let d = Wide::biased_product(&self.z, &other.z2);
-        self.add_to(&other.plus, &other.minus, &other.t2d, &d, negated, next);
+        self.add_to(&other.plus, &other.minus, &other.t2d, &d, negated)
     }
 
     /// As [`Point::add`].
     #[inline(always)]
-    pub(crate) fn add_affine(&mut self, other: &AffineAddend<V>, negated: Mask, next: Next) {
-        let z = self.z.masked();
-        let z = Wide(z.0);
+    pub(crate) fn add_affine(&self, other: &AffineAddend<V>, negated: Mask) -> Completed<V> {
+        let z = self.z.wide();
         let d = Wide(bias(z.0[0])).add(&z).add(&z);
-        self.add_to(&other.plus, &other.minus, &other.t2d, &d, negated, next);
+        self.add_to(&other.plus, &other.minus, &other.t2d, &d, negated)
     }
 
     #[inline(always)]
     fn add_to(
-        &mut self,
+        &self,
         plus: &Element<V>,
         minus: &Element<V>,
         t2d: &Element<V>,
         d: &Wide<V>,
         negated: Mask,
-        next: Next,
-    ) {
-        let (x, y) = (self.x.masked(), self.y.masked());
+    ) -> Completed<V> {
         let c = Wide::product(&self.t, t2d).negate_where(negated);
-        let a = Wide::product(&y.sub(&x), minus);
-        let b = Wide::biased_product(&y.add(&x), plus);
-        let f = d.sub(&c).carry();
-        let g = d.add(&c).carry();
-        let h = b.add(&a).carry();
-        let e = b.sub(&a).carry();
-        self.finish(&e, &f, &g, &h, next);
+        let a = Wide::product(&self.minus, minus);
+        let b = Wide::biased_product(&self.plus, plus);
+        Completed { e: b.sub(&a).carry(), f: d.sub(&c).carry(), g: d.add(&c).carry(), h: b.add(&a).carry() }
     }
 
     #[inline(always)]
     pub(crate) fn addend(&self) -> Addend<V> {
-        let (x, y, z) = (self.x.masked(), self.y.masked(), self.z.masked());
-        let t2d = self.t.mul(&Element::splat(x.0[0], &D2));
-        Addend { plus: y.add(&x), minus: y.sub(&x), t2d, z2: z.add(&z) }
+        let t2d = self.t.mul(&Element::splat(self.t.0[0], &D2));
+        Addend { plus: self.plus, minus: self.minus, t2d, z2: self.z.add(&self.z) }
+    }
+}
+
+impl<V: Lanes> Projective<V> {
+    #[inline(always)]
+    pub(crate) fn new(x: Element<V>, y: Element<V>, z: Element<V>) -> Self {
+        Self { x, y, z, sum: x.add(&y) }
+    }
+
+    /// Twice the point.
+    #[inline(always)]
+    pub(crate) fn double(&self) -> Completed<V> {
+        let zz = Wide::biased_square(&self.z);
+        let b = Wide::biased_square(&self.y);
+        let a = Wide::square(&self.x);
+        let e = Wide::twice_biased_square(&self.sum);
+        let g = b.sub(&a);
+        let f = zz.add(&zz).sub(&g).carry();
+        let h = a.add(&b);
+        Completed { e: e.sub(&h).carry(), f, g: g.carry(), h: h.carry() }
+    }
+}
+
+impl<V: Lanes> Completed<V> {
+    #[inline(always)]
+    pub(crate) fn identity(like: V) -> Self {
+        let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
+        Self { e: zero, f: one, g: one, h: one }
+    }
+
+    /// X and Y before their carries; Y has a bias.
+    #[inline(always)]
+    fn x_and_y(&self) -> (Wide<V>, Wide<V>) {
+        (Wide::product(&self.e, &self.f), Wide::biased_product(&self.g, &self.h))
+    }
+
+    /// What a doubling takes.
+    #[inline(always)]
+    pub(crate) fn projective(&self) -> Projective<V> {
+        let (x, y) = self.x_and_y();
+        Projective { x: x.carry(), y: y.carry(), z: self.f.mul(&self.g), sum: y.add(&x).carry() }
+    }
+
+    /// What a sum takes.
+    #[inline(always)]
+    pub(crate) fn point(&self) -> Point<V> {
+        let (x, y) = self.x_and_y();
+        Point {
+            plus: y.add(&x).carry(),
+            minus: y.sub(&x).carry(),
+            z: self.f.mul(&self.g),
+            t: self.e.mul(&self.h),
+        }
+    }
+
+    /// [`Point::add_affine`] of [`Completed::point`], whose Z is not carried: nothing multiplies it.
+    #[inline(always)]
+    pub(crate) fn add_affine(&self, other: &AffineAddend<V>, negated: Mask) -> Self {
+        let z = Wide::biased_product(&self.f, &self.g);
+        self.point().add_to(&other.plus, &other.minus, &other.t2d, &z.add(&z), negated)
+    }
+
+    /// What is added to others.
+    #[inline(always)]
+    pub(crate) fn addend(&self) -> Addend<V> {
+        let (x, y) = self.x_and_y();
+        let z = Wide::product(&self.f, &self.g);
+        let t2d = self.e.mul(&self.h).mul(&Element::splat(self.e.0[0], &D2));
+        Addend { plus: y.add(&x).carry(), minus: y.sub(&x).carry(), t2d, z2: z.add(&z).carry() }
     }
 }
 
 impl<V: Lanes> Addend<V> {
     /// The lanes of `mask` ready to be subtracted: see [`Point::add`].
     #[inline(always)]
-    pub(crate) fn negate_where(self, mask: Mask) -> Self {
-        let (plus, minus) = swap_where(mask, &self.plus, &self.minus);
-        Self { plus, minus, ..self }
+    pub(crate) fn swap_where(&self, mask: Mask) -> Self {
+        Self {
+            plus: Element::select(mask, &self.minus, &self.plus),
+            minus: Element::select(mask, &self.plus, &self.minus),
+            ..*self
+        }
     }
 }
 
@@ -158,17 +220,15 @@ impl<V: Lanes> AffineAddend<V> {
         Self { plus: y.add(x).canonical(), minus: y.sub(x).canonical(), t2d: t2d.canonical() }
     }
 
-    /// As [`Addend::negate_where`].
+    /// As [`Addend::swap_where`].
     #[inline(always)]
-    pub(crate) fn negate_where(self, mask: Mask) -> Self {
-        let (plus, minus) = swap_where(mask, &self.plus, &self.minus);
-        Self { plus, minus, ..self }
+    pub(crate) fn swap_where(&self, mask: Mask) -> Self {
+        Self {
+            plus: Element::select(mask, &self.minus, &self.plus),
+            minus: Element::select(mask, &self.plus, &self.minus),
+            t2d: self.t2d,
+        }
     }
-}
-
-#[inline(always)]
-fn swap_where<V: Lanes>(mask: Mask, a: &Element<V>, b: &Element<V>) -> (Element<V>, Element<V>) {
-    (Element::select(mask, b, a), Element::select(mask, a, b))
 }
 
 /// The lanes in which a canonical y is that of a point of small order.

@@ -2,7 +2,7 @@
 //! whole rows, signs by masks.
 
 use super::field::Element;
-use super::point::{AffineAddend, Next, Point};
+use super::point::{AffineAddend, Completed, Projective};
 use super::power;
 use super::scalar::{Scalar, Windows};
 use crate::lanes::Lanes;
@@ -14,7 +14,7 @@ const WINDOWS: Windows = Windows { bits: 5, count: 0 };
 
 /// For each window, the odd multiples 1, 3, ... 31 of the base point times 32^window. Word by word as in
 /// [`AffineRow`](super::table::AffineRow), the sixteen multiples of a word side by side.
-pub(crate) type Comb = [[[u64; 16]; 16]; COUNT as usize];
+pub(crate) type Comb = [[[u64; 16]; 15]; COUNT as usize];
 
 /// Eight signatures in the making.
 #[derive(Clone, Copy)]
@@ -23,7 +23,8 @@ pub(crate) struct Signing<V> {
     pub(crate) key: Scalar<V>,
     /// The nonces.
     nonce: Scalar<V>,
-    point: Point<V>,
+    /// X, Y and Z of R.
+    point: Projective<V>,
     /// The product of all Z of those before.
     before: Element<V>,
     /// R, as little-endian words.
@@ -36,7 +37,7 @@ impl<V: Lanes> Signing<V> {
     /// Nothing yet.
     pub(crate) fn new(like: V) -> Self {
         let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
-        let point = Point { x: element, y: element, z: element, t: element };
+        let point = Projective { x: element, y: element, z: element, sum: element };
         Self { key: scalar, nonce: scalar, point, before: element, r: words, s: words }
     }
 
@@ -45,14 +46,14 @@ impl<V: Lanes> Signing<V> {
     pub(crate) fn multiply(&mut self, digest: &[V; 8], comb: &Comb) {
         self.nonce = Scalar::from_digest(digest);
         let windows = self.nonce.halved_odd();
-        let mut sum = Point::identity(digest[0]);
+        let mut sum = Completed::identity(digest[0]);
         for (window, row) in comb.iter().enumerate() {
             let digit = WINDOWS.digit(&windows, window as u32);
             let negative = !digit.shr::<4>().odd();
             let index = V::select(negative, digit.xor(digit.like(15)), digit);
-            sum.add_affine(&chosen(index, row).negate_where(negative), negative, Next::Sum);
+            sum = sum.add_affine(&chosen(index, row).swap_where(negative), negative);
         }
-        self.point = sum;
+        self.point = sum.projective();
     }
 
     /// S from the digest of R, A and the message.
@@ -64,23 +65,20 @@ impl<V: Lanes> Signing<V> {
 
 /// The row that `index` chooses, in every lane for itself.
 #[inline(always)]
-fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 16]) -> AffineAddend<V> {
+fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
     let mut words = [index; 15];
     for n in 0..15 {
         words[n] = index.pick(&row[n]);
     }
-    let w = words;
-    AffineAddend {
-        plus: Element([w[0], w[1], w[2], w[3], w[12]]),
-        minus: Element([w[4], w[5], w[6], w[7], w[13]]),
-        t2d: Element([w[8], w[9], w[10], w[11], w[14]]),
-    }
+    let element = |n: usize| Element([words[n], words[n + 1], words[n + 2], words[n + 3], words[n + 4]]);
+    AffineAddend { plus: element(0), minus: element(5), t2d: element(10) }
 }
 
 /// R of every group from its point: one inversion for all.
 #[inline(always)]
 pub(crate) fn encode<V: Lanes>(all: &mut [Signing<V>]) {
-    let mut product = Element::small(all[0].point.z.0[0], 1);
+    let [first, ..] = all else { return };
+    let mut product = Element::small(first.point.z.0[0], 1);
     for signing in all.iter_mut() {
         signing.before = product;
         product = product.mul(&signing.point.z);

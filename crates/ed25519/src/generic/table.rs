@@ -1,91 +1,111 @@
 //! Tables of multiples in memory, one row a multiple, and sums of rows that each lane chooses for itself.
 
 use super::field::Element;
-use super::point::{Addend, AffineAddend, Next, Point};
+use super::point::{Addend, AffineAddend, Completed, Point, Projective};
 use super::power;
 use super::scalar::{Scalar, Windows};
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{LANES, Lanes, Mask, Staged};
 
-/// An [`Addend`] of one lane: pairs of limbs as [`pair`] orders them, so that one load of 16 bytes a lane fetches two limbs.
-pub(crate) type Row = [[u64; 2]; 10];
-/// An [`AffineAddend`] of one lane, on two lines of the cache.
+/// An [`Addend`] of one lane: the limbs of its elements in their order.
+pub(crate) type Row = [u64; 20];
+/// An [`AffineAddend`] of one lane, on two lines of the cache; the last word is nothing.
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
-pub(crate) struct AffineRow(pub(crate) [[u64; 2]; 8]);
+pub(crate) struct AffineRow(pub(crate) [u64; 16]);
 
+impl AffineRow {
+    /// What a row has before it is filled.
+    pub(crate) const EMPTY: Self = Self([0; 16]);
+}
+
+/// Multiples 0 to 16 of eight points, each lane with its own, as they lie in vectors: what is used for one group and then forgotten.
+pub(crate) type OwnTables = [[Staged; 4]; 17];
 /// Multiples 0 to 16 of one point.
 pub(crate) type KeyTable = [Row; 17];
 /// Multiples 0 to 512 of one point that is known beforehand.
 pub(crate) type BaseTable = [AffineRow; 513];
 
 /// What a key's table has before it is filled.
-pub(crate) const EMPTY_KEY_TABLE: KeyTable = [[[0; 2]; 10]; 17];
+pub(crate) const EMPTY_KEY_TABLE: KeyTable = [[0; 20]; 17];
+/// The same of [`OwnTables`].
+pub(crate) const EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
 
 /// Digits of the factor of A: -16 to 15.
 pub(crate) const KEY_WINDOWS: Windows = Windows { bits: 5, count: 51 };
 /// Digits of the factor of the base point: -512 to 511; the top one is not signed, since its window is not full.
 pub(crate) const BASE_WINDOWS: Windows = Windows { bits: 10, count: 25 };
 
-/// The limbs of an addend in the order of rows.
-#[inline(always)]
-fn pairs<V: Lanes>(a: &Addend<V>) -> [[V; 2]; 10] {
-    let (p, m, t, z) = (&a.plus.0, &a.minus.0, &a.t2d.0, &a.z2.0);
-    [
-        [p[0], p[1]],
-        [p[2], p[3]],
-        [m[0], m[1]],
-        [m[2], m[3]],
-        [t[0], t[1]],
-        [t[2], t[3]],
-        [z[0], z[1]],
-        [z[2], z[3]],
-        [p[4], m[4]],
-        [t[4], z[4]],
-    ]
+/// The rows of one sum, on their way to the vectors: each lane's row is copied word by word, lane by lane, long before it is loaded. So it costs
+/// nothing of the ports that the multiplier and shuffles share.
+struct StagedRows<const N: usize> {
+    elements: [Staged; N],
+    digits: [u64; LANES],
+    /// The lanes whose row is to be subtracted: the first two elements are swapped already.
+    negated: Mask,
 }
 
-/// One pair of limbs of a row for every lane.
-#[inline(always)]
-fn pair<V: Lanes, const N: usize>(like: V, rows: &[&[[u64; 2]; N]; LANES], n: usize) -> [V; 2] {
-    let r = rows;
-    like.gather([&r[0][n], &r[1][n], &r[2][n], &r[3][n], &r[4][n], &r[5][n], &r[6][n], &r[7][n]])
-}
+impl<const N: usize> StagedRows<N> {
+    const EMPTY: Self = Self { elements: [Staged::EMPTY; N], digits: [0; LANES], negated: 0 };
 
-#[inline(always)]
-fn load<V: Lanes>(like: V, rows: &[&Row; LANES]) -> Addend<V> {
-    let [p0, p1] = pair(like, rows, 0);
-    let [p2, p3] = pair(like, rows, 1);
-    let [m0, m1] = pair(like, rows, 2);
-    let [m2, m3] = pair(like, rows, 3);
-    let [t0, t1] = pair(like, rows, 4);
-    let [t2, t3] = pair(like, rows, 5);
-    let [z0, z1] = pair(like, rows, 6);
-    let [z2, z3] = pair(like, rows, 7);
-    let [p4, m4] = pair(like, rows, 8);
-    let [t4, z4] = pair(like, rows, 9);
-    Addend {
-        plus: Element([p0, p1, p2, p3, p4]),
-        minus: Element([m0, m1, m2, m3, m4]),
-        t2d: Element([t0, t1, t2, t3, t4]),
-        z2: Element([z0, z1, z2, z3, z4]),
+    /// The digits that say which rows.
+    #[inline(always)]
+    fn choose<V: Lanes>(&mut self, digit: V) {
+        self.digits = digit.store();
+        self.negated = digit.negative();
+    }
+
+    /// Copies the row of one lane; `word` has limb `n` of element `e` of multiple `m`, which is no more than `most`: that saves the tests of bounds.
+    #[inline(always)]
+    fn stage<V: Lanes>(&mut self, _: V, lane: usize, most: usize, word: impl Fn(usize, usize, usize) -> u64) {
+        let digit = self.digits[lane].cast_signed();
+        let multiple = (digit.unsigned_abs() as usize).min(most);
+        let swapped = usize::from(digit < 0);
+        for e in 0..N {
+            let from = if e < 2 { e ^ swapped } else { e };
+            for n in 0..5 {
+                V::put(&mut self.elements[e].0[n][lane], word(multiple, from, n));
+            }
+        }
+    }
+
+    /// An element of the row in every lane.
+    #[inline(always)]
+    fn element<V: Lanes>(&self, like: V, n: usize) -> Element<V> {
+        let mut limbs = [like; 5];
+        for (limb, words) in limbs.iter_mut().zip(&self.elements[n].0) {
+            *limb = like.load(words);
+        }
+        Element(limbs)
     }
 }
 
-#[inline(always)]
-fn load_affine<V: Lanes>(like: V, rows: &[&[[u64; 2]; 8]; LANES]) -> AffineAddend<V> {
-    let [p0, p1] = pair(like, rows, 0);
-    let [p2, p3] = pair(like, rows, 1);
-    let [m0, m1] = pair(like, rows, 2);
-    let [m2, m3] = pair(like, rows, 3);
-    let [t0, t1] = pair(like, rows, 4);
-    let [t2, t3] = pair(like, rows, 5);
-    let [p4, m4] = pair(like, rows, 6);
-    let [t4, _] = pair(like, rows, 7);
-    AffineAddend {
-        plus: Element([p0, p1, p2, p3, p4]),
-        minus: Element([m0, m1, m2, m3, m4]),
-        t2d: Element([t0, t1, t2, t3, t4]),
+impl StagedRows<4> {
+    #[inline(always)]
+    fn addend<V: Lanes>(&self, like: V) -> Addend<V> {
+        Addend {
+            plus: self.element(like, 0),
+            minus: self.element(like, 1),
+            t2d: self.element(like, 2),
+            z2: self.element(like, 3),
+        }
     }
+}
+
+impl StagedRows<3> {
+    #[inline(always)]
+    fn addend<V: Lanes>(&self, like: V) -> AffineAddend<V> {
+        AffineAddend { plus: self.element(like, 0), minus: self.element(like, 1), t2d: self.element(like, 2) }
+    }
+}
+
+/// One pair of words of a row for every lane.
+#[inline(always)]
+fn pair<V: Lanes, const N: usize>(like: V, rows: &[&[u64; N]; LANES], n: usize) -> [V; 2] {
+    let mut from = [&[0; 2]; LANES];
+    for lane in 0..LANES {
+        from[lane] = &rows[lane].as_chunks().0[n];
+    }
+    like.gather(from)
 }
 
 /// The size of a signed digit in every lane; no more than `most`, which saves the look-up its test of bounds.
@@ -101,13 +121,18 @@ fn sizes<V: Lanes>(digit: V, most: usize) -> [usize; LANES] {
 
 /// The multiple `digit` of its table for every lane, ready for [`Point::add`].
 #[inline(always)]
-pub(crate) fn key_multiple<V: Lanes>(tables: &[&KeyTable; LANES], digit: V) -> Addend<V> {
+fn key_multiple<V: Lanes>(tables: &[&KeyTable; LANES], digit: V) -> Addend<V> {
     let size = sizes(digit, 16);
     let mut rows = [&tables[0][0]; LANES];
     for lane in 0..LANES {
         rows[lane] = &tables[lane][size[lane]];
     }
-    load(digit, &rows).negate_where(digit.negative())
+    let mut all = [[digit; 2]; 10];
+    for n in 0..10 {
+        all[n] = pair(digit, &rows, n);
+    }
+    let [plus, minus, t2d, z2] = elements(&all);
+    Addend { plus, minus, t2d, z2 }.swap_where(digit.negative())
 }
 
 /// The multiple `digit` of the one table for every lane, ready for [`Point::add_affine`].
@@ -118,64 +143,112 @@ fn base_multiple<V: Lanes>(table: &BaseTable, digit: V) -> AffineAddend<V> {
     for lane in 0..LANES {
         rows[lane] = &table[size[lane]].0;
     }
-    load_affine(digit, &rows).negate_where(digit.negative())
+    let mut all = [[digit; 2]; 10];
+    for n in 0..8 {
+        all[n] = pair(digit, &rows, n);
+    }
+    let [plus, minus, t2d, _] = elements(&all);
+    AffineAddend { plus, minus, t2d }.swap_where(digit.negative())
 }
 
-/// Multiples 0 to 16 of eight points, one table a lane.
+/// The limbs of elements as pairs: those of `elements[0]` first.
 #[inline(always)]
-pub(crate) fn fill_key_tables<V: Lanes>(point: &Point<V>, tables: &mut [KeyTable; LANES]) {
+pub(crate) fn pairs<V: Lanes>(elements: [&Element<V>; 4]) -> [[V; 2]; 10] {
+    let mut pairs = [[elements[0].0[0]; 2]; 10];
+    for n in 0..20 {
+        pairs[n / 2][n % 2] = elements[n / 5].0[n % 5];
+    }
+    pairs
+}
+
+/// The reverse.
+#[inline(always)]
+pub(crate) fn elements<V: Lanes>(pairs: &[[V; 2]; 10]) -> [Element<V>; 4] {
+    let mut elements = [Element([pairs[0][0]; 5]); 4];
+    for n in 0..20 {
+        elements[n / 5].0[n % 5] = pairs[n / 2][n % 2];
+    }
+    elements
+}
+
+/// Where multiples are kept.
+pub(crate) trait Multiples<V> {
+    fn put(&mut self, multiple: usize, addend: &Addend<V>);
+}
+
+/// For use again and again.
+impl<V: Lanes> Multiples<V> for [KeyTable; LANES] {
     #[inline(always)]
-    fn put<V: Lanes>(tables: &mut [KeyTable; LANES], entry: usize, addend: &Addend<V>) {
-        for (n, pair) in pairs(addend).into_iter().enumerate() {
-            for (table, words) in tables.iter_mut().zip(V::scatter(pair)) {
-                table[entry][n] = words;
+    fn put(&mut self, multiple: usize, addend: &Addend<V>) {
+        let all = pairs([&addend.plus, &addend.minus, &addend.t2d, &addend.z2]);
+        for (n, pair) in all.into_iter().enumerate() {
+            for (table, words) in self.iter_mut().zip(V::scatter(pair)) {
+                table[multiple].as_chunks_mut().0[n] = words;
             }
         }
     }
-    put(tables, 0, &Point::identity(point.x.0[0]).addend());
+}
+
+/// For one use.
+impl<V: Lanes> Multiples<V> for OwnTables {
+    #[inline(always)]
+    fn put(&mut self, multiple: usize, addend: &Addend<V>) {
+        let elements = [&addend.plus, &addend.minus, &addend.t2d, &addend.z2];
+        for (staged, element) in self[multiple].iter_mut().zip(elements) {
+            for (words, limb) in staged.0.iter_mut().zip(element.0) {
+                *words = limb.store();
+            }
+        }
+    }
+}
+
+/// Multiples 0 to 16 of eight points.
+#[inline(always)]
+pub(crate) fn fill<V: Lanes>(point: &Point<V>, tables: &mut impl Multiples<V>) {
+    tables.put(0, &Point::identity(point.z.0[0]).addend());
     let base = point.addend();
-    put(tables, 1, &base);
-    let mut points = [*point; 9];
+    tables.put(1, &base);
+    let mut points = [point.projective(); 9];
     for half in 1..=8 {
-        let mut multiple = points[half];
-        multiple.double(Next::Sum);
-        put(tables, 2 * half, &multiple.addend());
+        let doubled = points[half].double();
+        tables.put(2 * half, &doubled.addend());
         if half <= 4 {
-            points[2 * half] = multiple;
+            points[2 * half] = doubled.projective();
         }
         if half < 8 {
-            multiple.add(&base, 0, Next::Sum);
-            put(tables, 2 * half + 1, &multiple.addend());
+            let sum = doubled.point().add(&base, 0);
+            tables.put(2 * half + 1, &sum.addend());
             if half < 4 {
-                points[2 * half + 1] = multiple;
+                points[2 * half + 1] = sum.projective();
             }
         }
     }
 }
 
-/// `doublings` times twice the point, ready for a sum.
+/// `doublings` times twice the point; at least once.
 #[inline(always)]
-pub(crate) fn double_times<V: Lanes>(point: &mut Point<V>, doublings: u32) {
+pub(crate) fn double_times<V: Lanes>(mut point: Projective<V>, doublings: u32) -> Completed<V> {
     for _ in 1..doublings {
-        point.double(Next::Doubling);
+        point = point.double().projective();
     }
-    point.double(Next::Sum);
+    point.double()
 }
 
 /// Eight consecutive multiples of a point, from `first` on, as rows of a table: `first` is moved on by eight times `step`.
 #[inline(always)]
 pub(crate) fn eight_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [AffineRow; LANES] {
-    let like = first.x.0[0];
+    let like = first.z.0[0];
     let mut limbs = [[[0; LANES]; 5]; 3];
     for lane in 0..LANES {
-        for (limbs, element) in limbs.iter_mut().zip([&first.x, &first.y, &first.z]) {
+        let point = first.projective();
+        for (limbs, element) in limbs.iter_mut().zip([&point.x, &point.y, &point.z]) {
             for (limb, vector) in limbs.iter_mut().zip(element.masked().0) {
                 limb[lane] = vector.store()[lane];
             }
         }
-        first.add(step, 0, Next::Sum);
+        *first = first.add(step, 0).point();
     }
-    let mut elements = [first.x; 3];
+    let mut elements = [first.z; 3];
     for (element, limbs) in elements.iter_mut().zip(&limbs) {
         for (limb, lanes) in element.0.iter_mut().zip(limbs) {
             *limb = like.load(lanes);
@@ -183,31 +256,68 @@ pub(crate) fn eight_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [A
     }
     let [x, y, z] = elements;
     let inverse = power::inverse(&z);
-    let addend = AffineAddend::new(&x.mul(&inverse).masked(), &y.mul(&inverse).masked());
-    affine_rows(&addend)
+    affine_rows(&AffineAddend::new(&x.mul(&inverse), &y.mul(&inverse)))
 }
 
 /// An addend of each lane as a row.
 #[inline(always)]
 pub(crate) fn affine_rows<V: Lanes>(addend: &AffineAddend<V>) -> [AffineRow; LANES] {
-    let (p, m, t) = (&addend.plus.0, &addend.minus.0, &addend.t2d.0);
-    let pairs = [
-        [p[0], p[1]],
-        [p[2], p[3]],
-        [m[0], m[1]],
-        [m[2], m[3]],
-        [t[0], t[1]],
-        [t[2], t[3]],
-        [p[4], m[4]],
-        [t[4], t[4].like(0)],
-    ];
-    let mut rows = [AffineRow([[0; 2]; 8]); LANES];
-    for (n, pair) in pairs.into_iter().enumerate() {
+    let mut rows = [AffineRow::EMPTY; LANES];
+    // The last element stands in for a fourth one, which rows do not have.
+    for (n, pair) in
+        pairs([&addend.plus, &addend.minus, &addend.t2d, &addend.t2d]).into_iter().take(8).enumerate()
+    {
         for (row, words) in rows.iter_mut().zip(V::scatter(pair)) {
-            row.0[n] = words;
+            row.0.as_chunks_mut().0[n] = words;
         }
     }
     rows
+}
+
+/// k A + s B by the tables of a group's own keys and one of the base point.
+#[inline(always)]
+pub(crate) fn multiply_own<V: Lanes>(
+    k: &Scalar<V>,
+    s: &Scalar<V>,
+    keys: &OwnTables,
+    base: &BaseTable,
+) -> Projective<V> {
+    const AT_ONCE: usize = LANES / (KEY_WINDOWS.bits as usize - 1);
+    let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
+    let like = k.0[0];
+    let (mut key, mut other) = (StagedRows::<4>::EMPTY, StagedRows::<3>::EMPTY);
+    let mut sum = Completed::identity(like);
+    let mut at = KEY_WINDOWS.count - 1;
+    loop {
+        let with_base = at.is_multiple_of(2);
+        key.choose(KEY_WINDOWS.digit(&k, at));
+        other.choose(BASE_WINDOWS.digit(&s, at / 2));
+        // A few lanes beside each doubling, so that there is room for the stores, and they are long done when the sums load them.
+        let mut point = sum.projective();
+        let first = at + 1 == KEY_WINDOWS.count;
+        for step in 0..LANES / AT_ONCE {
+            for lane in AT_ONCE * step..AT_ONCE * (step + 1) {
+                key.stage(like, lane, 16, |multiple, e, n| keys[multiple][e].0[n][lane]);
+                if with_base {
+                    other.stage(like, lane, 512, |multiple, e, n| base[multiple].0[5 * e + n]);
+                }
+            }
+            if !first {
+                point = point.double().projective();
+            }
+        }
+        if !first {
+            sum = point.double();
+        }
+        sum = sum.point().add(&key.addend(like), key.negated);
+        if with_base {
+            sum = sum.add_affine(&other.addend(like), other.negated);
+        }
+        if at == 0 {
+            return sum.projective();
+        }
+        at -= 1;
+    }
 }
 
 /// k A + s B by `S` tables of each key and of the base point: table j holds multiples of its point doubled as often as
@@ -218,9 +328,9 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
     s: &Scalar<V>,
     keys: &[[&KeyTable; LANES]; S],
     base: &[&BaseTable; S],
-) -> Point<V> {
+) -> Projective<V> {
     let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
-    let mut sum = Point::identity(k.0[0]);
+    let mut sum = Completed::identity(k.0[0]);
     let mut at = stops(S) - 1;
     loop {
         let (key_digit, base_digit) = (KEY_WINDOWS.digit(&k, at), BASE_WINDOWS.digit(&s, at / 2));
@@ -228,37 +338,31 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
         let key = key_multiple(&keys[0], key_digit);
         let other = base_multiple(base[0], base_digit);
         if at + 1 < stops(S) {
-            sum.double(Next::Sum);
+            sum = sum.projective().double();
         }
-        let after_keys = if at.is_multiple_of(2) { Next::Sum } else { Next::Doubling };
-        sum.add(&key, key_digit.negative(), if S > 1 { Next::Sum } else { after_keys });
+        sum = sum.point().add(&key, key_digit.negative());
         for (j, tables) in keys.iter().enumerate().skip(1) {
             let window = at + j as u32 * key_step(S);
             if window < KEY_WINDOWS.count {
                 let digit = KEY_WINDOWS.digit(&k, window);
-                let last = j + 1 == S;
-                let next = if last { after_keys } else { Next::Sum };
-                sum.add(&key_multiple(tables, digit), digit.negative(), next);
+                sum = sum.point().add(&key_multiple(tables, digit), digit.negative());
             }
         }
         if at.is_multiple_of(2) {
-            sum.add_affine(&other, base_digit.negative(), if S > 1 { Next::Sum } else { Next::Doubling });
+            sum = sum.add_affine(&other, base_digit.negative());
             for (j, table) in base.iter().enumerate().skip(1) {
                 let window = at / 2 + j as u32 * base_step(S);
                 if window <= BASE_WINDOWS.count {
                     let digit = BASE_WINDOWS.digit(&s, window);
-                    let next = if j + 1 == S { Next::Doubling } else { Next::Sum };
-                    sum.add_affine(&base_multiple(table, digit), digit.negative(), next);
+                    sum = sum.add_affine(&base_multiple(table, digit), digit.negative());
                 }
             }
         }
         if at == 0 {
-            return sum;
+            return sum.projective();
         }
         at -= 1;
-        for _ in 1..KEY_WINDOWS.bits {
-            sum.double(Next::Doubling);
-        }
+        sum = double_times(sum.projective(), KEY_WINDOWS.bits - 1);
     }
 }
 

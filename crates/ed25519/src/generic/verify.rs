@@ -4,7 +4,7 @@ use super::field::Element;
 use super::point::has_small_order;
 use super::power;
 use super::scalar::Scalar;
-use super::table::{self, BaseTable, KeyTable};
+use super::table::{self, BaseTable, KeyTable, OwnTables};
 use crate::lanes::{LANES, Lanes, Mask};
 
 /// What is known of eight signatures between two steps.
@@ -82,6 +82,13 @@ impl<V: Lanes> Group<V> {
         self.passed.large_key = !has_small_order(&y.canonical());
     }
 
+    /// Multiplies by tables of the group's own keys.
+    #[inline(always)]
+    pub(crate) fn multiply_own(&mut self, keys: &OwnTables, base: &BaseTable) {
+        let sum = table::multiply_own(&self.k, &self.s, keys, base);
+        (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
+    }
+
     /// Multiplies by tables of each key that are there already.
     #[inline(always)]
     pub(crate) fn multiply_prepared<const S: usize>(
@@ -110,12 +117,16 @@ impl<V: Lanes> Group<V> {
     }
 }
 
-/// Decodes the keys of two groups.
+/// Decodes the keys of `K` groups.
 #[inline(always)]
-pub(crate) fn decode_keys<V: Lanes>(first: &mut Group<V>, second: &mut Group<V>) {
-    let [a, b] = power::decode(&[first.negative_key(), second.negative_key()]);
-    first.take_key(a);
-    second.take_key(b);
+pub(crate) fn decode_keys<V: Lanes, const K: usize>(groups: &mut [Group<V>; K]) {
+    let mut words = [groups[0].key; K];
+    for k in 0..K {
+        words[k] = groups[k].negative_key();
+    }
+    for (group, decoded) in groups.iter_mut().zip(power::decode(&words)) {
+        group.take_key(decoded);
+    }
 }
 
 /// Decodes the keys of one group, and its R.
@@ -130,7 +141,8 @@ pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, E
 /// complete.
 #[inline(always)]
 pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
-    let mut product = Element::small(groups[0].z.0[0], 1);
+    let [first, ..] = groups else { return };
+    let mut product = Element::small(first.z.0[0], 1);
     for group in groups.iter_mut() {
         group.before = product;
         product = product.mul(&group.z);

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use crate::generic::msm::{Bucket, Decoded, Digits, EMPTY};
 use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
-use crate::generic::table::{AffineRow, EMPTY_KEY_TABLE, KeyTable};
+use crate::generic::table::{AffineRow, EMPTY_OWN_TABLES};
 use crate::generic::verify::Group;
 use crate::lanes::{LANES, Lanes};
 use crate::{Item, Reason, Verdict};
@@ -18,12 +18,25 @@ const BATCH: usize = 32;
 /// Where a search for what is wrong ends with one verdict each.
 const SEARCHED: usize = 16;
 
-/// What a signature brings into the sum: two points with the digits of their factors, block after block, and its part of the base
-/// point's factor.
-struct Term {
-    points: [AffineRow; 2],
-    digits: [Vec<Digits>; 2],
-    base: OneScalar,
+/// Bits of a factor of A: what is below l.
+const KEY_BITS: usize = 253;
+/// Blocks of eight windows that the longest factor has with the smallest windows.
+const MOST_BLOCKS: usize = 7;
+
+/// What the signatures bring into the sum.
+struct Terms {
+    /// How many signatures.
+    count: usize,
+    plan: Plan,
+    /// -A of every signature.
+    keys: Vec<AffineRow>,
+    /// R of every signature.
+    rs: Vec<AffineRow>,
+    /// The digits of the factors: those of all signatures for the first block, for the second, and so on.
+    key_digits: Vec<Digits>,
+    r_digits: Vec<Digits>,
+    /// The factors of the base point, below l.
+    base: Vec<[u64; 4]>,
 }
 
 /// How a batch of some size is cut into windows.
@@ -46,25 +59,87 @@ impl Plan {
         }
     }
 
-    /// Blocks of eight windows for numbers of so many bits, and one bit for the last carry.
-    fn blocks(self, bits: usize) -> usize {
-        (bits + 1).div_ceil(self.bits).div_ceil(LANES)
+    /// Windows of numbers of so many bits, and of one bit for the last carry.
+    fn windows(self, bits: usize) -> usize {
+        (bits + 1).div_ceil(self.bits)
     }
 
-    /// Signed digits.
-    fn digits(self, number: &[u8; 32], bits: usize) -> Vec<Digits> {
-        let bit = |at: usize| number.get(at / 8).map_or(0, |byte| i32::from(byte >> (at % 8) & 1));
+    /// Blocks of eight windows.
+    fn blocks(self, bits: usize) -> usize {
+        self.windows(bits).div_ceil(LANES)
+    }
+
+    /// Signed digits of a number, block after block: half a window is added to every window beforehand, and subtracted again from each
+    /// digit.
+    fn digits(self, number: &[u64; 4], bits: usize) -> [Digits; MOST_BLOCKS] {
+        let (windows, half) = (self.windows(bits), 1 << (self.bits - 1));
+        let mut words = [number[0], number[1], number[2], number[3], 0, 0];
+        let mut offset = [0_u64; 6];
+        for window in 0..windows {
+            let bit = window * self.bits + self.bits - 1;
+            offset[bit / 64] |= 1 << (bit % 64);
+        }
         let mut carry = 0;
-        let mut blocks = vec![[0; LANES]; self.blocks(bits)];
-        for (window, digit) in blocks.as_flattened_mut().iter_mut().enumerate() {
-            let mut value = carry;
-            for n in 0..self.bits {
-                value += bit(window * self.bits + n) << n;
-            }
-            carry = i32::from(value >= 1 << (self.bits - 1));
-            *digit = (value - (carry << self.bits)) as i16;
+        for (word, offset) in words.iter_mut().zip(offset) {
+            let sum = u128::from(*word) + u128::from(offset) + carry;
+            (*word, carry) = (sum as u64, sum >> 64);
+        }
+        let mut blocks = [[0; LANES]; MOST_BLOCKS];
+        for (window, digit) in blocks.as_flattened_mut()[..windows].iter_mut().enumerate() {
+            let bit = window * self.bits;
+            let both = u128::from(words[bit / 64]) | u128::from(words[bit / 64 + 1]) << 64;
+            *digit = (both >> (bit % 64)) as i16 & ((1 << self.bits) - 1);
+            *digit -= half;
         }
         blocks
+    }
+}
+
+impl Terms {
+    /// Room for those of `count` signatures.
+    fn new(count: usize) -> Self {
+        let plan = Plan::for_size(count);
+        Self {
+            count,
+            plan,
+            keys: Vec::with_capacity(count),
+            rs: Vec::with_capacity(count),
+            key_digits: vec![[0; LANES]; count * plan.blocks(KEY_BITS)],
+            r_digits: vec![[0; LANES]; count * plan.blocks(COEFFICIENT_BITS)],
+            base: Vec::with_capacity(count),
+        }
+    }
+
+    /// The next signature's: the points, and the factors of -A, R and the base point.
+    fn push(&mut self, points: [&AffineRow; 2], k: &[u64; 4], z: u128, base: [u64; 4]) {
+        let (count, place) = (self.count, self.keys.len());
+        for (block, digits) in self.key_digits.chunks_mut(count).zip(self.plan.digits(k, KEY_BITS)) {
+            block[place] = digits;
+        }
+        let z = [z as u64, (z >> 64) as u64, 0, 0];
+        for (block, digits) in self.r_digits.chunks_mut(count).zip(self.plan.digits(&z, COEFFICIENT_BITS)) {
+            block[place] = digits.map(|digit| -digit);
+        }
+        self.keys.push(*points[0]);
+        self.rs.push(*points[1]);
+        self.base.push(base);
+    }
+
+    /// The base point's factor for the signatures at `places`, modulo l.
+    fn base(&self, places: &[usize]) -> [u64; 4] {
+        let mut columns = [0_u128; 8];
+        for place in places {
+            for (column, word) in columns.iter_mut().zip(self.base[*place]) {
+                *column += u128::from(word);
+            }
+        }
+        let (mut bytes, mut carry) = ([0; 64], 0);
+        for (bytes, column) in bytes.as_chunks_mut().0.iter_mut().zip(columns) {
+            let sum = column + carry;
+            (*bytes, carry) = ((sum as u64).to_le_bytes(), sum >> 64);
+        }
+        let sum = OneScalar::from_bytes_mod_order_wide(&bytes);
+        std::array::from_fn(|n| u64::from_le_bytes(sum.as_bytes().as_chunks().0[n]))
     }
 }
 
@@ -74,45 +149,32 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         if items.len() < BATCH {
             return self.each(items, out);
         }
-        let plan = Plan::for_size(items.len());
-        let mut terms = Vec::with_capacity(items.len());
+        let mut terms = Terms::new(items.len());
         let chunks = items.chunks(LANES).zip(random.chunks(LANES)).zip(out.chunks_mut(LANES));
         for ((items, random), out) in chunks {
-            self.take_terms(plan, items, random, &mut terms, out);
+            self.take_terms(items, random, &mut terms, out);
         }
         let sound: Vec<usize> = (0..items.len()).filter(|index| out[*index].is_valid()).collect();
-        self.search(plan, items, &terms, &sound, out);
+        self.search(items, &terms, &sound, out);
     }
 
     /// Leaves verdicts on encodings alone in `out`.
-    fn take_terms(
-        &self,
-        plan: Plan,
-        items: &[Item<'_>],
-        random: &[[u8; 16]],
-        terms: &mut Vec<Term>,
-        out: &mut [Verdict],
-    ) {
+    fn take_terms(&self, items: &[Item<'_>], random: &[[u8; 16]], terms: &mut Terms, out: &mut [Verdict]) {
         let (mut group, r) = self.decode(items);
         let mut words = [[0; LANES]; 4];
-        let mut coefficients = [[0; 32]; LANES];
+        let mut coefficients = [0; LANES];
         for (lane, bytes) in random.iter().enumerate() {
             let number = u128::from_le_bytes(*bytes) >> (128 - COEFFICIENT_BITS);
             (words[0][lane], words[1][lane]) = (number as u64, (number >> 64) as u64);
-            coefficients[lane][..16].copy_from_slice(&number.to_le_bytes());
+            coefficients[lane] = number;
         }
         let z = Scalar::from_words(&words.map(|lanes| group.x.0[0].load(&lanes)));
-        let mut rows = [[AffineRow([[0; 2]; 8]); LANES]; 2];
+        let mut rows = [[AffineRow::EMPTY; LANES]; 2];
         self.machine.weigh(&mut group, &z, &r, &mut rows);
         let (k, s) = (group.k.to_words().map(Lanes::store), group.s.to_words().map(Lanes::store));
         for lane in 0..items.len() {
-            let r_digits = plan.digits(&coefficients[lane], COEFFICIENT_BITS);
-            let negative = r_digits.iter().map(|digits| digits.map(|digit| -digit)).collect();
-            terms.push(Term {
-                points: [rows[0][lane], rows[1][lane]],
-                digits: [plan.digits(&bytes_of(&k, lane), 253), negative],
-                base: OneScalar::from_bytes_mod_order(bytes_of(&s, lane)),
-            });
+            let [k, s] = [k, s].map(|words| words.map(|lanes| lanes[lane]));
+            terms.push([&rows[0][lane], &rows[1][lane]], &k, coefficients[lane], s);
         }
         give_verdicts(&group.passed, out);
     }
@@ -129,7 +191,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 
     /// One verdict each.
     fn each(&self, items: &[Item<'_>], out: &mut [Verdict]) {
-        let mut tables: [KeyTable; LANES] = [EMPTY_KEY_TABLE; LANES];
+        let mut tables = EMPTY_OWN_TABLES;
         for (items, out) in items.chunks(LANES).zip(out.chunks_mut(LANES)) {
             let (mut group, r) = self.decode(items);
             self.multiply(&mut group, &mut tables);
@@ -139,7 +201,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 
     /// Finds what is wrong among the items at `places`, whose verdicts are valid so far: halves of what does not sum up to 0.
-    fn search(&self, plan: Plan, items: &[Item<'_>], terms: &[Term], places: &[usize], out: &mut [Verdict]) {
+    fn search(&self, items: &[Item<'_>], terms: &Terms, places: &[usize], out: &mut [Verdict]) {
         if places.len() <= SEARCHED {
             let some: Vec<_> = places.iter().map(|place| items[*place]).collect();
             let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); some.len()];
@@ -147,34 +209,29 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
             for (place, verdict) in places.iter().zip(verdicts) {
                 out[*place] = verdict;
             }
-        } else if !self.sums_to_torsion(plan, terms, places) {
+        } else if !self.sums_to_torsion(terms, places) {
             let (left, right) = places.split_at(places.len() / 2);
-            self.search(plan, items, terms, left, out);
-            self.search(plan, items, terms, right, out);
+            self.search(items, terms, left, out);
+            self.search(items, terms, right, out);
         }
     }
 
     /// Whether the terms at `places` add up to a point that eight times is 0.
-    fn sums_to_torsion(&self, plan: Plan, terms: &[Term], places: &[usize]) -> bool {
-        let machine = self.machine;
+    fn sums_to_torsion(&self, terms: &Terms, places: &[usize]) -> bool {
+        let (machine, plan, count) = (self.machine, terms.plan, terms.count);
         let like = machine.splat(0);
-        let base: OneScalar = places.iter().map(|place| terms[*place].base).sum();
-        let base_digits = plan.digits(base.as_bytes(), 253);
         let base_row = self.base(0)[1];
+        let base_digits = plan.digits(&terms.base(places), KEY_BITS);
         let mut buckets: Vec<[Bucket; LANES]> = vec![[EMPTY; LANES]; (1 << (plan.bits - 1)) + 1];
         let mut total = Point::identity(like);
-        for block in (0..plan.blocks(253)).rev() {
+        for block in (0..plan.blocks(KEY_BITS)).rev() {
             buckets.fill([EMPTY; LANES]);
-            let (mut points, mut digits) = (vec![base_row], vec![base_digits[block]]);
-            for term in places.iter().map(|place| &terms[*place]) {
-                for (point, all) in term.points.iter().zip(&term.digits) {
-                    if let Some(block) = all.get(block) {
-                        points.push(*point);
-                        digits.push(*block);
-                    }
-                }
+            let digits = &terms.key_digits[block * count..][..count];
+            machine.accumulate(&like, (&terms.keys, digits), places, &mut buckets);
+            if let Some(digits) = terms.r_digits.chunks(count).nth(block) {
+                machine.accumulate(&like, (&terms.rs, digits), places, &mut buckets);
             }
-            machine.accumulate(&like, &points, &digits, &mut buckets);
+            machine.accumulate(&like, (&[base_row], &[base_digits[block]]), &[0], &mut buckets);
             machine.double_times(&mut total, (LANES * plan.bits) as u32);
             let mut sum = total;
             machine.sum_buckets(&like, &buckets, &mut sum);
@@ -192,7 +249,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 
     fn add(&self, total: &mut Point<V>, other: &Point<V>) {
-        let mut addend = Addend { plus: other.x, minus: other.x, t2d: other.x, z2: other.x };
+        let mut addend = Addend { plus: other.z, minus: other.z, t2d: other.z, z2: other.z };
         self.machine.addend(other, &mut addend);
         self.machine.add(total, &addend);
     }
@@ -201,7 +258,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 /// Lane `l + distance` in lane l.
 fn moved_down<V: Lanes>(point: &Point<V>, distance: usize) -> Point<V> {
     let mut moved = *point;
-    for element in [&mut moved.x, &mut moved.y, &mut moved.z, &mut moved.t] {
+    for element in [&mut moved.plus, &mut moved.minus, &mut moved.z, &mut moved.t] {
         for limb in &mut element.0 {
             let mut lanes = limb.store();
             lanes.rotate_left(distance);
@@ -209,13 +266,4 @@ fn moved_down<V: Lanes>(point: &Point<V>, distance: usize) -> Point<V> {
         }
     }
     moved
-}
-
-/// One lane of four words.
-fn bytes_of(words: &[[u64; LANES]; 4], lane: usize) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    for (bytes, lanes) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *bytes = lanes[lane].to_le_bytes();
-    }
-    bytes
 }

@@ -6,7 +6,7 @@ use super::{Engine, Portable, portable};
 use crate::generic::point::{Addend, Point};
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::Comb;
-use crate::generic::table::{AffineRow, BaseTable, EMPTY_KEY_TABLE, KeyTable, base_step};
+use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnTables, base_step};
 use crate::generic::verify::{Group, Passed};
 use crate::lanes::{LANES, Lanes, Mask};
 use crate::message::Framed;
@@ -49,7 +49,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         &self,
         domain: &[u8],
         items: &[Item<'_>],
-        tables: &mut [KeyTable; LANES],
+        tables: &mut OwnTables,
         out: &mut [Verdict],
     ) {
         let machine = self.machine;
@@ -72,11 +72,11 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 
     /// Multiplies by tables of the group's own keys.
-    pub(super) fn multiply(&self, group: &mut Group<V>, tables: &mut [KeyTable; LANES]) {
+    pub(super) fn multiply(&self, group: &mut Group<V>, tables: &mut OwnTables) {
         let mut point = Point::identity(self.machine.splat(0));
         self.machine.key_point(group, &mut point);
-        self.machine.fill_key_tables(&point, tables);
-        self.machine.multiply_by_one(group, &[tables.each_ref()], &[self.base(0)]);
+        self.machine.fill_own_tables(&point, tables);
+        self.machine.multiply_own(group, tables, self.base(0));
     }
 
     /// Hashes the items and takes in their scalars.
@@ -107,7 +107,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
         if items.is_empty() {
             return;
         }
-        let mut tables = [EMPTY_KEY_TABLE; LANES];
+        let mut tables = EMPTY_OWN_TABLES;
         if items.len() <= 2 * LANES {
             return self.verify_groups::<2>(domain, items, &mut tables, out);
         }
@@ -126,6 +126,21 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
 
     fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
         self.cofactored(items, random, out);
+    }
+
+    fn hash(&self, messages: &[&[u8]], out: &mut [[u8; 64]]) {
+        let empty: &[u8] = &[];
+        for (messages, out) in messages.chunks(LANES).zip(out.chunks_mut(LANES)) {
+            let mut framed = [Framed::new([empty; 4]); LANES];
+            for (framed, message) in framed.iter_mut().zip(messages) {
+                *framed = Framed::new([message, empty, empty, empty]);
+            }
+            for (n, lanes) in digests(self.machine, &mut framed).map(Lanes::store).iter().enumerate() {
+                for (digest, word) in out.iter_mut().zip(lanes) {
+                    digest.as_chunks_mut().0[n] = word.to_le_bytes();
+                }
+            }
+        }
     }
 
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
@@ -172,13 +187,16 @@ pub(super) fn digests<V: Lanes, M: Machine<V>>(machine: M, framed: &mut [Framed<
     }
 }
 
+/// Decodes the keys of all groups: four at a time, since their chains wait for each other less than two do.
 fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
-    for pair in groups.chunks_mut(2) {
-        match pair {
-            [first, second] => machine.decode_keys(first, second),
-            [group] => machine.decode_keys(group, &mut group.clone()),
-            _ => unreachable!("chunks of two"),
-        }
+    let (fours, rest) = groups.as_chunks_mut();
+    fours.iter_mut().for_each(|four| machine.decode_four(four));
+    let (twos, rest) = rest.as_chunks_mut();
+    twos.iter_mut().for_each(|two| machine.decode_two(two));
+    for group in rest {
+        let mut two = [*group; 2];
+        machine.decode_two(&mut two);
+        *group = two[0];
     }
 }
 
@@ -204,9 +222,9 @@ fn base_table<V: Lanes, M: Machine<V>>(machine: M, doublings: u32) -> Box<BaseTa
     if doublings > 0 {
         machine.double_times(&mut point, doublings);
     }
-    let mut step = Addend { plus: point.x, minus: point.x, t2d: point.x, z2: point.x };
+    let mut step = Addend { plus: point.z, minus: point.z, t2d: point.z, z2: point.z };
     machine.addend(&point, &mut step);
-    let mut table = vec![AffineRow([[0; 2]; 8]); 513];
+    let mut table = vec![AffineRow::EMPTY; 513];
     let mut rows = [table[0]; LANES];
     for out in table.chunks_mut(LANES) {
         machine.eight_rows(&mut multiple, &step, &mut rows);

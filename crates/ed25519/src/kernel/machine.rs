@@ -2,11 +2,11 @@
 //! inlined, and which calls nothing.
 
 use crate::generic::msm::{self, Bucket, Decoded, Digits};
-use crate::generic::point::{Addend, Next, Point};
+use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Comb, Signing};
-use crate::generic::table::{self, AffineRow, BaseTable, KeyTable};
+use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
 use crate::generic::verify::{self, Group};
 use crate::lanes::model::Model;
 use crate::lanes::{LANES, Lanes, Mask};
@@ -28,9 +28,13 @@ macro_rules! steps {
             fn take_scalars(group: &mut Group<V>, s: &[V; 4], digest: &[V; 8]) {
                 group.take_scalars(s, digest)
             }
-            /// [`verify::decode_keys`].
-            fn decode_keys(first: &mut Group<V>, second: &mut Group<V>) {
-                verify::decode_keys(first, second)
+            /// [`verify::decode_keys`] of two groups.
+            fn decode_two(groups: &mut [Group<V>; 2]) {
+                verify::decode_keys(groups)
+            }
+            /// [`verify::decode_keys`] of four.
+            fn decode_four(groups: &mut [Group<V>; 4]) {
+                verify::decode_keys(groups)
             }
             /// [`verify::decode_key_and_r`].
             fn decode_key_and_r(group: &mut Group<V>, r: &mut Decoded<V>) {
@@ -46,11 +50,11 @@ macro_rules! steps {
             }
             /// [`Point::base`].
             fn base_point(out: &mut Point<V>) {
-                *out = Point::base(out.x.0[0])
+                *out = Point::base(out.z.0[0])
             }
             /// [`table::double_times`], for at least one doubling.
             fn double_times(point: &mut Point<V>, doublings: u32) {
-                table::double_times(point, doublings)
+                *point = table::double_times(point.projective(), doublings).point()
             }
             /// [`Point::addend`].
             fn addend(point: &Point<V>, out: &mut Addend<V>) {
@@ -58,11 +62,19 @@ macro_rules! steps {
             }
             /// -A, ready for its tables.
             fn key_point(group: &Group<V>, out: &mut Point<V>) {
-                *out = Point::from_affine(group.x, group.y)
+                *out = Point::from_affine(&group.x, &group.y)
             }
-            /// [`table::fill_key_tables`].
+            /// [`table::fill`] of tables that are kept.
             fn fill_key_tables(point: &Point<V>, tables: &mut [KeyTable; LANES]) {
-                table::fill_key_tables(point, tables)
+                table::fill(point, tables)
+            }
+            /// [`table::fill`] of tables for one use.
+            fn fill_own_tables(point: &Point<V>, tables: &mut OwnTables) {
+                table::fill(point, tables)
+            }
+            /// [`Group::multiply_own`].
+            fn multiply_own(group: &mut Group<V>, keys: &OwnTables, base: &BaseTable) {
+                group.multiply_own(keys, base)
             }
             /// [`Group::multiply_prepared`] by one table of each key.
             fn multiply_by_one(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 1], base: &[&BaseTable; 1]) {
@@ -90,7 +102,7 @@ macro_rules! steps {
             }
             /// [`Point::add`], with nothing negated.
             fn add(point: &mut Point<V>, other: &Addend<V>) {
-                point.add(other, 0, Next::Sum)
+                *point = point.add(other, 0).point()
             }
             /// [`Group::require_canonical`].
             fn require_canonical(group: &mut Group<V>, r: &Decoded<V>) {
@@ -105,8 +117,8 @@ macro_rules! steps {
                 group.compare_cofactored(r)
             }
             /// [`msm::accumulate`].
-            fn accumulate(like: &V, points: &[AffineRow], digits: &[Digits], buckets: &mut [[Bucket; LANES]]) {
-                msm::accumulate(*like, points, digits, buckets)
+            fn accumulate(like: &V, terms: (&[AffineRow], &[Digits]), places: &[usize], buckets: &mut [[Bucket; LANES]]) {
+                msm::accumulate(*like, terms, places, buckets)
             }
             /// [`msm::sum_buckets`].
             fn sum_buckets(like: &V, buckets: &[[Bucket; LANES]], out: &mut Point<V>) {
@@ -114,7 +126,7 @@ macro_rules! steps {
             }
             /// [`msm::is_torsion`].
             fn is_torsion(point: &Point<V>, out: &mut Mask) {
-                *out = msm::is_torsion(*point)
+                *out = msm::is_torsion(point)
             }
             /// [`table::eight_rows`].
             fn eight_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {

@@ -36,6 +36,8 @@ pub(crate) trait Engine: Sync {
     fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]);
     /// Verdicts of the cofactored predicate; 16 random bytes for every item.
     fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]);
+    /// SHA-512 of every message.
+    fn hash(&self, messages: &[&[u8]], out: &mut [[u8; 64]]);
     /// Signatures.
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]);
 }
@@ -127,6 +129,10 @@ impl Kernel {
 
     pub(crate) fn verify_in(self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
         self.engine.verify(domain, items, out);
+    }
+
+    pub(crate) fn hash(self, messages: &[&[u8]], out: &mut [[u8; 64]]) {
+        self.engine.hash(messages, out);
     }
 
     pub(crate) fn sign_in(self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {

@@ -36,7 +36,9 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
             }
         }
         group.key = words.map(|lanes| machine.splat(0).load(&lanes));
-        machine.decode_keys(&mut group, &mut Group::new(machine.splat(0)));
+        let mut two = [group; 2];
+        machine.decode_two(&mut two);
+        let group = two[0];
         let fault = |lane: usize| match () {
             () if group.passed.point >> lane & 1 == 0 => Some(Reason::KeyNotAPoint),
             () if group.passed.large_key >> lane & 1 == 0 => Some(Reason::KeyOfSmallOrder),

@@ -78,17 +78,17 @@ fn write_half<V: Lanes>(words: &[V; 4], at: usize, out: &mut [[u8; 64]]) {
 fn comb<V: Lanes, M: Machine<V>>(machine: M) -> Box<Comb> {
     let mut base = Point::identity(machine.splat(0));
     machine.base_point(&mut base);
-    let mut table = vec![[[0; 16]; 16]; 51];
+    let mut table = vec![[[0; 16]; 15]; 51];
     for window in &mut table {
         let (mut twice, mut multiple) = (base, base);
         machine.double_times(&mut twice, 1);
-        let mut step = Addend { plus: base.x, minus: base.x, t2d: base.x, z2: base.x };
+        let mut step = Addend { plus: base.z, minus: base.z, t2d: base.z, z2: base.z };
         machine.addend(&twice, &mut step);
         for first in [0, LANES] {
-            let mut rows = [AffineRow([[0; 2]; 8]); LANES];
+            let mut rows = [AffineRow::EMPTY; LANES];
             machine.eight_rows(&mut multiple, &step, &mut rows);
             for (entry, row) in rows.iter().enumerate() {
-                for (n, word) in row.0.as_flattened().iter().enumerate() {
+                for (n, word) in row.0[..15].iter().enumerate() {
                     window[n][first + entry] = *word;
                 }
             }

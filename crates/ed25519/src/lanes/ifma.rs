@@ -56,7 +56,6 @@ impl Lanes for Vector {
         )));
         fn madd_lo(self, a: Self, b: Self) -> Self = Self(_mm512_madd52lo_epu64(self.0, a.0, b.0));
         fn madd_hi(self, a: Self, b: Self) -> Self = Self(_mm512_madd52hi_epu64(self.0, a.0, b.0));
-        fn product(self, other: Self) -> Self = Self(_mm512_mullo_epi64(self.0, other.0));
         fn select(mask: Mask, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_epi64(mask, no.0, yes.0));
         fn negate_where(self, mask: Mask) -> Self =
             Self(_mm512_mask_sub_epi64(self.0, mask, _mm512_setzero_si512(), self.0));
@@ -70,6 +69,14 @@ impl Lanes for Vector {
             let high = _mm512_loadu_si512(row.as_ptr().add(8).cast());
             Self(_mm512_permutex2var_epi64(low, self.0, high))
         };
+    }
+
+    /// Volatile, so that it remains a move through a general register: the ports of shuffles are those of the multiplier, which
+    /// is what everything here waits for.
+    #[inline(always)]
+    fn put(to: &mut u64, word: u64) {
+        // SAFETY: an exclusive reference is valid for writes.
+        unsafe { std::ptr::write_volatile(to, word) };
     }
 
     #[inline(always)]

@@ -110,8 +110,10 @@ impl Lanes for Interval {
         let (low, high) = a.times(b);
         self.add(Self::new(low >> 52, high >> 52))
     }
-    fn product(self, other: Self) -> Self {
-        Self::new(self.unsigned().low * other.unsigned().low, self.high * other.high)
+    fn madd_whole(self, a: Self, b: Self) -> Self {
+        let (low, high) = a.times(b);
+        assert!(high <= i128::from(M52), "{a:x?} times {b:x?} in 52 bits");
+        self.add(Self::new(low, high))
     }
     fn select(_: Mask, yes: Self, no: Self) -> Self {
         Self::new(yes.low.min(no.low), yes.high.max(no.high))

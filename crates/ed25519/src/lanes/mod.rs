@@ -22,6 +22,16 @@ pub(crate) type Mask = u8;
 /// The low 52 bits: what [`Lanes::madd_lo`] and [`Lanes::madd_hi`] see of their factors.
 pub(crate) const M52: u64 = (1 << 52) - 1;
 
+/// Five vectors in memory, limbs of an element.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Staged(pub(crate) [[u64; LANES]; 5]);
+
+impl Staged {
+    /// Nothing yet.
+    pub(crate) const EMPTY: Self = Self([[0; LANES]; 5]);
+}
+
 /// Eight lanes of 64 bits.
 pub(crate) trait Lanes: Copy {
     /// `word` in every lane. `self` is only the witness that vectors can be had here.
@@ -66,8 +76,11 @@ pub(crate) trait Lanes: Copy {
     fn madd_lo(self, a: Self, b: Self) -> Self;
     /// `self` plus the product's bits from 52 on.
     fn madd_hi(self, a: Self, b: Self) -> Self;
-    /// Lane-wise product modulo 2^64.
-    fn product(self, other: Self) -> Self;
+    /// [`Lanes::madd_lo`] of a product that is below 2^52 as a whole.
+    #[inline(always)]
+    fn madd_whole(self, a: Self, b: Self) -> Self {
+        self.madd_lo(a, b)
+    }
 
     /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
     fn select(mask: Mask, yes: Self, no: Self) -> Self;
@@ -80,6 +93,12 @@ pub(crate) trait Lanes: Copy {
     /// Which lanes are odd.
     fn odd(self) -> Mask;
 
+    /// Writes one word as one word: where vectors are loaded from memory that was written so, the compiler must not put them together in
+    /// registers instead.
+    #[inline(always)]
+    fn put(to: &mut u64, word: u64) {
+        *to = word;
+    }
     /// Two words for each lane, from eight places: the first words in one vector, the second ones in the other.
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
     /// The reverse: lane i of both vectors, as two words.

@@ -87,9 +87,6 @@ impl Lanes for Model {
     fn madd_hi(self, a: Self, b: Self) -> Self {
         lanes(|i| self.0[i].wrapping_add((product52(a.0[i], b.0[i]) >> 52) as u64))
     }
-    fn product(self, other: Self) -> Self {
-        lanes(|i| self.0[i].wrapping_mul(other.0[i]))
-    }
     fn select(mask: Mask, yes: Self, no: Self) -> Self {
         lanes(|i| if mask >> i & 1 == 1 { yes.0[i] } else { no.0[i] })
     }

@@ -64,6 +64,29 @@ fn batches_agree_with_single_verification() {
 }
 
 #[test]
+fn order_splits_and_neighbours_change_no_cofactored_verdict() {
+    let mut cases = cases::cases(480, 60, 37);
+    let mut random = fastrand::Rng::with_seed(38);
+    for kernel in kernels() {
+        for _ in 0..3 {
+            let expected: Vec<_> = cases.iter().map(|case| cofactored::verify(&case.item())).collect();
+            let items: Vec<_> = cases.iter().map(Case::item).collect();
+            let mut at = 0;
+            while at < items.len() {
+                let end = (at + random.usize(1..160)).min(items.len());
+                assert_eq!(
+                    cofactored_by(kernel, &items[at..end]),
+                    expected[at..end],
+                    "{kernel}: {at} to {end}"
+                );
+                at = end;
+            }
+            random.shuffle(&mut cases);
+        }
+    }
+}
+
+#[test]
 fn batches_without_a_fault_pass_and_one_fault_is_found() {
     let mut random = fastrand::Rng::with_seed(34);
     let odd = cases::odd_encodings();

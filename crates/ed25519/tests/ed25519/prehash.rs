@@ -41,6 +41,20 @@ fn ed25519ph_is_that_of_dalek() {
 }
 
 #[test]
+fn messages_of_all_lengths_are_hashed_side_by_side() {
+    let keys = keys(70);
+    for first in [0, 70, 140] {
+        let messages: Vec<Vec<u8>> = (first..first + 70).map(|i| vec![i as u8; i * 3]).collect();
+        let signatures = round_trip(Prehash::Ed25519ph { context: b"" }, &keys, &messages);
+        for (i, signature) in signatures.iter().enumerate() {
+            let dalek = ed25519_dalek::SigningKey::from_bytes(&[i as u8; 32]);
+            let expected = dalek.sign_prehashed(Sha512::new_with_prefix(&messages[i]), None).unwrap();
+            assert_eq!(*signature, expected.to_bytes(), "{} bytes", messages[i].len());
+        }
+    }
+}
+
+#[test]
 fn blake3_signs_the_documented_bytes() {
     let (keys, messages) = (keys(9), vec![b"message".to_vec(); 9]);
     let signatures = round_trip(Prehash::Blake3 { context: b"use" }, &keys, &messages);

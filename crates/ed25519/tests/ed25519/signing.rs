@@ -78,6 +78,25 @@ fn prepared_keys_change_no_verdict() {
 }
 
 #[test]
+fn order_and_splits_change_no_verdict_under_prepared_keys() {
+    let mut cases = repeated();
+    let keys: Vec<_> = cases.iter().step_by(2).map(|case| case.public_key).collect();
+    let mut random = fastrand::Rng::with_seed(25);
+    let mut prepared = VerifyingKeys::new(&keys, Tables::Two);
+    for _ in 0..3 {
+        let items: Vec<_> = cases.iter().map(Case::item).collect();
+        let mut at = 0;
+        while at < items.len() {
+            let end = (at + random.usize(1..70)).min(items.len());
+            let expected: Vec<_> = items[at..end].iter().map(bulla_ed25519::verify_strict).collect();
+            assert_eq!(prepared.verify_many(&items[at..end]), expected, "{at} to {end}");
+            at = end;
+        }
+        random.shuffle(&mut cases);
+    }
+}
+
+#[test]
 fn a_learning_cache_is_bounded_and_changes_no_verdict() {
     let cases = repeated();
     let items: Vec<_> = cases.iter().map(Case::item).collect();
