@@ -10,6 +10,7 @@ use crate::{
     context::Context,
     documents,
     install::{self, DebianTool},
+    model,
     process::quiet,
     report,
 };
@@ -110,5 +111,6 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
 
 pub(super) fn lab(runner: &mut Runner<'_>) {
     runner.cargo_test(&["-p", "bulla-lab"]);
+    runner.check("every lane with a model can be modelled", model::check);
     runner.check("the table of the README is that of the newest run", report::check_readme);
 }
