@@ -126,6 +126,16 @@ pub enum Code {
     InvalidToken,
     /// The token does not permit the operation, or no longer.
     TokenRefused,
+    /// The audit log was damaged or edited.
+    LogDamaged,
+    /// The audit log is of a newer format than this program reads.
+    LogTooNew,
+    /// The bytes or the text are no proof about an audit log, or no checkpoint of one.
+    MalformedProof,
+    /// It was closed and takes nothing more.
+    Closed,
+    /// A part of this program failed in a way that it should not have. Whether the call had an effect is not known.
+    Internal,
 }
 
 impl Code {
@@ -187,6 +197,11 @@ impl Code {
             Self::NotExportable => "not_exportable",
             Self::InvalidToken => "invalid_token",
             Self::TokenRefused => "token_refused",
+            Self::LogDamaged => "log_damaged",
+            Self::LogTooNew => "log_too_new",
+            Self::MalformedProof => "malformed_proof",
+            Self::Closed => "closed",
+            Self::Internal => "internal",
         }
     }
 

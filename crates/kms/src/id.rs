@@ -207,6 +207,63 @@ impl<'a> From<&'a KeyId> for KeyRef<'a> {
     }
 }
 
+/// A key as a whole or one version of it: a [`KeyRef`] that owns its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyName {
+    /// The key as a whole.
+    Family(KeyFamily),
+    /// One version.
+    Version(KeyId),
+}
+
+impl From<KeyRef<'_>> for KeyName {
+    fn from(key: KeyRef<'_>) -> Self {
+        match key {
+            KeyRef::Family(family) => Self::Family(family.clone()),
+            KeyRef::Exact(id) => Self::Version(id.clone()),
+        }
+    }
+}
+
+impl KeyName {
+    /// The same, borrowed.
+    pub fn as_ref(&self) -> KeyRef<'_> {
+        match self {
+            Self::Family(family) => KeyRef::Family(family),
+            Self::Version(id) => KeyRef::Exact(id),
+        }
+    }
+}
+
+impl From<KeyFamily> for KeyName {
+    fn from(family: KeyFamily) -> Self {
+        Self::Family(family)
+    }
+}
+
+impl From<KeyId> for KeyName {
+    fn from(id: KeyId) -> Self {
+        Self::Version(id)
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Family(family) => family.fmt(f),
+            Self::Version(id) => id.fmt(f),
+        }
+    }
+}
+
+impl FromStr for KeyName {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        text.parse().map(Self::Version).or_else(|_| text.parse().map(Self::Family))
+    }
+}
+
 /// serde as the one text form, through `Display` and `FromStr`.
 macro_rules! serde_as_text {
     ($($name:ty),+) => {$(
@@ -225,4 +282,4 @@ macro_rules! serde_as_text {
 }
 pub(crate) use serde_as_text;
 
-serde_as_text!(Name, KeyFamily, KeyId);
+serde_as_text!(Name, KeyFamily, KeyId, KeyName);

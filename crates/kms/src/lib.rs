@@ -30,13 +30,17 @@
 
 mod algorithm;
 mod attestation;
+pub mod audit_log;
 pub mod backend;
+pub mod batcher;
 mod encoding;
 mod error;
 mod files;
 mod id;
 mod key_file;
 mod keystore;
+#[cfg(feature = "with-metrics")]
+pub mod metrics;
 mod policy;
 pub mod prehash;
 mod public_key;
@@ -55,11 +59,11 @@ mod unlock;
 pub use algorithm::{Algorithm, Use};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 pub use error::{Code, KmsError, Result};
-pub use id::{KeyFamily, KeyId, KeyRef, Name};
+pub use id::{KeyFamily, KeyId, KeyName, KeyRef, Name};
 pub use key_file::KeyFile;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary};
-pub use keystore::{Keystore, KeystoreOptions, NewKey, Signature, VerifyItem};
+pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Signature, VerifyItem};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey, Verdict};
 pub use secrecy::SecretString;
@@ -114,5 +118,10 @@ pub mod fuzzing {
         if let Ok(envelope) = crate::seal::Envelope::parse(bytes) {
             assert_eq!(envelope.to_bytes(), bytes, "an envelope that parses must be the only text of itself");
         }
+    }
+
+    /// Reads bytes as a file of an audit log, as a checkpoint and as a proof; what reads must be its only text.
+    pub fn audit_log(bytes: &[u8]) {
+        crate::audit_log::fuzz(bytes);
     }
 }

@@ -29,6 +29,11 @@ impl Backends {
         &DEFAULT
     }
 
+    /// None at all, to begin with.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Adds one. For algorithms that more than one backend serves under the same name, the first one is used.
     #[must_use]
     pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {

@@ -179,6 +179,7 @@ pub(super) fn unseal(
         sealer: Arc::new(sealer),
         backends: options.backends.clone(),
         guard: Arc::clone(&options.guard),
+        observers: options.into(),
     };
     if let Some(changed) = changed {
         follow::follow(&keystore, changed)?;

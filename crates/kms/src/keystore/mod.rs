@@ -7,6 +7,7 @@ mod edit;
 mod follow;
 mod index;
 mod load;
+mod observe;
 mod options;
 mod publish;
 mod reseal;
@@ -28,12 +29,15 @@ use uuid::Uuid;
 
 #[cfg(feature = "soft-seal")]
 pub use self::backup::{Backup, BackupSummary};
-pub use self::batch::VerifyItem;
+pub(crate) use self::batch::Threads;
+pub use self::batch::{SignItem, VerifyItem};
 use self::edit::{Edit, NewVersion, Writer};
 use self::index::Index;
+use self::observe::{Observers, Subject};
 pub use self::options::KeystoreOptions;
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::Attestation;
+use crate::audit_log::Operation;
 use crate::backend::{Backends, Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
@@ -102,6 +106,8 @@ pub struct Signature {
 ///
 /// The file stays locked for other processes as long as the keystore lives: open it late, drop it early.
 pub struct Keystore {
+    /// First, so that an audit log is free again before the store is.
+    observers: Observers,
     index: Arc<ArcSwap<Index>>,
     writer: Arc<Mutex<Writer>>,
     sealer: Arc<Sealer>,
@@ -154,15 +160,32 @@ impl Keystore {
     /// backend; those of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
         let (backend, algorithm) = (new.backend.clone(), new.algorithm);
-        self.add_key(new, || Ok(NewVersion::generated(self.generate(&backend, algorithm)?)))
+        self.add_key(Operation::Create, new, || {
+            Ok(NewVersion::generated(self.generate(&backend, algorithm)?))
+        })
     }
 
     /// Adds a key whose version 1 `first` gives.
-    fn add_key(&self, new: NewKey, first: impl Fn() -> Result<NewVersion>) -> Result<KeyId> {
+    fn add_key(
+        &self,
+        operation: Operation,
+        new: NewKey,
+        first: impl Fn() -> Result<NewVersion>,
+    ) -> Result<KeyId> {
         let now = Timestamp::now();
-        let family = KeyFamily::new(new.tenant, new.purpose, new.algorithm, new_uuid(now)?);
+        let family = KeyFamily::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
+        self.observed(Subject::key(operation, &family), || self.add_family(&family, &new, now, first))
+    }
+
+    fn add_family(
+        &self,
+        family: &KeyFamily,
+        new: &NewKey,
+        now: Timestamp,
+        first: impl Fn() -> Result<NewVersion>,
+    ) -> Result<KeyId> {
         let key = self.edit(|index| {
-            check_label(index, &family, new.label.as_ref())?;
+            check_label(index, family, new.label.as_ref())?;
             let NewVersion { public_key, origin, pair } = first()?;
             let record = KeyRecord {
                 key: family.clone(),
@@ -189,10 +212,12 @@ impl Keystore {
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that was revoked or is
     /// below the key's least version.
     pub fn verify(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
-        let index = self.index.load();
-        let public_key = &index.key(key.family())?.usable(key)?.public_key;
-        let backend = self.backends.verifier(public_key.algorithm())?;
-        Ok(backend.verify(Request { public_key, message, signature }))
+        self.observed(Subject::message(Operation::Verify, key, message), || {
+            let index = self.index.load();
+            let public_key = &index.key(key.family())?.usable(key)?.public_key;
+            let backend = self.backends.verifier(public_key.algorithm())?;
+            Ok(backend.verify(Request { public_key, message, signature }))
+        })
     }
 
     /// The key of 32 bytes that a ciphertext carries, which [`PublicKey::encapsulate`] made for this version of a key.
@@ -202,13 +227,15 @@ impl Keystore {
     /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; [`Code::WrongUse`] when the key signs;
     /// [`Code::InvalidCiphertext`]; those of the backend.
     pub fn decapsulate(&self, key: &KeyId, ciphertext: &[u8]) -> Result<SharedKey> {
-        let index = self.index.load();
-        let loaded = index.key(key.family())?;
-        if key.family().algorithm().usage() == Use::Signature {
-            return Err(wrong_use(key.family().algorithm()));
-        }
-        signing::check_enabled(&loaded.record)?;
-        loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)
+        self.observed(Subject::message(Operation::Decapsulate, key, ciphertext), || {
+            let index = self.index.load();
+            let loaded = index.key(key.family())?;
+            if key.family().algorithm().usage() == Use::Signature {
+                return Err(wrong_use(key.family().algorithm()));
+            }
+            signing::check_enabled(&loaded.record)?;
+            loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)
+        })
     }
 
     /// The public key of one version, whether or not it may be used.
@@ -225,7 +252,9 @@ impl Keystore {
     /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
     /// [`Code::VersionsExhausted`]; those of the backend; those of writing.
     pub fn rotate(&self, family: &KeyFamily) -> Result<KeyId> {
-        self.rotate_if(family, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
+        self.observed(Subject::key(Operation::Rotate, family), || {
+            self.rotate_if(family, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
+        })
     }
 
     /// Rotates a key if this version is its head.
@@ -233,17 +262,19 @@ impl Keystore {
     /// # Errors
     /// [`Code::Conflict`] when it is not; those of [`Keystore::rotate`].
     pub fn rotate_from(&self, head: &KeyId) -> Result<KeyId> {
-        let rotated = self.rotate_if(head.family(), |record| {
-            if record.head().get() == head.version() {
-                return Ok(true);
-            }
-            let newest = record.head();
-            Err(KmsError::new(
-                Code::Conflict,
-                format!("{head} is not the newest version any more: version {newest} is"),
-            ))
-        });
-        rotated.map(|id| id.expect("a rotation is made or refused"))
+        self.observed(Subject::key(Operation::Rotate, head.family()), || {
+            let rotated = self.rotate_if(head.family(), |record| {
+                if record.head().get() == head.version() {
+                    return Ok(true);
+                }
+                let newest = record.head();
+                Err(KmsError::new(
+                    Code::Conflict,
+                    format!("{head} is not the newest version any more: version {newest} is"),
+                ))
+            });
+            rotated.map(|id| id.expect("a rotation is made or refused"))
+        })
     }
 
     /// Rotates a key if `wanted` says so of its record.
@@ -297,6 +328,10 @@ impl Keystore {
         revision: Option<u64>,
         change: &KeyChange,
     ) -> Result<Attestation> {
+        self.observed(Subject::key(change.into(), family), || self.change(family, revision, change))
+    }
+
+    fn change(&self, family: &KeyFamily, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
         let now = Timestamp::now();
         let changed = self.edit(|index| {
             let old = index.key(family)?;

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Keystore, load};
+use crate::audit_log::AuditSink;
 use crate::backend::Backends;
 use crate::error::Result;
 use crate::rollback::{RollbackGuard, StoreGuard};
@@ -19,11 +20,22 @@ pub struct KeystoreOptions {
     /// What notices that an older copy was put in the place of the store; [`StoreGuard`] by default, which notices that
     /// only while the store is open. A guard belongs to one store. A keystore in memory needs none and asks none.
     pub guard: Arc<dyn RollbackGuard>,
+    /// Where every operation is recorded; nowhere by default.
+    pub audit: Option<Arc<dyn AuditSink>>,
+    /// Where operations are counted; nowhere by default.
+    #[cfg(feature = "with-metrics")]
+    pub metrics: Option<Arc<crate::metrics::Metrics>>,
 }
 
 impl Default for KeystoreOptions {
     fn default() -> Self {
-        Self { backends: Backends::software().clone(), guard: Arc::new(StoreGuard::default()) }
+        Self {
+            backends: Backends::software().clone(),
+            guard: Arc::new(StoreGuard::default()),
+            audit: None,
+            #[cfg(feature = "with-metrics")]
+            metrics: None,
+        }
     }
 }
 

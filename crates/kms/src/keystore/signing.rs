@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::edit::Edit;
 use super::index::LoadedKey;
+use super::observe::Subject;
 use super::{Keystore, Signature};
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::{Attestation, SignedAttestation};
+use crate::audit_log::Operation;
 use crate::backend::wrong_use;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, KeyRef};
@@ -30,20 +32,31 @@ impl Keystore {
     /// [`Code::WrongUse`]; those of
     /// the backend; where the key has a rotation policy, those of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
+        let key = key.into();
+        self.observed(Subject::message(Operation::Sign, key, message), || {
+            let (id, loaded) = self.head_for_message(key, message)?;
+            let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
+            Ok(Signature { key: id, bytes })
+        })
+    }
+
+    /// The head of a key, if it may sign this message, with one of its uses taken.
+    pub(super) fn head_for_message(
+        &self,
+        key: KeyRef<'_>,
+        message: &[u8],
+    ) -> Result<(KeyId, Arc<LoadedKey>)> {
         if signature::RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
             return Err(KmsError::new(
                 Code::ReservedMessage,
                 "the message begins like what a signature file signs; sign it as a file or as a message statement",
             ));
         }
-        let key = key.into();
         if key.family().algorithm().usage() == Use::KeyEncapsulation {
             return Err(wrong_use(key.family().algorithm()));
         }
         check_purpose(key)?;
-        let (id, loaded) = self.head_for_one_use(key)?;
-        let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
-        Ok(Signature { key: id, bytes })
+        self.head_for_one_use(key)
     }
 
     /// Signs what `message` makes of the head's id and public key, which are settled first. Whatever it makes begins
@@ -53,11 +66,18 @@ impl Keystore {
         key: KeyRef<'_>,
         message: impl FnOnce(&KeyId, &PublicKey) -> Vec<u8>,
     ) -> Result<Signature> {
-        check_purpose(key)?;
+        let signing = match check_purpose(key).and_then(|()| self.one_signature(key)) {
+            Ok(signing) => signing,
+            Err(error) => return self.observed(Subject::key(Operation::Sign, key), || Err(error)),
+        };
+        let message = message(&signing.id, signing.public_key());
+        self.observed(Subject::message(Operation::Sign, key, &message), || signing.sign(&message))
+    }
+
+    /// The right to make one signature with the head of a key. Taking it may rotate the key; using it changes nothing.
+    pub(crate) fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
         let (id, loaded) = self.head_for_one_use(key)?;
-        let message = message(&id, &loaded.record.head_version().public_key);
-        let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(&message)?;
-        Ok(Signature { key: id, bytes })
+        Ok(OneSignature { keystore: self, id, loaded })
     }
 
     /// Signs the digest that `message` makes of the head's id and public key, which are settled first.
@@ -69,15 +89,17 @@ impl Keystore {
         if key.family().algorithm() != Algorithm::Ed25519 {
             return Err(not_prehashed(key.family().algorithm()));
         }
-        check_purpose(key)?;
-        let (id, loaded) = self.head_for_one_use(key)?;
-        let message = message(&id, &loaded.record.head_version().public_key);
-        let signer = loaded.signer(&self.sealer, &self.backends)?;
-        let bytes = match message.form() {
-            Form::Message(framed) => signer.sign(&framed)?,
-            Form::Ed25519ph(digest) => signer.sign_ed25519ph(&digest, message.context())?,
-        };
-        Ok(Signature { key: id, bytes })
+        self.observed(Subject::key(Operation::Sign, key), || {
+            check_purpose(key)?;
+            let (id, loaded) = self.head_for_one_use(key)?;
+            let message = message(&id, &loaded.record.head_version().public_key);
+            let signer = loaded.signer(&self.sealer, &self.backends)?;
+            let bytes = match message.form() {
+                Form::Message(framed) => signer.sign(&framed)?,
+                Form::Ed25519ph(digest) => signer.sign_ed25519ph(&digest, message.context())?,
+            };
+            Ok(Signature { key: id, bytes })
+        })
     }
 
     /// What is known of a key, signed by its head.
@@ -85,10 +107,12 @@ impl Keystore {
     /// # Errors
     /// Those of [`Keystore::sign`].
     pub fn attest_signed(&self, family: &KeyFamily) -> Result<SignedAttestation> {
-        let (id, loaded) = self.head_for_one_use(KeyRef::Family(family))?;
-        let attestation = Attestation::from(&loaded.record);
-        let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(&attestation.signed_bytes())?;
-        Ok(SignedAttestation { attestation, signature: Signature { key: id, bytes } })
+        self.observed(Subject::key(Operation::Attest, family), || {
+            let signing = self.one_signature(KeyRef::Family(family))?;
+            let attestation = Attestation::from(&signing.loaded.record);
+            let signature = signing.sign(&attestation.signed_bytes())?;
+            Ok(SignedAttestation { attestation, signature })
+        })
     }
 
     /// The head of a key, if it may sign, with one of its uses taken.
@@ -114,7 +138,10 @@ impl Keystore {
     /// Rotates a key whose head is still `head`, if it is still `due`: of many threads that find it so, one does.
     fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> bool) -> Result<()> {
         let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record));
-        self.rotate_if(head.family(), wanted).map(drop)
+        match self.rotate_if(head.family(), wanted)? {
+            Some(id) => self.note(Subject::key(Operation::Rotate, &id)),
+            None => Ok(()),
+        }
     }
 
     /// Has the store count some more uses of a head as made, so that they may be.
@@ -165,6 +192,27 @@ fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     }
     let message = format!("the key {} has the purpose {TOKENS}, and signs tokens alone", key.family());
     Err(KmsError::new(Code::WrongUse, message))
+}
+
+/// See [`Keystore::one_signature`].
+pub(crate) struct OneSignature<'a> {
+    keystore: &'a Keystore,
+    id: KeyId,
+    loaded: Arc<LoadedKey>,
+}
+
+impl OneSignature<'_> {
+    /// The public key that verifies the signature.
+    pub(crate) fn public_key(&self) -> &PublicKey {
+        &self.loaded.record.head_version().public_key
+    }
+
+    /// Signs. Nothing is observed of it, and no lock of the keystore is taken.
+    pub(crate) fn sign(&self, message: &[u8]) -> Result<Signature> {
+        let Keystore { sealer, backends, .. } = self.keystore;
+        let bytes = self.loaded.signer(sealer, backends)?.sign(message)?;
+        Ok(Signature { key: self.id.clone(), bytes })
+    }
 }
 
 /// Whether a key's private keys may be used, and new ones made.

@@ -1,7 +1,9 @@
 //! Tokens whose root keys lie in the keystore, and what they guard.
 
+use super::observe::Subject;
 use super::{Keystore, NewKey, signing};
 use crate::algorithm::Algorithm;
+use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, Name};
 use crate::token::{Grant, Permit, ROOT, Request, Revocations, Token};
@@ -23,9 +25,11 @@ impl Keystore {
     /// another tenant; [`Code::NotExportable`] when the root key is held by a device; those of [`Keystore::sign`].
     pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
         let root = self.token_root(&grant.tenant)?;
-        let (id, loaded) = self.head_for_one_use(KeyRef::Family(&root))?;
-        let seed = loaded.material(&id, &self.sealer, &self.backends)?;
-        Token::mint(&seed, id.version(), grant)
+        self.observed(Subject::key(Operation::Sign, &root), || {
+            let (id, loaded) = self.head_for_one_use(KeyRef::Family(&root))?;
+            let seed = loaded.material(&id, &self.sealer, &self.backends)?;
+            Token::mint(&seed, id.version(), grant)
+        })
     }
 
     /// Whether a token permits `request`: one of the root key of the request's tenant.
@@ -59,9 +63,12 @@ impl Keystore {
         token: &Token,
         revoked: &Revocations,
     ) -> Result<crate::transfer::WrappedKey> {
-        let now = crate::time::Timestamp::now();
-        self.authorize(token, &Request::on_key(crate::token::Operation::Export, key.family(), now), revoked)?;
-        self.wrap_key(key, recipient)
+        self.observed(Subject::key(Operation::Export, key), || {
+            let now = crate::time::Timestamp::now();
+            let request = Request::on_key(crate::token::Operation::Export, key.family(), now);
+            self.authorize(token, &request, revoked)?;
+            self.wrap_key(key, recipient)
+        })
     }
 
     fn token_root(&self, tenant: &Name) -> Result<crate::id::KeyFamily> {

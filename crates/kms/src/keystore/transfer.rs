@@ -1,10 +1,12 @@
 //! Keys that come from elsewhere, and the one way by which a private key leaves.
 
 use super::edit::NewVersion;
+use super::observe::Subject;
 use super::{Keystore, NewKey, signing};
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
 use crate::algorithm::Use;
+use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId};
 use crate::policy::Origin;
@@ -20,7 +22,7 @@ impl Keystore {
     pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         let backend = new.backend.clone();
-        self.add_key(new, || self.imported(&backend, key))
+        self.add_key(Operation::Import, new, || self.imported(&backend, key))
     }
 
     /// Makes an imported private key the next version of a key, which is its head from now on.
@@ -30,12 +32,14 @@ impl Keystore {
     /// [`Code::NoPrivateKey`] when its public keys were imported alone; those of [`Keystore::rotate`].
     pub fn import_version(&self, family: &KeyFamily, key: &PrivateKeyData) -> Result<KeyId> {
         check_algorithm(family.algorithm(), key.algorithm())?;
-        let id = self.add_version(family, |record| {
-            signing::check_enabled(record)?;
-            check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
-            self.imported(&record.backend, key).map(Some)
-        })?;
-        Ok(id.expect("an import is made or refused"))
+        self.observed(Subject::key(Operation::Import, family), || {
+            let id = self.add_version(family, |record| {
+                signing::check_enabled(record)?;
+                check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
+                self.imported(&record.backend, key).map(Some)
+            })?;
+            Ok(id.expect("an import is made or refused"))
+        })
     }
 
     /// Makes a key that has a public key alone: it verifies signatures, or is a recipient, and nothing else.
@@ -48,7 +52,7 @@ impl Keystore {
             let message = "a public key has nothing that could be exported: make it without that";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
-        self.add_key(new, || Ok(public_only(key)))
+        self.add_key(Operation::Import, new, || Ok(public_only(key)))
     }
 
     /// Makes a public key the next version of a key whose public keys were imported alone.
@@ -58,17 +62,19 @@ impl Keystore {
     /// those of [`Keystore::rotate`].
     pub fn import_public_version(&self, family: &KeyFamily, key: &PublicKey) -> Result<KeyId> {
         check_algorithm(family.algorithm(), key.algorithm())?;
-        let id = self.add_version(family, |record| {
-            if !record.is_public_only() {
-                let message =
-                    format!("the key {family} has private keys: import a private key, or rotate it");
-                return Err(KmsError::new(Code::InvalidArgument, message));
-            }
-            signing::check_state(record)?;
-            check_new(record.versions.iter().map(|version| &version.public_key), key)?;
-            Ok(Some(public_only(key)))
-        })?;
-        Ok(id.expect("an import is made or refused"))
+        self.observed(Subject::key(Operation::Import, family), || {
+            let id = self.add_version(family, |record| {
+                if !record.is_public_only() {
+                    let message =
+                        format!("the key {family} has private keys: import a private key, or rotate it");
+                    return Err(KmsError::new(Code::InvalidArgument, message));
+                }
+                signing::check_state(record)?;
+                check_new(record.versions.iter().map(|version| &version.public_key), key)?;
+                Ok(Some(public_only(key)))
+            })?;
+            Ok(id.expect("an import is made or refused"))
+        })
     }
 
     /// Opens a private key that was wrapped for a key of this keystore.

@@ -1,0 +1,195 @@
+//! Checkpoints: the head of the tree, signed, in the form of the signed notes of C2SP (`tlog-checkpoint`, `signed-note`),
+//! which other programs read too.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bulla_blake3::Hash;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use super::entry::LogId;
+use crate::algorithm::Algorithm;
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyId, serde_as_text};
+use crate::public_key::{PublicKey, Verdict};
+use crate::time::Timestamp;
+
+/// What the signed text of every checkpoint begins with. A keystore signs no message of its callers that does.
+pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla audit log v1/";
+
+const ORIGIN: &str = "bulla audit log v1/";
+/// What a signature line begins with: an em dash and a space.
+const SIGNATURE: &str = "\u{2014} ";
+
+/// The head of a log's tree at one moment, signed by a key of the keystore.
+///
+/// The text form is a signed note:
+///
+/// ```text
+/// bulla audit log v1/NUMBER OF THE LOG
+/// NUMBER OF ENTRIES
+/// ROOT OF THE TREE IN BASE64
+/// time 2026-01-31T09:30:00.000Z
+///
+/// — KEY ID BASE64
+/// ```
+///
+/// The last base64 is of the first four bytes of a hash of the key, and of its signature of the lines before the empty one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The log.
+    pub log: LogId,
+    /// How many entries it had.
+    pub size: u64,
+    /// The root of their tree.
+    pub root: Hash,
+    /// When it was signed, by the clock of the machine.
+    pub time: Timestamp,
+    /// The key version that signed.
+    pub key: KeyId,
+    key_hash: [u8; 4],
+    signature: Vec<u8>,
+}
+
+/// A head before it is signed.
+pub(super) struct Unsigned {
+    pub(super) log: LogId,
+    pub(super) size: u64,
+    pub(super) root: Hash,
+    pub(super) time: Timestamp,
+}
+
+impl Unsigned {
+    /// The lines that are signed.
+    pub(super) fn text(&self) -> String {
+        let root = encoding::base64(self.root.as_bytes());
+        format!("{ORIGIN}{}\n{}\n{root}\ntime {}\n", self.log, self.size, self.time)
+    }
+
+    pub(super) fn signed(self, key: KeyId, public_key: &PublicKey, signature: Vec<u8>) -> Checkpoint {
+        let Self { log, size, root, time } = self;
+        let key_hash = key_hash(&key, public_key);
+        Checkpoint { log, size, root, time, key, key_hash, signature }
+    }
+}
+
+impl Checkpoint {
+    /// The lines that are signed.
+    pub fn signed_text(&self) -> String {
+        Unsigned { log: self.log, size: self.size, root: self.root, time: self.time }.text()
+    }
+
+    /// Whether the holder of the public key signed this.
+    pub fn verify_with(&self, public_key: &PublicKey) -> Verdict {
+        if self.key_hash != key_hash(&self.key, public_key) {
+            return Verdict::Invalid;
+        }
+        public_key.verify(self.signed_text().as_bytes(), &self.signature)
+    }
+}
+
+/// The first four bytes of SHA-256 of the key's name, a line feed, the kind of signature, and the public key
+/// (C2SP `signed-note`). Kinds other than Ed25519 are named, as that specification leaves them to applications.
+fn key_hash(key: &KeyId, public_key: &PublicKey) -> [u8; 4] {
+    let mut hash = Sha256::new();
+    hash.update(key.to_string());
+    match public_key.algorithm() {
+        Algorithm::Ed25519 => hash.update(b"\n\x01"),
+        other => {
+            hash.update(b"\n\xff");
+            hash.update(format!("bulla {other}\n"));
+        }
+    }
+    hash.update(public_key.as_bytes());
+    let hash = hash.finalize();
+    [hash[0], hash[1], hash[2], hash[3]]
+}
+
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let signature = encoding::base64(&[&self.key_hash[..], &self.signature].concat());
+        writeln!(f, "{}\n{SIGNATURE}{} {signature}", self.signed_text(), self.key)
+    }
+}
+
+impl FromStr for Checkpoint {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let malformed = || KmsError::new(Code::MalformedProof, "not a checkpoint of an audit log");
+        let checkpoint = parse(text).ok_or_else(malformed)?;
+        if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(malformed()) }
+    }
+}
+
+fn parse(text: &str) -> Option<Checkpoint> {
+    let mut lines = text.split('\n');
+    let log = lines.next()?.strip_prefix(ORIGIN)?.parse().ok()?;
+    let size = lines.next()?.parse().ok()?;
+    let root = <[u8; 32]>::try_from(encoding::from_base64(lines.next()?)?).ok()?.into();
+    let time = lines.next()?.strip_prefix("time ")?.parse().ok()?;
+    let (key, signature) = lines.nth(1)?.strip_prefix(SIGNATURE)?.split_once(' ')?;
+    let signature = encoding::from_base64(signature)?;
+    let (key_hash, signature) = signature.split_first_chunk()?;
+    let key: KeyId = key.parse().ok()?;
+    if signature.len() != key.family().algorithm().output_length() {
+        return None;
+    }
+    Some(Checkpoint { log, size, root, time, key, key_hash: *key_hash, signature: signature.to_vec() })
+}
+
+serde_as_text!(Checkpoint);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "local/audit/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";
+
+    /// The key hash that the note libraries of others compute: SHA-256 of name, line feed, 1 and the key.
+    #[test]
+    fn the_key_hash_is_that_of_signed_notes() {
+        let bytes: Vec<u8> = (0..32).collect();
+        let expected = Sha256::digest([KEY.as_bytes(), b"\n\x01", &bytes].concat());
+        let keystore = crate::Keystore::in_memory();
+        let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), Algorithm::Ed25519);
+        let id = keystore.create_key(new).unwrap();
+        let public_key = keystore.public_key(&id).unwrap();
+        let other = Sha256::digest([KEY.as_bytes(), b"\n\x01", public_key.as_bytes()].concat());
+        assert_eq!(key_hash(&KEY.parse().unwrap(), &public_key), other[..4]);
+        assert_ne!(expected[..4], other[..4]);
+    }
+
+    #[test]
+    fn texts_that_are_no_checkpoints_are_refused() {
+        let signature = encoding::base64(&[1; 68]);
+        let root = encoding::base64(&[2; 32]);
+        let good = format!(
+            "bulla audit log v1/{}\n7\n{root}\ntime 2026-01-31T09:30:00.000Z\n\n{SIGNATURE}{KEY} {signature}\n",
+            "0f".repeat(16)
+        );
+        assert_eq!(good.parse::<Checkpoint>().unwrap().to_string(), good);
+        for (from, to) in [
+            ("v1/", "v2/"),
+            ("\n7\n", "\n07\n"),
+            ("\n7\n", "\n+7\n"),
+            ("\n7\n", "\n\n"),
+            ("time ", "at "),
+            ("\n\n", "\nextra\n\n"),
+            ("\n\n", "\n"),
+            (SIGNATURE, "- "),
+            ("/v3", ""),
+            ("ed25519", "ml-dsa-65"),
+            ("=\n", "=\r\n"),
+            ("0f", "0F"),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_ne!(bad, good);
+            assert!(bad.parse::<Checkpoint>().is_err(), "{bad}");
+        }
+        assert!(format!("{good}more").parse::<Checkpoint>().is_err());
+        assert!(good.trim_end().parse::<Checkpoint>().is_err());
+    }
+}

@@ -1,0 +1,268 @@
+//! The lines of a log: each is a JSON object with one text form, and ends with its link in the chain.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bulla_blake3::Hash;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::event::{Actor, AuditEvent};
+use super::tree::{self, Frontier};
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyName;
+use crate::time::Timestamp;
+
+/// The format that this program writes and reads.
+pub(super) const FORMAT: u32 = 1;
+/// The most bytes of a line: a checkpoint by the longest signature that there is fits.
+pub(super) const MAX_LINE: usize = 128 << 10;
+
+/// What stands between a line's body and its link.
+const LINK: &str = ",\"chain\":\"";
+/// The bytes of a line after its body: the above, a digest in hexadecimal, and the end of the object.
+const TAIL: usize = LINK.len() + 64 + 2;
+
+/// A log's own number: 16 random bytes, as 32 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LogId([u8; 16]);
+
+impl LogId {
+    pub(super) fn random() -> Result<Self> {
+        let mut bytes = [0; 16];
+        crate::seal::random(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// Where the chain of this log begins.
+    pub(super) fn chain(self) -> Hash {
+        bulla_blake3::derive_key("bulla audit log v1 first link", &self.0).into()
+    }
+}
+
+impl fmt::Display for LogId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for LogId {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let number = u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()));
+        number.filter(|id| id.to_string() == text).ok_or_else(|| {
+            KmsError::new(Code::InvalidArgument, "a log's number is 32 lower-case hexadecimal digits")
+        })
+    }
+}
+
+crate::id::serde_as_text!(LogId);
+
+/// A BLAKE3 digest as lower-case hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Digest(pub(super) Hash);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+impl FromStr for Digest {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let malformed = || KmsError::new(Code::InvalidArgument, "not 64 lower-case hexadecimal digits");
+        encoding::digest(text).map(Self).ok_or_else(malformed)
+    }
+}
+
+crate::id::serde_as_text!(Digest);
+
+/// One entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its number, from 0 without gaps.
+    #[serde(rename = "n")]
+    pub number: u64,
+    /// When it was recorded, by the clock of the machine.
+    pub time: Timestamp,
+    /// On whose behalf.
+    pub who: Actor,
+    /// What was done: the word of an [`Operation`](super::Operation).
+    #[serde(rename = "op")]
+    pub operation: Word,
+    /// With which key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyName>,
+    /// How it ended: the word of an [`Outcome`](super::Outcome).
+    pub result: Word,
+    /// The BLAKE3 digest of the message, as lower-case hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<Digest>,
+}
+
+impl Entry {
+    pub(super) fn new(number: u64, event: &AuditEvent<'_>) -> Self {
+        Self {
+            number,
+            time: Timestamp::now(),
+            who: event.who.clone(),
+            operation: Word(event.operation.as_str().to_owned()),
+            key: event.key.map(KeyName::from),
+            result: Word(event.outcome.as_str().to_owned()),
+            digest: event.digest.map(Digest),
+        }
+    }
+
+    /// The BLAKE3 digest of the message.
+    pub fn digest(&self) -> Option<Hash> {
+        self.digest.map(|digest| digest.0)
+    }
+}
+
+/// A word of a log: 1 to 64 of `a-z` and `_`. A newer program may write words that an older one does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word(String);
+
+impl Word {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for Word {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let plain = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        if plain && (1..=64).contains(&text.len()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(KmsError::new(Code::InvalidArgument, "not a word of a log: 1 to 64 of a-z and _"))
+        }
+    }
+}
+
+crate::id::serde_as_text!(Word);
+
+/// The first line of a file: what all before it come to, so that the file can be read and appended to alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    #[serde(rename = "bulla-audit-log")]
+    format: u32,
+    pub(super) log: LogId,
+    /// The number of the first entry in the file.
+    pub(super) first: u64,
+    /// The link that the file's first line follows.
+    chain: Digest,
+    /// The complete subtrees of the tree of all entries before.
+    peaks: Vec<Digest>,
+}
+
+impl Header {
+    pub(super) fn new(log: LogId, chain: &Hash, tree: &Frontier) -> Self {
+        let peaks = tree.peaks().iter().copied().map(Digest).collect();
+        Self { format: FORMAT, log, first: tree.size(), chain: Digest(*chain), peaks }
+    }
+
+    pub(super) fn parse(line: &str) -> Result<Self> {
+        let header: Self = serde_json::from_str(line)
+            .map_err(|_| KmsError::new(Code::LogDamaged, "it does not begin as a file of an audit log"))?;
+        match header.format {
+            FORMAT if header.to_line() == line => Ok(header),
+            newer if newer > FORMAT => Err(KmsError::new(
+                Code::LogTooNew,
+                format!("the log is of format {newer} and this program reads {FORMAT}; use a newer version"),
+            )),
+            _ => Err(KmsError::new(Code::LogDamaged, "its first line is not as this program writes it")),
+        }
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("plain structures serialise")
+    }
+
+    pub(super) fn chain(&self) -> Hash {
+        self.chain.0
+    }
+
+    /// The tree of all entries before; `None` when the header contradicts itself.
+    pub(super) fn tree(&self) -> Option<Frontier> {
+        Frontier::from_parts(self.first, self.peaks.iter().map(|peak| peak.0).collect())
+    }
+}
+
+/// A checkpoint in its line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointLine {
+    checkpoint: String,
+}
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Entry(Entry),
+    /// The text of a signed note.
+    Checkpoint(String),
+}
+
+/// A line that has the right form; whether its link follows from the lines before is another question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) content: Content,
+    pub(super) link: Hash,
+    /// The bytes that the link is a hash of.
+    pub(super) body: String,
+}
+
+impl Line {
+    /// The line of `content` that follows on `chain`, and its link.
+    pub(super) fn write(content: &Content, chain: &Hash) -> (String, Hash) {
+        let body = body(content);
+        let link = tree::link(chain, body.as_bytes());
+        (format!("{body}{LINK}{}\"}}", link.to_hex()), link)
+    }
+
+    /// Reads a line without its line feed; what reads is what would be written.
+    pub(super) fn parse(line: &str) -> Result<Self> {
+        let malformed = |why: &str| KmsError::new(Code::LogDamaged, format!("the line is malformed: {why}"));
+        let at = line.len().checked_sub(TAIL).filter(|at| line.is_char_boundary(*at));
+        let (body, tail) = line.split_at(at.ok_or_else(|| malformed("it is too short"))?);
+        let link = tail.strip_prefix(LINK).and_then(|tail| tail.strip_suffix("\"}"));
+        let link = link.and_then(encoding::digest).ok_or_else(|| malformed("it has no link at its end"))?;
+        let object = format!("{body}}}");
+        let content = if body.starts_with("{\"checkpoint\"") {
+            serde_json::from_str(&object).map(|line: CheckpointLine| Content::Checkpoint(line.checkpoint))
+        } else {
+            serde_json::from_str(&object).map(Content::Entry)
+        };
+        let content = content.map_err(|_| malformed("it is neither an entry nor a checkpoint"))?;
+        if self::body(&content) != body {
+            return Err(malformed("it is not as this program writes it"));
+        }
+        Ok(Self { content, link, body: body.to_owned() })
+    }
+}
+
+/// The JSON of a line's content without the brace at its end.
+fn body(content: &Content) -> String {
+    let json = match content {
+        Content::Entry(entry) => serde_json::to_string(entry),
+        Content::Checkpoint(note) => serde_json::to_string(&CheckpointLine { checkpoint: note.clone() }),
+    };
+    let mut json = json.expect("plain structures serialise");
+    json.pop();
+    json
+}

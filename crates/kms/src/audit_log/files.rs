@@ -1,0 +1,141 @@
+//! The files of a log in its folder.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::checkpoint::Checkpoint;
+use super::entry::Header;
+use crate::error::{Code, KmsError, Result};
+use crate::files;
+
+/// The file that is locked by who writes to the log.
+const LOCK: &str = "lock";
+/// The newest checkpoint.
+const HEAD: &str = "head";
+/// The ending of files with entries.
+const ENDING: &str = ".jsonl";
+/// No checkpoint is as long.
+const MAX_HEAD: u64 = 128 << 10;
+
+/// A file of entries, by the number of the first one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    pub(super) first: u64,
+    pub(super) path: PathBuf,
+}
+
+impl Part {
+    pub(super) fn new(folder: &Path, first: u64) -> Self {
+        Self { first, path: folder.join(format!("{first:020}{ENDING}")) }
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    pub(super) fn reader(&self) -> Result<BufReader<File>> {
+        let file = File::open(&self.path);
+        let file =
+            file.map_err(|error| KmsError::io(format!("cannot open {}", self.path.display()), error))?;
+        Ok(BufReader::with_capacity(1 << 16, file))
+    }
+}
+
+/// The files of entries in a folder, the oldest first.
+pub(super) fn parts(folder: &Path) -> Result<Vec<Part>> {
+    let cannot = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => no_log(folder),
+        _ => KmsError::io(format!("cannot read {}", folder.display()), error),
+    };
+    let mut parts = Vec::new();
+    for file in fs::read_dir(folder).map_err(cannot)? {
+        let name = file.map_err(cannot)?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_suffix(ENDING));
+        let first = digits.filter(|digits| digits.len() == 20).and_then(|digits| digits.parse().ok());
+        parts.extend(first.map(|first| Part::new(folder, first)));
+    }
+    parts.sort_unstable();
+    if parts.is_empty() { Err(no_log(folder)) } else { Ok(parts) }
+}
+
+pub(super) fn no_log(folder: &Path) -> KmsError {
+    KmsError::new(Code::NotFound, format!("there is no audit log in {}", folder.display()))
+}
+
+/// Makes a file with its first line, on the disk and whole, or not at all.
+pub(super) fn create_part(part: &Part, header: &Header) -> Result<(File, u64)> {
+    let line = header.to_line() + "\n";
+    let mut file = files::temporary(&part.path)?;
+    let cannot = |error| KmsError::io(format!("cannot write {}", part.path.display()), error);
+    file.write_all(line.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(cannot)?;
+    files::publish(file.into_temp_path(), &part.path)?;
+    Ok((append_to(part)?, line.len() as u64))
+}
+
+/// Opens a file to write at its end.
+pub(super) fn append_to(part: &Part) -> Result<File> {
+    let file = File::options().append(true).open(&part.path);
+    file.map_err(|error| KmsError::io(format!("cannot open {}", part.path.display()), error))
+}
+
+/// The lock of a log. It ends with the value, and with the process.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
+
+impl Lock {
+    /// # Errors
+    /// [`Code::Locked`] when another process writes to the log.
+    pub(super) fn take(folder: &Path) -> Result<Self> {
+        let path = folder.join(LOCK);
+        let cannot = |error| KmsError::io(format!("cannot open {}", path.display()), error);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(cannot)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(KmsError::new(
+                Code::Locked,
+                format!("another process writes to the audit log in {}", folder.display()),
+            )),
+            Err(TryLockError::Error(error)) => Err(cannot(error)),
+        }
+    }
+
+    /// Whether somebody writes to the log at the moment.
+    pub(super) fn is_taken(folder: &Path) -> bool {
+        let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        File::open(folder.join(LOCK)).is_ok_and(locked)
+    }
+}
+
+/// The newest checkpoint as it stands beside the entries; none before the first one.
+///
+/// # Errors
+/// [`Code::LogDamaged`] when it is no checkpoint; those of reading.
+pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
+    use std::io::Read as _;
+    let path = folder.join(HEAD);
+    let mut bytes = Vec::new();
+    match File::open(&path).and_then(|file| file.take(MAX_HEAD).read_to_end(&mut bytes)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(KmsError::io(format!("cannot read {}", path.display()), error)),
+    }
+    let parsed = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    let damaged = || KmsError::new(Code::LogDamaged, format!("{} is no checkpoint", path.display()));
+    parsed.map(Some).ok_or_else(damaged)
+}
+
+/// Puts the newest checkpoint beside the entries, in one step.
+pub(super) fn set_head(folder: &Path, checkpoint: &Checkpoint) -> Result<()> {
+    let path = folder.join(HEAD);
+    let mut file = files::temporary(&path)?;
+    let cannot = |error| KmsError::io(format!("cannot write {}", path.display()), error);
+    file.write_all(checkpoint.to_string().as_bytes())
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(cannot)?;
+    files::replace(file.into_temp_path(), &path)
+}

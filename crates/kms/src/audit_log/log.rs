@@ -1,0 +1,489 @@
+//! The log that is written: entries are appended, made durable in groups, and sealed by checkpoints.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bulla_blake3::Hash;
+
+use super::checkpoint::{Checkpoint, Unsigned};
+use super::entry::{Content, Entry, Header, Line, LogId};
+use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
+use super::files::{self, Lock, Part};
+use super::tree::{self, Frontier};
+use super::walk::{End, FindKey, Report, Stand, Walk};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyRef, Name};
+use crate::keystore::Keystore;
+use crate::time::Timestamp;
+
+/// When an entry is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Before the operation that it is about returns. Operations that end at the same time share one `fdatasync`.
+    Grouped,
+    /// With the next checkpoint: an operation waits for no disk. When the machine stops without warning, entries since the last
+    /// checkpoint may be lost; when only the process does, none is.
+    AtCheckpoints,
+}
+
+/// Whether verifications are recorded. Anybody can make them, and there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verifications {
+    /// They are.
+    Recorded,
+    /// They are not.
+    LeftOut,
+}
+
+/// How a log is written.
+#[derive(Clone, Debug)]
+pub struct AuditLogOptions {
+    /// When an entry is on the disk.
+    pub durability: Durability,
+    /// Whether verifications are recorded.
+    pub verifications: Verifications,
+    /// The tenant and the label of the key that signs checkpoints; with none, only [`AuditLog::checkpoint`] makes them.
+    pub signer: Option<(Name, Name)>,
+    /// A checkpoint is made after so many entries.
+    pub checkpoint_entries: u64,
+    /// And with the first entry that comes so long after the last checkpoint.
+    pub checkpoint_interval: Duration,
+    /// A file that has so many bytes is followed by another one.
+    pub max_file_bytes: u64,
+}
+
+impl Default for AuditLogOptions {
+    /// On the disk before an operation returns, without verifications, a checkpoint after 1024 entries or a minute, files
+    /// of 64 MiB; no key that signs.
+    fn default() -> Self {
+        Self {
+            durability: Durability::Grouped,
+            verifications: Verifications::LeftOut,
+            signer: None,
+            checkpoint_entries: 1024,
+            checkpoint_interval: Duration::from_secs(60),
+            max_file_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A line without an end that a crash left behind, and that was taken off when the log was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The file.
+    pub file: PathBuf,
+    /// How many bytes were taken off. Nobody was told that they are recorded.
+    pub bytes: u64,
+}
+
+/// An append-only log of what was done with a keystore: `spec/audit-log.md`.
+///
+/// Calls may be made from many threads at once.
+#[derive(Debug)]
+pub struct AuditLog {
+    options: AuditLogOptions,
+    state: Mutex<State>,
+    /// A sync has ended.
+    synced: Condvar,
+    recovered: Option<Recovered>,
+}
+
+#[derive(Debug)]
+struct State {
+    medium: Medium,
+    id: LogId,
+    chain: Hash,
+    tree: Frontier,
+    /// How many entries the last checkpoint seals.
+    sealed: u64,
+    checkpoint: Option<Checkpoint>,
+    /// When the last checkpoint was made or, before the first one, when the log was opened.
+    sealed_at: Timestamp,
+    /// How many entries are on the disk.
+    durable: u64,
+    sync: Syncing,
+    /// Why nothing can be written any more until the log is opened anew.
+    broken: Option<KmsError>,
+    /// Why the last checkpoint that was due was not made.
+    unsealed: Option<KmsError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Syncing {
+    Idle,
+    Running,
+}
+
+#[derive(Debug)]
+enum Medium {
+    /// The text of the one file that there would be.
+    Memory(Vec<u8>),
+    Folder(Folder),
+}
+
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    part: Part,
+    file: Arc<File>,
+    length: u64,
+    _lock: Lock,
+}
+
+impl AuditLog {
+    /// An empty log in memory.
+    ///
+    /// # Errors
+    /// [`Code::RandomUnavailable`].
+    pub fn in_memory(options: AuditLogOptions) -> Result<Self> {
+        let id = LogId::random()?;
+        let header = Header::new(id, &id.chain(), &Frontier::default());
+        let stand =
+            Stand { log: id, chain: id.chain(), tree: Frontier::default(), report: Report::default() };
+        let text = (header.to_line() + "\n").into_bytes();
+        Ok(Self::new(options, Medium::Memory(text), stand, None))
+    }
+
+    /// Makes an empty log in a folder, which is made, with mode 0700, if it is missing.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is a log; [`Code::Locked`]; those of writing.
+    pub fn create(folder: &Path, options: AuditLogOptions) -> Result<Self> {
+        let part = Part::new(folder, 0);
+        match files::parts(folder) {
+            Err(error) if error.code == Code::NotFound => {}
+            Ok(_) => return Err(crate::files::already_exists(folder)),
+            Err(error) => return Err(error),
+        }
+        let id = LogId::random()?;
+        let tree = Frontier::default();
+        // The folder is made with the first file in it.
+        let (file, length) = files::create_part(&part, &Header::new(id, &id.chain(), &tree))?;
+        let stand = Stand { log: id, chain: id.chain(), tree, report: Report::default() };
+        let lock = Lock::take(folder)?;
+        let medium = Folder { path: folder.to_owned(), part, file: Arc::new(file), length, _lock: lock };
+        Ok(Self::new(options, Medium::Folder(medium), stand, None))
+    }
+
+    /// Opens a log to go on writing it. Its newest file is read and must be whole; a last line without an end, which a crash
+    /// leaves behind, is taken off, and that is recorded: [`AuditLog::recovered`].
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogDamaged`], [`Code::LogTooNew`]; those of reading and writing.
+    pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
+        files::parts(folder)?;
+        let lock = Lock::take(folder)?;
+        let part = files::parts(folder)?.pop().ok_or_else(|| files::no_log(folder))?;
+        let mut walk = Walk::new(None, Vec::new());
+        walk.begin_at(part.first);
+        let whole = walk.file(&part.name(), part.reader()?, End::Growing, &mut |_, _| Ok(()))?;
+        let mut stand = walk.stand().map_err(|report| damaged(&part, &report))?;
+        let file = files::append_to(&part)?;
+        let cannot = |error| KmsError::io(format!("cannot repair {}", part.path.display()), error);
+        let length = file.metadata().map_err(cannot)?.len();
+        let recovered =
+            (length > whole).then(|| Recovered { file: part.path.clone(), bytes: length - whole });
+        if recovered.is_some() {
+            file.set_len(whole).and_then(|()| file.sync_all()).map_err(cannot)?;
+        }
+        match &stand.report.checkpoint {
+            // A crash may have come between a checkpoint's line and its copy beside the entries.
+            Some(newest) if files::head(folder).ok().flatten().as_ref() != Some(newest) => {
+                files::set_head(folder, newest)?;
+            }
+            Some(_) => {}
+            // It stands in a file before this one.
+            None => stand.report.checkpoint = files::head(folder)?,
+        }
+        let medium =
+            Folder { path: folder.to_owned(), part, file: Arc::new(file), length: whole, _lock: lock };
+        let log = Self::new(options, Medium::Folder(medium), stand, recovered);
+        if log.recovered.is_some() {
+            let (who, operation, outcome) = (Actor::current(), Operation::Recover, Outcome::Done);
+            log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }])?;
+        }
+        Ok(log)
+    }
+
+    fn new(options: AuditLogOptions, medium: Medium, stand: Stand, recovered: Option<Recovered>) -> Self {
+        let Stand { log, chain, tree, report } = stand;
+        let state = State {
+            medium,
+            id: log,
+            chain,
+            durable: tree.size(),
+            tree,
+            sealed: report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size),
+            sealed_at: report.checkpoint.as_ref().map_or_else(Timestamp::now, |checkpoint| checkpoint.time),
+            checkpoint: report.checkpoint,
+            sync: Syncing::Idle,
+            broken: None,
+            unsealed: None,
+        };
+        Self { options, state: Mutex::new(state), synced: Condvar::new(), recovered }
+    }
+
+    /// The log's number.
+    pub fn id(&self) -> LogId {
+        self.state().id
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.state().tree.size()
+    }
+
+    /// Whether there is no entry yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What was taken off when the log was opened, if its last line was not whole.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.recovered.as_ref()
+    }
+
+    /// Why the last checkpoint that was due was not made; none when all is well. It is tried again with each entry.
+    pub fn unsealed(&self) -> Option<KmsError> {
+        self.state().unsealed.clone()
+    }
+
+    /// Seals all entries so far by a signature of the key's head; the last checkpoint, when there is no entry after it. The
+    /// checkpoint and all it seals are on the disk when this returns.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign`] and of writing.
+    pub fn checkpoint<'a>(&self, keystore: &Keystore, key: impl Into<KeyRef<'a>>) -> Result<Checkpoint> {
+        let signing = keystore.one_signature(key.into())?;
+        let mut state = self.state();
+        state.check()?;
+        if let Some(checkpoint) = &state.checkpoint
+            && checkpoint.size == state.tree.size()
+        {
+            return Ok(checkpoint.clone());
+        }
+        let (log, size, root) = (state.id, state.tree.size(), state.tree.root());
+        let unsigned = Unsigned { log, size, root, time: Timestamp::now() };
+        let signature = signing.sign(unsigned.text().as_bytes())?;
+        let checkpoint = unsigned.signed(signature.key, signing.public_key(), signature.bytes);
+        state.append(&Content::Checkpoint(checkpoint.to_string()))?;
+        state.seal(checkpoint.clone())?;
+        drop(state);
+        self.synced.notify_all();
+        Ok(checkpoint)
+    }
+
+    /// Proves all of the log as it is at the moment: see [`verify`](super::verify).
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
+        let state = self.state();
+        match &state.medium {
+            Medium::Folder(folder) => {
+                let path = folder.path.clone();
+                drop(state);
+                super::verify(&path, keys, known)
+            }
+            Medium::Memory(text) => {
+                let mut walk = Walk::new(Some(keys), known.to_vec());
+                walk.file("memory", &text[..], End::Last, &mut |_, _| Ok(()))?;
+                Ok(walk.finish())
+            }
+        }
+    }
+
+    /// All entries so far, in their order.
+    ///
+    /// # Errors
+    /// [`Code::LogDamaged`]; those of reading.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let mut each = |entry: &Entry, _: &str| {
+            entries.push(entry.clone());
+            Ok(())
+        };
+        let state = self.state();
+        let report = match &state.medium {
+            Medium::Folder(folder) => {
+                let path = folder.path.clone();
+                drop(state);
+                super::read(&path, &mut each)?
+            }
+            Medium::Memory(text) => {
+                let mut walk = Walk::new(None, Vec::new());
+                walk.file("memory", &text[..], End::Last, &mut each)?;
+                walk.finish()
+            }
+        };
+        match report.problems.first() {
+            Some(problem) => Err(KmsError::new(Code::LogDamaged, problem.message.clone())),
+            None => Ok(entries),
+        }
+    }
+
+    /// A panic while the lock is held leaves nothing half-changed but the end of the file, which the length tells.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the first `entries` entries are on the disk. One of those that wait does it for all.
+    fn wait_for_disk<'a>(&'a self, mut state: MutexGuard<'a, State>, entries: u64) -> Result<()> {
+        while state.durable < entries {
+            state.check()?;
+            if state.sync == Syncing::Running {
+                state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let Medium::Folder(folder) = &state.medium else { return Ok(()) };
+            let (file, written) = (Arc::clone(&folder.file), state.tree.size());
+            state.sync = Syncing::Running;
+            drop(state);
+            let result = file.sync_data();
+            state = self.state();
+            state.sync = Syncing::Idle;
+            match result {
+                Ok(()) => state.durable = state.durable.max(written),
+                Err(error) => {
+                    state.fail("cannot sync the audit log", error);
+                }
+            }
+            self.synced.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Whether a checkpoint is due.
+    fn is_due(&self) -> bool {
+        let state = self.state();
+        let open = state.tree.size() - state.sealed;
+        let since_last = Timestamp::now().unix_millis().saturating_sub(state.sealed_at.unix_millis());
+        let since_last = Duration::from_millis(since_last);
+        open >= self.options.checkpoint_entries
+            || (open > 0 && since_last >= self.options.checkpoint_interval)
+    }
+}
+
+impl AuditSink for AuditLog {
+    fn wants(&self, operation: Operation) -> bool {
+        operation != Operation::Verify || self.options.verifications == Verifications::Recorded
+    }
+
+    fn record(&self, events: &[AuditEvent<'_>]) -> Result<()> {
+        let mut state = self.state();
+        state.check()?;
+        for event in events {
+            state.rotate(self.options.max_file_bytes)?;
+            let entry = Entry::new(state.tree.size(), event);
+            let line = state.append(&Content::Entry(entry))?;
+            state.tree.push(tree::leaf(line.as_bytes()));
+        }
+        let entries = state.tree.size();
+        match self.options.durability {
+            Durability::Grouped => self.wait_for_disk(state, entries),
+            Durability::AtCheckpoints => Ok(()),
+        }
+    }
+
+    fn recorded(&self, keystore: &Keystore) {
+        let Some((tenant, label)) = &self.options.signer else { return };
+        if !self.is_due() {
+            return;
+        }
+        let missing = || {
+            let message = format!("there is no key with the label {label} to sign checkpoints with");
+            KmsError::new(Code::KeyNotFound, message)
+        };
+        let sealed = keystore
+            .find(tenant, label)
+            .and_then(|key| key.ok_or_else(missing))
+            .and_then(|key| self.checkpoint(keystore, &key));
+        self.state().unsealed = sealed.err();
+    }
+}
+
+impl State {
+    fn check(&self) -> Result<()> {
+        match &self.broken {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing is written from now on: what the disk has is not known any more.
+    fn fail(&mut self, what: &str, error: io::Error) -> KmsError {
+        let error = KmsError::io(format!("{what}, which takes nothing more until it is opened again"), error);
+        self.broken = Some(error.clone());
+        error
+    }
+
+    /// Writes a line at the end. What cannot be written as a whole is taken off again.
+    fn append(&mut self, content: &Content) -> Result<String> {
+        let (mut line, link) = Line::write(content, &self.chain);
+        line.push('\n');
+        match &mut self.medium {
+            Medium::Memory(text) => text.extend_from_slice(line.as_bytes()),
+            Medium::Folder(folder) => {
+                if let Err(error) = (&*folder.file).write_all(line.as_bytes()) {
+                    if let Err(worse) = folder.file.set_len(folder.length) {
+                        return Err(self.fail("cannot take half a line off the audit log", worse));
+                    }
+                    return Err(KmsError::io("cannot write to the audit log", error));
+                }
+                folder.length += line.len() as u64;
+            }
+        }
+        self.chain = link;
+        line.pop();
+        Ok(line)
+    }
+
+    /// Makes all that was written durable, and the checkpoint known.
+    fn seal(&mut self, checkpoint: Checkpoint) -> Result<()> {
+        if let Medium::Folder(folder) = &self.medium {
+            if let Err(error) = folder.file.sync_data() {
+                return Err(self.fail("cannot sync the audit log", error));
+            }
+            files::set_head(&folder.path, &checkpoint)?;
+        }
+        self.durable = self.tree.size();
+        self.sealed = checkpoint.size;
+        self.sealed_at = checkpoint.time;
+        self.checkpoint = Some(checkpoint);
+        Ok(())
+    }
+
+    /// Begins another file when this one is long enough. What came before is on the disk then.
+    fn rotate(&mut self, max_bytes: u64) -> Result<()> {
+        let Medium::Folder(folder) = &self.medium else { return Ok(()) };
+        // A file without an entry has the name that the next one would get.
+        if folder.length < max_bytes || folder.part.first == self.tree.size() {
+            return Ok(());
+        }
+        let (old, path) = (Arc::clone(&folder.file), folder.path.clone());
+        if let Err(error) = old.sync_data() {
+            return Err(self.fail("cannot sync the audit log", error));
+        }
+        self.durable = self.tree.size();
+        let part = Part::new(&path, self.tree.size());
+        let (file, length) = files::create_part(&part, &Header::new(self.id, &self.chain, &self.tree))?;
+        let Medium::Folder(folder) = &mut self.medium else { return Ok(()) };
+        (folder.part, folder.file, folder.length) = (part, Arc::new(file), length);
+        Ok(())
+    }
+}
+
+fn damaged(part: &Part, report: &Report) -> KmsError {
+    let problem = report.problems.first().map_or("it has no first line", |problem| &problem.message);
+    let line = report.problems.first().map_or(1, |problem| problem.line);
+    KmsError::new(
+        Code::LogDamaged,
+        format!(
+            "the audit log was damaged or edited: {}, line {line}: {problem}; keep it as it is and begin another one",
+            part.path.display()
+        ),
+    )
+}

@@ -1,0 +1,167 @@
+//! Proofs about single entries, for those who do not have the log.
+
+use std::path::Path;
+
+use bulla_blake3::Hash;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::Checkpoint;
+use super::entry::{Content, Digest, Entry, Line};
+use super::tree;
+use crate::error::{Code, KmsError, Result};
+use crate::public_key::{PublicKey, Verdict};
+
+/// That an entry is in the log which a checkpoint seals.
+///
+/// serde gives `{"entry", "path", "checkpoint"}`: the entry's line, the siblings of its way to the root in hexadecimal, and
+/// the checkpoint's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InclusionProof {
+    entry: String,
+    path: Vec<Digest>,
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+}
+
+impl InclusionProof {
+    /// The entry that is proven.
+    ///
+    /// # Errors
+    /// [`Code::MalformedProof`].
+    pub fn entry(&self) -> Result<Entry> {
+        match Line::parse(&self.entry) {
+            Ok(Line { content: Content::Entry(entry), .. }) => Ok(entry),
+            _ => Err(KmsError::new(Code::MalformedProof, "what the proof is about is no entry of a log")),
+        }
+    }
+
+    /// Whether the checkpoint is signed under this key and has the entry in its tree.
+    ///
+    /// # Errors
+    /// [`Code::MalformedProof`].
+    pub fn verify(&self, public_key: &PublicKey) -> Result<Verdict> {
+        let number = self.entry()?.number;
+        let leaf = tree::leaf(self.entry.as_bytes());
+        let Checkpoint { size, root, .. } = &self.checkpoint;
+        let included = tree::includes(&leaf, number, *size, &hashes(&self.path), root);
+        Ok(if included { self.checkpoint.verify_with(public_key) } else { Verdict::Invalid })
+    }
+}
+
+/// That the log which one checkpoint seals begins with the one that an older checkpoint seals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConsistencyProof {
+    /// The older checkpoint.
+    pub old: Checkpoint,
+    /// The newer one.
+    pub new: Checkpoint,
+    path: Vec<Digest>,
+}
+
+impl ConsistencyProof {
+    /// Whether both checkpoints are of one log and hold under the keys, and the newer log begins with the older one.
+    pub fn verify(&self, old_key: &PublicKey, new_key: &PublicKey) -> Verdict {
+        let Self { old, new, path } = self;
+        let extends = tree::extends((old.size, &old.root), (new.size, &new.root), &hashes(path));
+        if extends && old.log == new.log && old.verify_with(old_key).is_valid() {
+            new.verify_with(new_key)
+        } else {
+            Verdict::Invalid
+        }
+    }
+}
+
+fn hashes(path: &[Digest]) -> Vec<Hash> {
+    path.iter().map(|digest| digest.0).collect()
+}
+
+fn digests(path: Vec<Hash>) -> Vec<Digest> {
+    path.into_iter().map(Digest).collect()
+}
+
+/// Proves that an entry is in the log that its newest checkpoint seals.
+///
+/// # Errors
+/// [`Code::InvalidArgument`] when no checkpoint seals such an entry; [`Code::LogDamaged`] when the log is not as the
+/// checkpoint says; those of reading.
+pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
+    let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
+    let (Some(entry), Some(index)) = (line, place(number, &leaves)) else {
+        let message = match checkpoint.size {
+            0 => "no checkpoint seals any entry yet".to_owned(),
+            size => format!(
+                "no checkpoint seals entry {number} yet: the last one seals entries 0 to {}",
+                size - 1
+            ),
+        };
+        return Err(KmsError::new(Code::InvalidArgument, message));
+    };
+    let path = digests(tree::inclusion(&leaves, index));
+    Ok(InclusionProof { entry, path, checkpoint })
+}
+
+fn place(number: u64, leaves: &[Hash]) -> Option<usize> {
+    usize::try_from(number).ok().filter(|index| *index < leaves.len())
+}
+
+/// Proves that the log which its newest checkpoint seals begins with the one that an older checkpoint seals.
+///
+/// # Errors
+/// [`Code::InvalidArgument`] when the older checkpoint is of another log, or seals more entries;
+/// [`Code::LogDamaged`] when the log is not as one of the checkpoints says; those of reading.
+pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyProof> {
+    let Tree { leaves, checkpoint: new, .. } = Tree::read(folder, None)?;
+    if old.log != new.log || old.size > new.size {
+        let message = "the checkpoint is of another log, or newer than the last one of this log";
+        return Err(KmsError::new(Code::InvalidArgument, message));
+    }
+    let size = usize::try_from(old.size).unwrap_or(usize::MAX);
+    let path = tree::consistency(&leaves, size);
+    if !tree::extends((old.size, &old.root), (new.size, &new.root), &path) {
+        let message = "the log does not begin with the entries that the checkpoint seals: it was altered";
+        return Err(KmsError::new(Code::LogDamaged, message));
+    }
+    Ok(ConsistencyProof { old: old.clone(), new, path: digests(path) })
+}
+
+/// The leaves that the newest checkpoint seals.
+struct Tree {
+    leaves: Vec<Hash>,
+    /// The line of the entry that was asked for.
+    line: Option<String>,
+    checkpoint: Checkpoint,
+}
+
+impl Tree {
+    fn read(folder: &Path, wanted: Option<u64>) -> Result<Self> {
+        let (mut leaves, mut line) = (Vec::new(), None);
+        let report = super::read(folder, &mut |entry, text| {
+            leaves.push(tree::leaf(text.as_bytes()));
+            if Some(entry.number) == wanted {
+                line = Some(text.to_owned());
+            }
+            Ok(())
+        })?;
+        if let Some(problem) = report.problems.iter().find(|problem| problem.kind != super::ProblemKind::Torn)
+        {
+            return Err(KmsError::new(
+                Code::LogDamaged,
+                format!(
+                    "the log was damaged or edited: {}, line {}: {}",
+                    problem.file, problem.line, problem.message
+                ),
+            ));
+        }
+        let none = || {
+            KmsError::new(
+                Code::InvalidArgument,
+                "the log has no checkpoint yet; a proof leads to a checkpoint",
+            )
+        };
+        let checkpoint = report.checkpoint.ok_or_else(none)?;
+        leaves.truncate(usize::try_from(checkpoint.size).unwrap_or(usize::MAX));
+        Ok(Self { leaves, line, checkpoint })
+    }
+}

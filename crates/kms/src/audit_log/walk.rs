@@ -1,0 +1,415 @@
+//! Walking through a log from its first line, and finding what is not as it was written.
+
+use std::io::{BufRead, Read as _};
+
+use bulla_blake3::Hash;
+use serde::Serialize;
+
+use super::checkpoint::Checkpoint;
+use super::entry::{Content, Entry, Header, Line, LogId, MAX_LINE};
+use super::tree::{self, Frontier};
+use crate::error::{KmsError, Result};
+use crate::id::KeyId;
+use crate::public_key::PublicKey;
+
+/// The most problems that a report lists.
+const MAX_PROBLEMS: usize = 1000;
+
+/// What is wrong with a log, as one of a fixed set of words.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// Something stands there that was not written so.
+    Altered,
+    /// Something that was written is not there.
+    Removed,
+    /// A line stands where it does not belong: moved, repeated or inserted.
+    OutOfPlace,
+    /// A line is none of a log.
+    Malformed,
+    /// The last line has no end: a crash, or somebody cut the file.
+    Torn,
+    /// The log ends before a checkpoint that is known.
+    Truncated,
+    /// A checkpoint's signature is not by the key that it names.
+    BadSignature,
+    /// A checkpoint is signed by a key that is not among those that were given.
+    UnknownKey,
+}
+
+impl ProblemKind {
+    /// The word, for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Altered => "altered",
+            Self::Removed => "removed",
+            Self::OutOfPlace => "out of place",
+            Self::Malformed => "malformed",
+            Self::Torn => "torn",
+            Self::Truncated => "truncated",
+            Self::BadSignature => "bad signature",
+            Self::UnknownKey => "unknown key",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What it is.
+    pub kind: ProblemKind,
+    /// The file, by its name in the log's folder.
+    pub file: String,
+    /// The line in the file, from 1.
+    pub line: u64,
+    /// The first entry that is concerned, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    /// For a person.
+    pub message: String,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// How many entries were read.
+    pub entries: u64,
+    /// How many checkpoints were read that hold.
+    pub checkpoints: u64,
+    /// How many entries the last of those seals. What comes after it is chained but not signed yet: who can write the
+    /// file could have made it up.
+    pub sealed: u64,
+    /// What is wrong; at most a thousand are listed.
+    pub problems: Vec<Problem>,
+    /// The newest checkpoint that holds.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// Finds the public key of a key version that signed a checkpoint, if it is one to be trusted.
+pub type FindKey<'a> = dyn Fn(&KeyId) -> Option<PublicKey> + 'a;
+
+/// The state of a walk.
+pub(super) struct Walk<'a> {
+    /// `None`: signatures are not looked at.
+    keys: Option<&'a FindKey<'a>>,
+    /// Checkpoints that must be met on the way.
+    pins: Vec<(Checkpoint, Met)>,
+    log: Option<LogId>,
+    /// The number that the next entry must have; none after a line that could not be read.
+    next: Option<u64>,
+    /// What the next line may follow: the link of the line before as it stands there and, if that was wrong, as it should be.
+    chain: Vec<Hash>,
+    /// None while it is not known, because something before is wrong.
+    tree: Option<Frontier>,
+    file: String,
+    line: u64,
+    report: Report,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Met {
+    Yes,
+    No,
+}
+
+/// How the end of a file is to be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Others follow.
+    Inner,
+    /// The newest file of a log that nobody writes to.
+    Last,
+    /// The newest file of a log that somebody writes to at the moment.
+    Growing,
+}
+
+/// Where a log stands after a walk without problems.
+pub(super) struct Stand {
+    pub(super) log: LogId,
+    pub(super) chain: Hash,
+    pub(super) tree: Frontier,
+    pub(super) report: Report,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(keys: Option<&'a FindKey<'a>>, pins: Vec<Checkpoint>) -> Self {
+        Self {
+            keys,
+            pins: pins.into_iter().map(|pin| (pin, Met::No)).collect(),
+            log: None,
+            next: Some(0),
+            chain: Vec::new(),
+            tree: Some(Frontier::default()),
+            file: String::new(),
+            line: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// Reads a file of the log; gives how many bytes of it are whole lines. `each` gets every entry, as it reads and as its line.
+    ///
+    /// # Errors
+    /// Those of reading; [`Code::LogTooNew`](crate::Code::LogTooNew).
+    pub(super) fn file(
+        &mut self,
+        name: &str,
+        mut reader: impl BufRead,
+        end: End,
+        each: &mut dyn FnMut(&Entry, &str) -> Result<()>,
+    ) -> Result<u64> {
+        name.clone_into(&mut self.file);
+        self.line = 0;
+        let mut whole = 0;
+        loop {
+            let mut bytes = Vec::new();
+            let unreadable = |error| KmsError::io(format!("cannot read {name} of the audit log"), error);
+            (&mut reader).take(MAX_LINE as u64).read_until(b'\n', &mut bytes).map_err(unreadable)?;
+            if bytes.is_empty() {
+                break;
+            }
+            self.line += 1;
+            if bytes.pop_if(|byte| *byte == b'\n').is_none() {
+                self.torn(end, bytes.len());
+                break;
+            }
+            whole += bytes.len() as u64 + 1;
+            match std::str::from_utf8(&bytes) {
+                Ok(text) if self.line == 1 => self.header(text)?,
+                Ok(text) => self.text(text, each)?,
+                Err(_) => self.unreadable("the line is not UTF-8"),
+            }
+        }
+        if self.line == 0 {
+            self.problem(ProblemKind::Malformed, None, "the file is empty");
+        }
+        Ok(whole)
+    }
+
+    /// The end of a file without a line feed.
+    fn torn(&mut self, end: End, bytes: usize) {
+        match end {
+            // Whoever writes to it is in the middle of a line.
+            End::Growing => {}
+            End::Last if bytes < MAX_LINE => self.problem(
+                ProblemKind::Torn,
+                self.next,
+                "the last line has no end: a crash while it was written, or somebody cut the file",
+            ),
+            End::Last | End::Inner => self.unreadable("a line is too long, or has no end"),
+        }
+    }
+
+    fn problem(&mut self, kind: ProblemKind, entry: Option<u64>, message: impl Into<String>) {
+        if self.report.problems.len() < MAX_PROBLEMS {
+            let (file, line, message) = (self.file.clone(), self.line, message.into());
+            self.report.problems.push(Problem { kind, file, line, entry, message });
+        }
+        // Nothing can be said of the tree from here on; the next file says what it was.
+        self.tree = None;
+    }
+
+    fn unreadable(&mut self, why: &str) {
+        self.problem(ProblemKind::Malformed, self.next, why);
+        self.next = None;
+        self.chain.clear();
+    }
+
+    fn header(&mut self, text: &str) -> Result<()> {
+        let header = match Header::parse(text) {
+            Ok(header) => header,
+            Err(error) if error.code == crate::Code::LogTooNew => return Err(error),
+            Err(error) => {
+                self.unreadable(&error.message);
+                return Ok(());
+            }
+        };
+        let Some(tree) = header.tree() else {
+            self.unreadable("the first line contradicts itself");
+            return Ok(());
+        };
+        let (first, chain) = (header.first, header.chain());
+        match self.log {
+            None if first == 0 && chain != header.log.chain() => {
+                self.problem(ProblemKind::Altered, Some(0), "the first line is not as it was written");
+            }
+            Some(log) if log != header.log => {
+                self.problem(ProblemKind::OutOfPlace, Some(first), "the file is of another log");
+            }
+            _ => {}
+        }
+        match self.next {
+            Some(next) if first > next => self.gap(next, first),
+            Some(next) if first < next => {
+                let message = format!("the file begins with entry {first}, which was there before");
+                self.problem(ProblemKind::OutOfPlace, Some(first), message);
+            }
+            _ => {}
+        }
+        if self.log.is_some() && !self.chain.is_empty() && !self.chain.contains(&chain) {
+            let message =
+                "the end of the file before, or the first line of this one, is not as it was written";
+            self.problem(ProblemKind::Altered, Some(first), message);
+        }
+        if self.tree.as_ref().is_some_and(|known| *known != tree) {
+            let message = "the first line does not agree with the entries before it";
+            self.problem(ProblemKind::Altered, Some(first), message);
+        }
+        self.log = Some(self.log.unwrap_or(header.log));
+        (self.next, self.chain, self.tree) = (Some(first), vec![chain], Some(tree));
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<()> {
+        let line = match Line::parse(text) {
+            Ok(line) => line,
+            Err(error) => {
+                self.unreadable(&error.message);
+                return Ok(());
+            }
+        };
+        let links: Vec<_> = self.chain.iter().map(|chain| tree::link(chain, line.body.as_bytes())).collect();
+        let follows = links.is_empty() || links.contains(&line.link);
+        match &line.content {
+            Content::Entry(entry) => {
+                if self.entry(entry, follows) == Place::Elsewhere {
+                    // The lines around it still follow on one another.
+                    return Ok(());
+                }
+                self.report.entries += 1;
+                if let Some(tree) = &mut self.tree {
+                    tree.push(tree::leaf(text.as_bytes()));
+                }
+                each(entry, text)?;
+            }
+            Content::Checkpoint(note) => self.checkpoint(note, follows),
+        }
+        self.chain = vec![line.link];
+        if !follows {
+            self.chain.extend(links);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry, follows: bool) -> Place {
+        let number = entry.number;
+        match self.next {
+            Some(next) if number > next => self.gap(next, number),
+            Some(next) if number < next => {
+                let message = format!("entry {number} stands where entry {next} belongs");
+                self.problem(ProblemKind::OutOfPlace, Some(number), message);
+                return Place::Elsewhere;
+            }
+            _ if !follows => {
+                let message =
+                    format!("entry {number} is not as it was written, or a checkpoint before it was removed");
+                self.problem(ProblemKind::Altered, Some(number), message);
+            }
+            _ => {}
+        }
+        self.next = number.checked_add(1);
+        Place::Here
+    }
+
+    fn gap(&mut self, next: u64, number: u64) {
+        let message = match number - next {
+            1 => format!("entry {next} is missing"),
+            _ => format!("entries {next} to {} are missing", number - 1),
+        };
+        self.problem(ProblemKind::Removed, Some(next), message);
+    }
+
+    fn checkpoint(&mut self, note: &str, follows: bool) {
+        if !follows {
+            let message = "the checkpoint is not as it was written, or a line before it is missing";
+            return self.problem(ProblemKind::Altered, self.next, message);
+        }
+        let Ok(checkpoint) = note.parse::<Checkpoint>() else {
+            return self.problem(ProblemKind::Malformed, self.next, "the checkpoint has not the right form");
+        };
+        if let Some(keys) = self.keys {
+            match keys(&checkpoint.key) {
+                None => {
+                    let message =
+                        format!("the checkpoint is signed by {}, which is not known", checkpoint.key);
+                    return self.problem(ProblemKind::UnknownKey, self.next, message);
+                }
+                Some(key) if !checkpoint.verify_with(&key).is_valid() => {
+                    let message = format!("the checkpoint is not signed by {}", checkpoint.key);
+                    return self.problem(ProblemKind::BadSignature, self.next, message);
+                }
+                Some(_) => {}
+            }
+        }
+        if self.log.is_some_and(|log| log != checkpoint.log) {
+            return self.problem(ProblemKind::OutOfPlace, self.next, "the checkpoint is of another log");
+        }
+        let Some(tree) = &self.tree else { return };
+        if (tree.size(), tree.root()) != (checkpoint.size, checkpoint.root) {
+            let since = self.report.sealed;
+            let message = format!(
+                "entries from {since} on are not those that the checkpoint seals: some were altered, and the chain after \
+                 them was made anew"
+            );
+            return self.problem(ProblemKind::Altered, Some(since), message);
+        }
+        self.accept(checkpoint);
+    }
+
+    /// A checkpoint that holds.
+    fn accept(&mut self, checkpoint: Checkpoint) {
+        for (pin, met) in &mut self.pins {
+            if *pin == checkpoint {
+                *met = Met::Yes;
+            }
+        }
+        self.report.checkpoints += 1;
+        self.report.sealed = checkpoint.size;
+        self.report.checkpoint = Some(checkpoint);
+    }
+
+    /// What was found, after the last file.
+    pub(super) fn finish(mut self) -> Report {
+        let entries = self.next.unwrap_or(self.report.entries);
+        let missed = self.pins.iter().filter(|(_, met)| *met == Met::No);
+        let missed: Vec<_> = missed.map(|(pin, _)| pin.size).collect();
+        for size in missed {
+            if size > entries {
+                let message = match size - entries {
+                    1 => format!("the log ends before entry {entries}, which a checkpoint seals"),
+                    _ => format!(
+                        "the log ends before entries {entries} to {}, which a checkpoint seals",
+                        size - 1
+                    ),
+                };
+                self.problem(ProblemKind::Truncated, Some(entries), message);
+            } else if self.report.problems.is_empty() {
+                let message = format!("the checkpoint of {size} entries that is known is not in the log");
+                self.problem(ProblemKind::Removed, None, message);
+            }
+        }
+        self.report
+    }
+
+    /// What was found, and where the log stands for who goes on writing.
+    pub(super) fn stand(self) -> std::result::Result<Stand, Box<Report>> {
+        match (self.log, self.chain.first().copied(), self.tree) {
+            (Some(log), Some(chain), Some(tree)) if self.report.problems.is_empty() => {
+                Ok(Stand { log, chain, tree, report: self.report })
+            }
+            _ => Err(Box::new(self.report)),
+        }
+    }
+
+    /// Begins at a file in the middle of a log, which its own first line describes.
+    pub(super) fn begin_at(&mut self, first: u64) {
+        (self.next, self.tree) = (Some(first), None);
+    }
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    Elsewhere,
+}

@@ -1,0 +1,429 @@
+//! Calls that come at the same time are computed together: [`Batcher`].
+
+mod queue;
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub use self::queue::Reason;
+use self::queue::{Next, Queue, Refused, Shape, Waiting};
+use self::slot::{Reply, Slot, Unpark, internal};
+use crate::audit_log::{Actor, Operation};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyId, KeyName, KeyRef, Name};
+use crate::keystore::{Keystore, SignItem, Signature, Threads, VerifyItem};
+use crate::public_key::Verdict;
+
+/// How calls are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatcherOptions {
+    /// While other batches are computed, a batch begins when so many calls wait; or as many as are one worker's share of all
+    /// callers, if that is less.
+    pub target_batch: usize,
+    /// No batch has more calls.
+    pub max_batch: usize,
+    /// While other batches are computed, no call waits longer for its batch to fill.
+    pub max_wait: Duration,
+    /// More calls than these do not wait: they are refused as [`Code::Busy`].
+    pub capacity: usize,
+    /// The same for the calls of one tenant, so that none can fill the queue for all.
+    pub tenant_capacity: usize,
+    /// How many threads compute; as many as there are processors by default.
+    pub workers: Option<NonZeroUsize>,
+}
+
+impl Default for BatcherOptions {
+    /// 64, at most 256, 500 microseconds; 8192 calls, 2048 of one tenant; a thread for each processor.
+    fn default() -> Self {
+        Self {
+            target_batch: 64,
+            max_batch: 256,
+            max_wait: Duration::from_micros(500),
+            capacity: 8192,
+            tenant_capacity: 2048,
+            workers: None,
+        }
+    }
+}
+
+impl BatcherOptions {
+    fn shape(&self) -> Result<Shape> {
+        let Self { target_batch: target, max_batch: max, max_wait, capacity, tenant_capacity, workers } =
+            *self;
+        let ordered = 1 <= target && target <= max && max <= capacity;
+        if !ordered || !(1..=capacity).contains(&tenant_capacity) {
+            return Err(KmsError::new(
+                Code::InvalidArgument,
+                "a batcher needs 1 <= target_batch <= max_batch <= capacity, and 1 <= tenant_capacity <= capacity",
+            ));
+        }
+        let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let workers = workers.unwrap_or_else(processors);
+        Ok(Shape { target, max, max_wait, capacity, tenant_capacity, workers })
+    }
+}
+
+/// Puts calls that come at the same time together, since many signatures verify faster together than each alone.
+///
+/// A call never waits while nothing is computed: it begins at once, alone. What comes meanwhile begins when that is done, when
+/// enough of it waits, or when the first of it has waited for long enough ([`BatcherOptions`]). Tenants take turns,
+/// whatever number of calls each has waiting. Of one tenant's calls, those that came first are computed and answered first.
+///
+/// Futures need no particular runtime. Work begins with the call, not with the first poll; a future that is dropped takes
+/// its call out of the queue, and changes nothing for others. When a backend panics, only the call at fault fails, with
+/// [`Code::Internal`]. Dropping the batcher answers all calls that it took.
+pub struct Batcher {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    keystore: Arc<Keystore>,
+    queue: Mutex<Queue<Call>>,
+    /// A call came in, or the queue was closed.
+    changed: Condvar,
+    start: Instant,
+}
+
+/// What is to be done, and where the answer goes.
+enum Call {
+    Verify { who: Option<Actor>, key: KeyId, message: Vec<u8>, signature: Vec<u8>, reply: Reply<Verdict> },
+    Sign { who: Option<Actor>, key: KeyName, message: Vec<u8>, reply: Reply<Signature> },
+}
+
+impl Batcher {
+    /// Starts the threads that compute.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] for options that contradict each other; those of starting threads.
+    pub fn new(keystore: Arc<Keystore>, options: &BatcherOptions) -> Result<Self> {
+        let shape = options.shape()?;
+        let queue = Mutex::new(Queue::new(shape));
+        let shared = Arc::new(Shared { keystore, queue, changed: Condvar::new(), start: Instant::now() });
+        let mut batcher = Self { shared, workers: Vec::new() };
+        for number in 0..shape.workers.get() {
+            let shared = Arc::clone(&batcher.shared);
+            let builder = std::thread::Builder::new().name(format!("bulla-batch-{number}"));
+            let worker = builder.spawn(move || shared.work());
+            batcher.workers.push(worker.map_err(|error| KmsError::io("cannot start a thread", error))?);
+        }
+        Ok(batcher)
+    }
+
+    /// What [`Keystore::verify`] gives, together with other calls.
+    ///
+    /// # Errors
+    /// The future has those of [`Keystore::verify`]; [`Code::Busy`] when too many calls wait; [`Code::Closed`];
+    /// [`Code::Internal`].
+    pub fn verify(
+        &self,
+        key: impl Into<KeyId>,
+        message: impl Into<Vec<u8>>,
+        signature: impl Into<Vec<u8>>,
+    ) -> Answer<Verdict> {
+        let (key, message, signature) = (key.into(), message.into(), signature.into());
+        let tenant = key.family().tenant().clone();
+        let who = Actor::said();
+        self.submit(tenant, Operation::Verify, |reply| Call::Verify { who, key, message, signature, reply })
+    }
+
+    /// What [`Keystore::sign`] gives, together with other calls.
+    ///
+    /// # Errors
+    /// The future has those of [`Keystore::sign`]; [`Code::Busy`] when too many calls wait; [`Code::Closed`];
+    /// [`Code::Internal`].
+    pub fn sign(&self, key: impl Into<KeyName>, message: impl Into<Vec<u8>>) -> Answer<Signature> {
+        let (key, message) = (key.into(), message.into());
+        let tenant = key.as_ref().family().tenant().clone();
+        let who = Actor::said();
+        self.submit(tenant, Operation::Sign, |reply| Call::Sign { who, key, message, reply })
+    }
+
+    /// [`Batcher::verify`] for a thread, which waits. Where nothing else is to be computed, the thread does it itself.
+    ///
+    /// # Errors
+    /// Those of [`Batcher::verify`].
+    pub fn verify_blocking(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
+        match self.shared.alone(|keystore| keystore.verify(key, message, signature)) {
+            Some(verdict) => verdict,
+            None => self.verify(key.clone(), message, signature).wait(),
+        }
+    }
+
+    /// [`Batcher::sign`] for a thread, which waits. Where nothing else is to be computed, the thread does it itself.
+    ///
+    /// # Errors
+    /// Those of [`Batcher::sign`].
+    pub fn sign_blocking<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
+        let key = key.into();
+        match self.shared.alone(|keystore| keystore.sign(key, message)) {
+            Some(signature) => signature,
+            None => self.sign(key, message).wait(),
+        }
+    }
+
+    /// How many calls wait for their batch.
+    pub fn waiting(&self) -> usize {
+        self.shared.queue().len()
+    }
+
+    /// Takes no call any more; those that were taken are answered.
+    pub fn close(&self) {
+        self.shared.queue().close();
+        self.shared.changed.notify_all();
+    }
+
+    fn submit<T>(
+        &self,
+        tenant: Name,
+        operation: Operation,
+        call: impl FnOnce(Reply<T>) -> Call,
+    ) -> Answer<T> {
+        let slot = Slot::new();
+        let call = call(Reply::to(&slot));
+        let mut queue = self.shared.queue();
+        let pushed = queue.push(&tenant, self.shared.now(), call);
+        let wakes = queue.wakes();
+        drop(queue);
+        let place = match pushed {
+            Ok(number) => Some(Place { shared: Arc::clone(&self.shared), tenant, number }),
+            Err((refused, call)) => {
+                self.shared.refuse(operation, refused, &slot);
+                drop(call);
+                None
+            }
+        };
+        if wakes && place.is_some() {
+            self.shared.changed.notify_one();
+        }
+        Answer { slot, place }
+    }
+}
+
+impl Drop for Batcher {
+    fn drop(&mut self) {
+        self.close();
+        for worker in self.workers.drain(..) {
+            // A worker catches what panics in it.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl fmt::Debug for Batcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batcher").field("waiting", &self.waiting()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A panic while the lock is held would be one of this module: nothing of a caller runs under it.
+    fn queue(&self) -> MutexGuard<'_, Queue<Call>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// A thread that computes, until the queue is closed and empty.
+    fn work(&self) {
+        let mut queue = self.queue();
+        loop {
+            queue = match queue.next(self.now()) {
+                Next::End => return,
+                Next::Wait => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Next::WaitFor(time) => {
+                    self.changed.wait_timeout(queue, time).unwrap_or_else(PoisonError::into_inner).0
+                }
+                Next::Take(count, reason) => {
+                    let batch = queue.take(count);
+                    let more = queue.len() > 0;
+                    drop(queue);
+                    if more {
+                        self.changed.notify_one();
+                    }
+                    self.compute(batch, reason);
+                    let mut queue = self.queue();
+                    queue.done(count);
+                    queue
+                }
+            }
+        }
+    }
+
+    /// Runs one call on the caller's thread, if nothing else is to be computed.
+    fn alone<T>(&self, call: impl FnOnce(&Keystore) -> Result<T>) -> Option<Result<T>> {
+        let mut queue = self.queue();
+        if !queue.is_idle() || queue.is_closed() {
+            return None;
+        }
+        queue.begin(1);
+        drop(queue);
+        self.count(Reason::Idle, std::iter::once(Duration::ZERO));
+        let answer = catch_unwind(AssertUnwindSafe(|| call(&self.keystore)));
+        let mut queue = self.queue();
+        queue.done(1);
+        let more = queue.len() > 0;
+        drop(queue);
+        if more {
+            self.changed.notify_one();
+        }
+        Some(answer.unwrap_or_else(|_| Err(internal())))
+    }
+
+    /// Computes and answers a batch: first what is to be verified, then what is to be signed.
+    fn compute(&self, batch: Vec<Waiting<Call>>, reason: Reason) {
+        let now = self.now();
+        self.count(reason, batch.iter().map(|waiting| now.saturating_sub(waiting.since)));
+        let (mut verify, mut sign) = (Vec::new(), Vec::new());
+        for Waiting { call, .. } in batch {
+            match call {
+                Call::Verify { who, key, message, signature, reply } => {
+                    verify.push((Verify { who, key, message, signature }, reply));
+                }
+                Call::Sign { who, key, message, reply } => sign.push((Sign { who, key, message }, reply)),
+            }
+        }
+        self.answer(verify, |calls| self.verify(calls));
+        self.answer(sign, |calls| self.sign(calls));
+    }
+
+    /// Answers calls by what `run` makes of them together or, where that panics, of each.
+    fn answer<C, T>(&self, calls: Vec<(C, Reply<T>)>, run: impl Fn(&[C]) -> Vec<Result<T>>) {
+        if calls.is_empty() {
+            return;
+        }
+        let (calls, replies): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
+        let guarded = |calls: &[C]| catch_unwind(AssertUnwindSafe(|| run(calls)));
+        let answers = guarded(&calls).unwrap_or_else(|_| {
+            let one = |call| guarded(std::slice::from_ref(call)).ok().and_then(|mut answer| answer.pop());
+            calls.iter().map(|call| one(call).unwrap_or_else(|| Err(internal()))).collect()
+        });
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            reply.send(answer);
+        }
+    }
+
+    fn verify(&self, calls: &[Verify]) -> Vec<Result<Verdict>> {
+        let items =
+            calls.iter().map(|Verify { key, message, signature, .. }| VerifyItem { key, message, signature });
+        let items: Vec<_> = items.collect();
+        let who = |place: usize| Actor::or_nobody(calls[place].who.clone());
+        let verdicts = self.keystore.verify_batch_as(&items, Threads::Own, &who);
+        let reasoned = |(verdict, call): (Verdict, &Verify)| match verdict {
+            Verdict::Unusable => self.keystore.check_usable(&call.key).map(|()| verdict),
+            verdict => Ok(verdict),
+        };
+        verdicts.into_iter().zip(calls).map(reasoned).collect()
+    }
+
+    fn sign(&self, calls: &[Sign]) -> Vec<Result<Signature>> {
+        let items = calls.iter().map(|call| SignItem { key: call.key.as_ref(), message: &call.message });
+        let who = |place: usize| Actor::or_nobody(calls[place].who.clone());
+        self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
+    }
+
+    fn refuse<T>(&self, operation: Operation, refused: Refused, slot: &Slot<T>) {
+        let error = match refused {
+            Refused::Full => KmsError::new(Code::Busy, "too many calls wait; try again soon"),
+            Refused::TenantFull => {
+                KmsError::new(Code::Busy, "too many calls of the tenant wait; try again soon")
+            }
+            Refused::Closed => KmsError::new(Code::Closed, "the batcher is closed and takes no calls"),
+        };
+        #[cfg(feature = "with-metrics")]
+        if let Some(metrics) = self.keystore.metrics() {
+            metrics.refused(operation, error.code);
+        }
+        #[cfg(not(feature = "with-metrics"))]
+        let _ = operation;
+        slot.fill(Err(error));
+    }
+
+    fn count(&self, reason: Reason, waits: impl Iterator<Item = Duration>) {
+        #[cfg(feature = "with-metrics")]
+        if let Some(metrics) = self.keystore.metrics() {
+            metrics.batch(reason, waits);
+        }
+        #[cfg(not(feature = "with-metrics"))]
+        let _ = (reason, waits);
+    }
+}
+
+struct Verify {
+    who: Option<Actor>,
+    key: KeyId,
+    message: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+struct Sign {
+    who: Option<Actor>,
+    key: KeyName,
+    message: Vec<u8>,
+}
+
+/// The answer to a call that a [`Batcher`] took: a future, or something to wait for. Dropping it calls it off.
+#[must_use = "an answer that is dropped calls its call off"]
+pub struct Answer<T> {
+    slot: Arc<Slot<T>>,
+    /// Where the call stands; none for one that was refused.
+    place: Option<Place>,
+}
+
+struct Place {
+    shared: Arc<Shared>,
+    tenant: Name,
+    number: u64,
+}
+
+impl<T> Answer<T> {
+    /// Lets the thread sleep until the answer is there.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn wait(self) -> Result<T> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            match self.slot.poll(&waker) {
+                Poll::Ready(answer) => return answer,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.slot.poll(context.waker())
+    }
+}
+
+impl<T> Drop for Answer<T> {
+    fn drop(&mut self) {
+        if let Some(Place { shared, tenant, number }) = self.place.take()
+            && self.slot.abandon()
+        {
+            let call = shared.queue().remove(&tenant, number);
+            drop(call);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("pending", &self.slot.is_pending()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,419 @@
+//! The queue of a batcher, without threads and without a clock: who waits, who comes next, and when a batch begins.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use crate::id::Name;
+
+/// How a queue behaves; all lengths are numbers of calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) target: usize,
+    pub(super) max: usize,
+    pub(super) max_wait: Duration,
+    pub(super) capacity: usize,
+    pub(super) tenant_capacity: usize,
+    pub(super) workers: NonZeroUsize,
+}
+
+/// As many as one step of the widest kernel takes: fewer cost the same.
+const LANES: usize = 8;
+
+/// Why a batch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// As many wait as are worth waiting for.
+    Full,
+    /// Nobody computes: there is nothing to wait for.
+    Idle,
+    /// The oldest call has waited for as long as it may.
+    Deadline,
+    /// The batcher is being closed.
+    Closing,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Idle, Self::Deadline, Self::Closing];
+
+    /// As a word that never changes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Idle => "idle",
+            Self::Deadline => "deadline",
+            Self::Closing => "closing",
+        }
+    }
+}
+
+/// What a worker that has nothing to do is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Take so many calls, for this reason.
+    Take(usize, Reason),
+    /// Wait for so long, or until something changes.
+    WaitFor(Duration),
+    /// Wait until something changes.
+    Wait,
+    /// Nothing will come any more.
+    End,
+}
+
+/// Why a call is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Too many calls wait.
+    Full,
+    /// Too many calls of the tenant wait.
+    TenantFull,
+    /// The queue is closed.
+    Closed,
+}
+
+/// A call in the queue.
+#[derive(Debug)]
+pub(super) struct Waiting<T> {
+    number: u64,
+    pub(super) since: Duration,
+    pub(super) call: T,
+}
+
+/// The calls of each tenant, in the order in which they came. Times are those of the caller's clock.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    shape: Shape,
+    tenants: BTreeMap<Name, VecDeque<Waiting<T>>>,
+    /// Tenants that have calls, the one whose turn it is first.
+    turns: VecDeque<Name>,
+    len: usize,
+    next_number: u64,
+    /// How many workers compute, and how many calls they have.
+    running: usize,
+    computing: usize,
+    closed: bool,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            tenants: BTreeMap::new(),
+            turns: VecDeque::new(),
+            len: 0,
+            next_number: 0,
+            running: 0,
+            computing: 0,
+            closed: false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nobody waits and nobody computes.
+    pub(super) fn is_idle(&self) -> bool {
+        self.len == 0 && self.running == 0
+    }
+
+    /// Takes a call in, or gives it back; its number names it within its tenant.
+    pub(super) fn push(&mut self, tenant: &Name, now: Duration, call: T) -> Result<u64, (Refused, T)> {
+        if self.closed {
+            return Err((Refused::Closed, call));
+        }
+        if self.len >= self.shape.capacity {
+            return Err((Refused::Full, call));
+        }
+        let number = self.next_number;
+        let waiting = Waiting { number, since: now, call };
+        match self.tenants.get_mut(tenant) {
+            Some(calls) if calls.len() >= self.shape.tenant_capacity => {
+                return Err((Refused::TenantFull, waiting.call));
+            }
+            Some(calls) => calls.push_back(waiting),
+            None => {
+                self.tenants.insert(tenant.clone(), VecDeque::from([waiting]));
+                self.turns.push_back(tenant.clone());
+            }
+        }
+        self.len += 1;
+        self.next_number += 1;
+        Ok(number)
+    }
+
+    /// Takes a call out that nobody waits for any more; `None` when it was taken already.
+    pub(super) fn remove(&mut self, tenant: &Name, number: u64) -> Option<T> {
+        let calls = self.tenants.get_mut(tenant)?;
+        let place = calls.binary_search_by_key(&number, |waiting| waiting.number).ok()?;
+        let waiting = calls.remove(place)?;
+        if calls.is_empty() {
+            self.tenants.remove(tenant);
+            self.turns.retain(|other| other != tenant);
+        }
+        self.len -= 1;
+        Some(waiting.call)
+    }
+
+    /// How many calls are worth a batch of their own while others compute: the share of one worker.
+    fn worth(&self) -> usize {
+        let share = (self.len + self.computing).div_ceil(self.shape.workers.get());
+        share.max(LANES).min(self.shape.target)
+    }
+
+    /// What a worker that is free is to do.
+    pub(super) fn next(&self, now: Duration) -> Next {
+        if self.len == 0 {
+            return if self.closed { Next::End } else { Next::Wait };
+        }
+        let waited = || now.saturating_sub(self.oldest());
+        let reason = if self.closed {
+            Reason::Closing
+        } else if self.len >= self.worth() {
+            Reason::Full
+        } else if self.running == 0 {
+            Reason::Idle
+        } else if waited() >= self.shape.max_wait {
+            Reason::Deadline
+        } else {
+            return Next::WaitFor(self.shape.max_wait - waited());
+        };
+        // Those who are free share what waits, in whole steps of the kernel.
+        let free = self.shape.workers.get().saturating_sub(self.running).max(1);
+        let share = self.len.div_ceil(free).next_multiple_of(LANES).max(LANES);
+        Next::Take(share.min(self.len).min(self.shape.max), reason)
+    }
+
+    fn oldest(&self) -> Duration {
+        let fronts = self.tenants.values().filter_map(VecDeque::front);
+        fronts.map(|waiting| waiting.since).min().unwrap_or_default()
+    }
+
+    /// Takes calls out, one of each tenant in turn, and counts a worker as computing until [`Queue::done`].
+    pub(super) fn take(&mut self, count: usize) -> Vec<Waiting<T>> {
+        let mut taken = Vec::with_capacity(count);
+        while taken.len() < count {
+            let Some(tenant) = self.turns.pop_front() else { break };
+            let Some(calls) = self.tenants.get_mut(&tenant) else { continue };
+            taken.extend(calls.pop_front());
+            if calls.is_empty() {
+                self.tenants.remove(&tenant);
+            } else {
+                self.turns.push_back(tenant);
+            }
+        }
+        self.len -= taken.len();
+        self.begin(taken.len());
+        taken
+    }
+
+    /// Counts a worker as computing.
+    pub(super) fn begin(&mut self, calls: usize) {
+        self.running += 1;
+        self.computing += calls;
+    }
+
+    /// A worker has done so many calls.
+    pub(super) fn done(&mut self, calls: usize) {
+        self.running -= 1;
+        self.computing -= calls;
+    }
+
+    /// Whether a worker that sleeps should look again after a call came in: not after every one.
+    pub(super) fn wakes(&self) -> bool {
+        self.len == 1 || (self.running < self.shape.workers.get() && self.len >= self.worth())
+    }
+
+    /// Whether no call is taken in any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Takes no call in from now on.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SHAPE: Shape = Shape {
+        target: 64,
+        max: 256,
+        max_wait: Duration::from_micros(500),
+        capacity: 1000,
+        tenant_capacity: 400,
+        workers: NonZeroUsize::MIN,
+    };
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn tenant(number: usize) -> Name {
+        format!("tenant-{number}").parse().unwrap()
+    }
+
+    fn calls(taken: Vec<Waiting<usize>>) -> Vec<usize> {
+        taken.into_iter().map(|waiting| waiting.call).collect()
+    }
+
+    #[test]
+    fn a_lone_call_does_not_wait() {
+        let mut queue = Queue::new(SHAPE);
+        assert_eq!(queue.next(NOW), Next::Wait);
+        queue.push(&tenant(0), NOW, 7).unwrap();
+        assert!(queue.wakes());
+        assert_eq!(queue.next(NOW), Next::Take(1, Reason::Idle));
+        assert_eq!(calls(queue.take(1)), [7]);
+        assert_eq!(queue.next(NOW), Next::Wait);
+    }
+
+    #[test]
+    fn while_another_batch_is_computed_calls_gather_until_the_deadline() {
+        let mut queue = Queue::new(Shape { workers: 2.try_into().unwrap(), ..SHAPE });
+        queue.push(&tenant(0), NOW, 0).unwrap();
+        queue.take(1);
+        queue.push(&tenant(0), NOW, 1).unwrap();
+        let later = NOW + Duration::from_micros(100);
+        queue.push(&tenant(1), later, 2).unwrap();
+        assert_eq!(queue.next(later), Next::WaitFor(Duration::from_micros(400)), "the oldest call decides");
+        assert_eq!(queue.next(NOW + SHAPE.max_wait), Next::Take(2, Reason::Deadline));
+        queue.done(1);
+        assert_eq!(queue.next(later), Next::Take(2, Reason::Idle), "what was waited for is done");
+    }
+
+    #[test]
+    fn while_another_batch_is_computed_the_target_begins_one() {
+        let mut queue = Queue::new(Shape { workers: 2.try_into().unwrap(), ..SHAPE });
+        queue.begin(500);
+        for call in 0..63 {
+            queue.push(&tenant(0), NOW, call).unwrap();
+            assert!(matches!(queue.next(NOW), Next::WaitFor(_)), "{call}");
+        }
+        queue.push(&tenant(0), NOW, 63).unwrap();
+        assert!(queue.wakes());
+        assert_eq!(queue.next(NOW), Next::Take(64, Reason::Full));
+    }
+
+    #[test]
+    fn few_callers_are_shared_among_the_workers() {
+        let mut queue = Queue::new(Shape { workers: 2.try_into().unwrap(), ..SHAPE });
+        for call in 0..64 {
+            queue.push(&tenant(0), NOW, call).unwrap();
+        }
+        assert_eq!(queue.next(NOW), Next::Take(32, Reason::Full));
+        queue.take(32);
+        assert_eq!(queue.next(NOW), Next::Take(32, Reason::Full));
+    }
+
+    #[test]
+    fn a_batch_has_no_more_than_the_maximum() {
+        let mut queue = Queue::new(SHAPE);
+        for call in 0..300 {
+            queue.push(&tenant(call % 2), NOW, call).unwrap();
+        }
+        assert_eq!(queue.next(NOW), Next::Take(256, Reason::Full));
+    }
+
+    #[test]
+    fn tenants_take_turns_however_much_one_of_them_has() {
+        let mut queue = Queue::new(SHAPE);
+        for call in 0..300 {
+            queue.push(&tenant(0), NOW, call).unwrap();
+        }
+        for call in [1000, 1001] {
+            queue.push(&tenant(1), NOW, call).unwrap();
+        }
+        queue.push(&tenant(2), NOW, 2000).unwrap();
+        assert_eq!(calls(queue.take(8)), [0, 1000, 2000, 1, 1001, 2, 3, 4]);
+        // Who was served last waits for the others, across batches too.
+        queue.push(&tenant(1), NOW, 1002).unwrap();
+        assert_eq!(calls(queue.take(3)), [5, 1002, 6]);
+    }
+
+    #[test]
+    fn the_queue_is_bounded_in_all_and_for_each_tenant() {
+        let mut queue = Queue::new(SHAPE);
+        for call in 0..400 {
+            queue.push(&tenant(0), NOW, call).unwrap();
+        }
+        assert_eq!(queue.push(&tenant(0), NOW, 9).unwrap_err(), (Refused::TenantFull, 9));
+        for call in 0..600 {
+            queue.push(&tenant(1 + call / 300), NOW, call).unwrap();
+        }
+        assert_eq!(queue.push(&tenant(3), NOW, 9).unwrap_err(), (Refused::Full, 9));
+        queue.take(1);
+        queue.push(&tenant(3), NOW, 9).unwrap();
+        queue.close();
+        assert_eq!(queue.push(&tenant(4), NOW, 9).unwrap_err(), (Refused::Closed, 9));
+    }
+
+    #[test]
+    fn a_closed_queue_is_emptied_and_then_ends() {
+        let mut queue = Queue::new(SHAPE);
+        queue.push(&tenant(0), NOW, 1).unwrap();
+        queue.begin(1);
+        queue.close();
+        assert_eq!(queue.next(NOW), Next::Take(1, Reason::Closing));
+        queue.take(1);
+        assert_eq!(queue.next(NOW), Next::End);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(usize),
+        Remove(prop::sample::Index),
+        Take(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0_usize..5).prop_map(Step::Push),
+            1 => any::<prop::sample::Index>().prop_map(Step::Remove),
+            1 => (1_usize..9).prop_map(Step::Take),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    proptest! {
+        /// Beside a list of all calls, which says what must be there.
+        #[test]
+        fn every_call_is_taken_once_or_removed_and_those_of_a_tenant_in_their_order(steps in steps()) {
+            let mut queue = Queue::new(SHAPE);
+            let mut waiting: Vec<(usize, u64)> = Vec::new();
+            for (call, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Push(number) => {
+                        let id = queue.push(&tenant(number), NOW, (number, call)).unwrap();
+                        waiting.push((number, id));
+                    }
+                    Step::Remove(index) if !waiting.is_empty() => {
+                        let (number, id) = waiting.remove(index.index(waiting.len()));
+                        prop_assert_eq!(queue.remove(&tenant(number), id).map(|call| call.0), Some(number));
+                        prop_assert!(queue.remove(&tenant(number), id).is_none());
+                    }
+                    Step::Remove(_) => {}
+                    Step::Take(count) => {
+                        let taken = queue.take(count);
+                        prop_assert_eq!(taken.len(), count.min(waiting.len()));
+                        let mut per_tenant = [0_usize; 5];
+                        for Waiting { number: id, call: (number, _), .. } in taken {
+                            let first = waiting.iter().position(|(other, _)| *other == number).unwrap();
+                            prop_assert_eq!(waiting.remove(first).1, id);
+                            per_tenant[number] += 1;
+                        }
+                        // Nobody who still waits got two fewer than somebody else.
+                        let most = per_tenant.iter().max().copied().unwrap_or(0);
+                        for (number, _) in &waiting {
+                            prop_assert!(per_tenant[*number] + 1 >= most);
+                        }
+                    }
+                }
+                prop_assert_eq!(queue.len(), waiting.len());
+                prop_assert_eq!(queue.turns.len(), queue.tenants.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Where the answer to a call is put, for a future or for a thread.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Wake, Waker};
+use std::thread::Thread;
+
+use crate::error::{Code, KmsError, Result};
+
+/// Filled once, emptied once.
+#[derive(Debug)]
+pub(super) struct Slot<T>(Mutex<Inner<T>>);
+
+#[derive(Debug)]
+enum Inner<T> {
+    Pending(Option<Waker>),
+    Ready(Result<T>),
+    Taken,
+}
+
+impl<T> Slot<T> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Inner::Pending(None))))
+    }
+
+    /// Puts the answer in, if there is none yet, and wakes who waits for it.
+    pub(super) fn fill(&self, answer: Result<T>) {
+        let mut inner = self.inner();
+        if let Inner::Pending(waker) = &mut *inner {
+            let waker = waker.take();
+            *inner = Inner::Ready(answer);
+            drop(inner);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Takes the answer out, or leaves word whom to wake.
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Result<T>> {
+        let mut inner = self.inner();
+        match &mut *inner {
+            Inner::Pending(waiting) => {
+                match waiting {
+                    Some(known) => known.clone_from(waker),
+                    None => *waiting = Some(waker.clone()),
+                }
+                Poll::Pending
+            }
+            Inner::Ready(_) => match std::mem::replace(&mut *inner, Inner::Taken) {
+                Inner::Ready(answer) => Poll::Ready(answer),
+                Inner::Pending(_) | Inner::Taken => unreachable!("it was ready"),
+            },
+            Inner::Taken => panic!("the future is polled after it was ready"),
+        }
+    }
+
+    /// Whether there is no answer yet.
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(*self.inner(), Inner::Pending(_))
+    }
+
+    /// Nobody waits any more. Gives whether there was no answer yet; none is taken then, and nobody woken.
+    pub(super) fn abandon(&self) -> bool {
+        matches!(std::mem::replace(&mut *self.inner(), Inner::Taken), Inner::Pending(_))
+    }
+
+    fn inner(&self) -> std::sync::MutexGuard<'_, Inner<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The end of a slot that an answer is put into. One that is dropped without an answer says so: nobody waits for ever.
+#[derive(Debug)]
+pub(super) struct Reply<T>(Option<Arc<Slot<T>>>);
+
+impl<T> Reply<T> {
+    pub(super) fn to(slot: &Arc<Slot<T>>) -> Self {
+        Self(Some(Arc::clone(slot)))
+    }
+
+    pub(super) fn send(mut self, answer: Result<T>) {
+        if let Some(slot) = self.0.take() {
+            slot.fill(answer);
+        }
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            slot.fill(Err(internal()));
+        }
+    }
+}
+
+/// The answer to a call whose computation panicked.
+pub(super) fn internal() -> KmsError {
+    KmsError::new(
+        Code::Internal,
+        "the backend failed in a way that it should not have; whether it did anything is not known",
+    )
+}
+
+/// Wakes a thread that is parked.
+pub(super) struct Unpark(pub(super) Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,451 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+use std::thread::ThreadId;
+
+use super::*;
+use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE};
+use crate::{Algorithm, KeystoreOptions, NewKey};
+
+/// A message at which the backend panics.
+const PANIC: &[u8] = b"panic";
+
+/// The backend in software behind a gate: while it is shut, nobody gets through. It notes what came.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    shut: bool,
+    /// How many stand before it.
+    standing: usize,
+    /// The messages of each call, and the thread that brought them.
+    seen: Vec<(ThreadId, Vec<Vec<u8>>)>,
+}
+
+#[derive(Debug)]
+struct Gated(Arc<Gate>);
+
+struct GatedKey(Arc<Gate>, Arc<dyn PrivateKey>);
+
+impl Gate {
+    fn shut(&self) {
+        self.state.lock().unwrap().shut = true;
+    }
+
+    fn open(&self) {
+        self.state.lock().unwrap().shut = false;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self, messages: &[&[u8]]) {
+        let messages: Vec<_> = messages.iter().map(|message| message.to_vec()).collect();
+        let mut state = self.state.lock().unwrap();
+        state.seen.push((std::thread::current().id(), messages.clone()));
+        state.standing += 1;
+        self.changed.notify_all();
+        while state.shut {
+            state = self.changed.wait(state).unwrap();
+        }
+        state.standing -= 1;
+        drop(state);
+        assert!(!messages.iter().any(|message| message == PANIC), "on purpose");
+    }
+
+    /// Waits until so many calls of the backend stand before the gate.
+    fn wait_for(&self, standing: usize) {
+        let mut state = self.state.lock().unwrap();
+        while state.standing < standing {
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+
+    /// The messages of each call so far.
+    fn batches(&self) -> Vec<Vec<Vec<u8>>> {
+        self.state.lock().unwrap().seen.iter().map(|(_, messages)| messages.clone()).collect()
+    }
+}
+
+fn inner() -> &'static Arc<dyn Backend> {
+    Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap()
+}
+
+impl Backend for Gated {
+    fn name(&self) -> &str {
+        SOFTWARE
+    }
+
+    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
+        inner().capabilities(algorithm)
+    }
+
+    fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
+        inner().generate(algorithm)
+    }
+
+    fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
+        Ok(Arc::new(GatedKey(Arc::clone(&self.0), inner().load(algorithm, material)?)))
+    }
+
+    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
+        inner().prepare(algorithm, public_key)
+    }
+
+    fn verify(&self, request: Request<'_>) -> Verdict {
+        self.0.pass(&[request.message]);
+        inner().verify(request)
+    }
+
+    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+        self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
+        inner().verify_many(requests)
+    }
+}
+
+impl PrivateKey for GatedKey {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        self.1.public_key()
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        self.sign_many(&[message]).map(|mut signatures| signatures.remove(0))
+    }
+
+    fn decapsulate(&self, ciphertext: &[u8]) -> Result<crate::backend::SharedKey> {
+        self.1.decapsulate(ciphertext)
+    }
+
+    fn sign_many(&self, messages: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+        self.0.pass(messages);
+        self.1.sign_many(messages)
+    }
+}
+
+struct Place {
+    gate: Arc<Gate>,
+    keystore: Arc<Keystore>,
+    /// One key for each tenant.
+    keys: Vec<KeyId>,
+}
+
+fn place(tenants: usize) -> Place {
+    let gate = Arc::new(Gate::default());
+    let backends = Backends::none().with(Arc::new(Gated(Arc::clone(&gate))));
+    let keystore = Arc::new(KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory());
+    let new = |tenant: usize| {
+        NewKey::new(format!("tenant-{tenant}").parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519)
+    };
+    let keys = (0..tenants).map(|tenant| keystore.create_key(new(tenant)).unwrap()).collect();
+    Place { gate, keystore, keys }
+}
+
+impl Place {
+    fn batcher(&self, options: BatcherOptions) -> Batcher {
+        let workers = Some(options.workers.unwrap_or(NonZeroUsize::MIN));
+        Batcher::new(Arc::clone(&self.keystore), &BatcherOptions { workers, ..options }).unwrap()
+    }
+
+    /// Shuts the gate and sets a call before it, so that what comes then gathers.
+    fn occupy(&self, batcher: &Batcher) -> Answer<Signature> {
+        self.gate.shut();
+        let answer = batcher.sign(self.keys[0].clone(), *b"first");
+        self.gate.wait_for(1);
+        answer
+    }
+}
+
+fn options() -> BatcherOptions {
+    // No deadline: what a test sees does not depend on how long it took.
+    BatcherOptions { max_wait: Duration::from_secs(3600), ..BatcherOptions::default() }
+}
+
+#[test]
+fn a_lone_call_of_a_thread_is_computed_on_that_thread() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let signature = batcher.sign_blocking(&place.keys[0], b"message").unwrap();
+    let verdict = batcher.verify_blocking(&place.keys[0], b"message", &signature.bytes).unwrap();
+    assert_eq!(verdict, Verdict::Valid);
+    let state = place.gate.state.lock().unwrap();
+    assert_eq!(state.seen.len(), 2);
+    assert!(state.seen.iter().all(|(thread, _)| *thread == std::thread::current().id()));
+}
+
+#[test]
+fn calls_that_come_while_one_is_computed_are_computed_together() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let first = place.occupy(&batcher);
+    let calls: Vec<_> =
+        (0..20_u8).map(|call| batcher.verify(place.keys[0].clone(), [call], [0; 64])).collect();
+    assert_eq!(batcher.waiting(), 20);
+    place.gate.open();
+    first.wait().unwrap();
+    for call in calls {
+        assert_eq!(call.wait().unwrap(), Verdict::Invalid);
+    }
+    let together: Vec<_> = (0..20_u8).map(|call| vec![call]).collect();
+    assert_eq!(place.gate.batches(), [vec![b"first".to_vec()], together]);
+}
+
+#[test]
+fn every_caller_gets_the_answer_to_its_own_call() {
+    let place = place(3);
+    let batcher = place.batcher(options());
+    let message = |call: u32| call.to_be_bytes();
+    // Ed25519 is deterministic: what is signed later is the same.
+    let sign = |call: u32| place.keystore.sign(&place.keys[call as usize % 3], &message(call)).unwrap().bytes;
+    let signed: Vec<_> = (0..100).map(sign).collect();
+    let first = place.occupy(&batcher);
+    let verified: Vec<_> = (0..100_u32)
+        .map(|call| {
+            let mut signature = signed[call as usize].clone();
+            signature[0] ^= u8::from(call % 7 == 0);
+            batcher.verify(place.keys[call as usize % 3].clone(), message(call), signature)
+        })
+        .collect();
+    let signing: Vec<_> =
+        (0..100_u32).map(|call| batcher.sign(place.keys[call as usize % 3].clone(), message(call))).collect();
+    place.gate.open();
+    first.wait().unwrap();
+    for (call, verdict) in verified.into_iter().enumerate() {
+        assert_eq!(verdict.wait().unwrap().is_valid(), call % 7 != 0, "{call}");
+    }
+    for (call, signature) in signing.into_iter().enumerate() {
+        let signature = signature.wait().unwrap();
+        assert_eq!((&signature.key, &signature.bytes), (&place.keys[call % 3], &signed[call]));
+    }
+}
+
+#[test]
+fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
+    let place = place(2);
+    let batcher = place.batcher(BatcherOptions {
+        target_batch: 4,
+        max_batch: 4,
+        capacity: 10,
+        tenant_capacity: 8,
+        ..options()
+    });
+    let first = place.occupy(&batcher);
+    let call = |tenant: usize| batcher.verify(place.keys[tenant].clone(), *b"message", [0; 64]);
+    let mut calls: Vec<_> = (0..8).map(|_| call(0)).collect();
+    let error = call(0).wait().unwrap_err();
+    assert_eq!((error.code, error.retryable), (Code::Busy, true));
+    calls.extend([call(1), call(1)]);
+    assert_eq!(call(1).wait().unwrap_err().code, Code::Busy);
+    place.gate.open();
+    first.wait().unwrap();
+    calls.into_iter().for_each(|call| assert_eq!(call.wait().unwrap(), Verdict::Invalid));
+    assert_eq!(call(1).wait().unwrap(), Verdict::Invalid);
+}
+
+#[test]
+fn a_call_that_is_dropped_is_not_computed_and_makes_room() {
+    let place = place(1);
+    let batcher = place.batcher(BatcherOptions {
+        target_batch: 4,
+        max_batch: 4,
+        capacity: 4,
+        tenant_capacity: 4,
+        ..options()
+    });
+    let first = place.occupy(&batcher);
+    let call = |message: u8| batcher.verify(place.keys[0].clone(), [message], [0; 64]);
+    let mut calls: Vec<_> = (0..4).map(call).collect();
+    drop(calls.remove(2));
+    drop(calls.remove(0));
+    assert_eq!(batcher.waiting(), 2);
+    calls.extend([call(4), call(5)]);
+    assert_eq!(call(6).wait().unwrap_err().code, Code::Busy);
+    place.gate.open();
+    first.wait().unwrap();
+    calls.into_iter().for_each(|call| assert_eq!(call.wait().unwrap(), Verdict::Invalid));
+    assert_eq!(place.gate.batches()[1], [[1], [3], [4], [5]]);
+}
+
+#[test]
+fn a_call_that_is_dropped_while_it_is_computed_harms_nobody() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    drop(place.occupy(&batcher));
+    let next = batcher.verify(place.keys[0].clone(), *b"next", [0; 64]);
+    place.gate.open();
+    assert_eq!(next.wait().unwrap(), Verdict::Invalid);
+}
+
+#[test]
+fn tenants_take_turns_in_a_batch() {
+    let place = place(3);
+    let batcher = place.batcher(BatcherOptions { target_batch: 8, max_batch: 8, ..options() });
+    let first = place.occupy(&batcher);
+    let call = |tenant: usize, message: u8| batcher.verify(place.keys[tenant].clone(), [message], [0; 64]);
+    let mut calls: Vec<_> = (0..20).map(|message| call(0, message)).collect();
+    calls.extend([call(1, 100), call(2, 200), call(1, 101)]);
+    place.gate.open();
+    first.wait().unwrap();
+    calls.into_iter().for_each(|call| assert_eq!(call.wait().unwrap(), Verdict::Invalid));
+    assert_eq!(place.gate.batches()[1], [[0], [100], [200], [1], [101], [2], [3], [4]]);
+}
+
+#[test]
+fn a_batcher_that_is_closed_answers_what_it_took_and_takes_no_more() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let first = place.occupy(&batcher);
+    let calls: Vec<_> =
+        (0..50_u8).map(|call| batcher.verify(place.keys[0].clone(), [call], [0; 64])).collect();
+    batcher.close();
+    assert_eq!(batcher.sign(place.keys[0].clone(), *b"late").wait().unwrap_err().code, Code::Closed);
+    assert_eq!(batcher.sign_blocking(&place.keys[0], b"late").unwrap_err().code, Code::Closed);
+    place.gate.open();
+    drop(batcher);
+    first.wait().unwrap();
+    calls.into_iter().for_each(|call| assert_eq!(call.wait().unwrap(), Verdict::Invalid));
+}
+
+#[test]
+fn a_panic_fails_the_call_at_fault_and_no_other_one() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let first = place.occupy(&batcher);
+    let key = || place.keys[0].clone();
+    let message = |call: u8| if call == 5 { PANIC.to_vec() } else { vec![call] };
+    let verify: Vec<_> = (0..10).map(|call| batcher.verify(key(), message(call), [0; 64])).collect();
+    let sign: Vec<_> = (0..10).map(|call| batcher.sign(key(), message(call))).collect();
+    place.gate.open();
+    first.wait().unwrap();
+    for (call, verdict) in verify.into_iter().enumerate() {
+        assert_eq!(
+            verdict.wait().map_err(|error| error.code),
+            if call == 5 { Err(Code::Internal) } else { Ok(Verdict::Invalid) }
+        );
+    }
+    for (call, signature) in sign.into_iter().enumerate() {
+        assert_eq!(signature.wait().err().map(|error| error.code), (call == 5).then_some(Code::Internal));
+    }
+    let alone = batcher.verify_blocking(&place.keys[0], PANIC, &[0; 64]);
+    assert_eq!(alone.unwrap_err().code, Code::Internal);
+    assert_eq!(batcher.verify(key(), *b"after", [0; 64]).wait().unwrap(), Verdict::Invalid);
+}
+
+#[test]
+fn errors_are_those_of_single_calls() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let first = place.occupy(&batcher);
+    let unknown: KeyId = "nobody/test/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v1".parse().unwrap();
+    let newer: KeyId = format!("{}/v9", place.keys[0].family()).parse().unwrap();
+    let verify = [unknown.clone(), newer.clone()].map(|key| batcher.verify(key, *b"message", [0; 64]));
+    let sign = [unknown, newer].map(|key| batcher.sign(key, *b"message"));
+    let reserved = batcher.sign(place.keys[0].clone(), crate::signature::RESERVED_PREFIX);
+    place.gate.open();
+    first.wait().unwrap();
+    let code = |error: KmsError| error.code;
+    let codes = verify.map(|answer| code(answer.wait().unwrap_err()));
+    assert_eq!(codes, [Code::KeyNotFound, Code::UnknownVersion]);
+    let codes = sign.map(|answer| code(answer.wait().unwrap_err()));
+    assert_eq!(codes, [Code::KeyNotFound, Code::UnknownVersion]);
+    assert_eq!(code(reserved.wait().unwrap_err()), Code::ReservedMessage);
+}
+
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_future_wakes_whom_it_was_last_polled_by_and_nobody_after_it_is_dropped() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let mut first = place.occupy(&batcher);
+    let mut dropped = batcher.verify(place.keys[0].clone(), *b"dropped", [0; 64]);
+    let wakers = [(); 3].map(|()| Arc::new(Counting::default()));
+    let poll = |answer: Pin<&mut Answer<Signature>>, waker: &Arc<Counting>| {
+        answer.poll(&mut Context::from_waker(&Waker::from(Arc::clone(waker))))
+    };
+    assert!(poll(Pin::new(&mut first), &wakers[0]).is_pending());
+    assert!(poll(Pin::new(&mut first), &wakers[1]).is_pending());
+    let context = Waker::from(Arc::clone(&wakers[2]));
+    assert!(Pin::new(&mut dropped).poll(&mut Context::from_waker(&context)).is_pending());
+    drop(dropped);
+    place.gate.open();
+    drop(batcher);
+    assert!(poll(Pin::new(&mut first), &wakers[0]).is_ready());
+    assert_eq!(wakers.map(|waker| waker.0.load(Ordering::SeqCst)), [0, 1, 0]);
+}
+
+#[test]
+fn entries_of_the_audit_log_name_who_called() {
+    use crate::audit_log::{AuditLog, AuditLogOptions, Verifications};
+    let options_of_log =
+        AuditLogOptions { verifications: Verifications::Recorded, ..AuditLogOptions::default() };
+    let log = Arc::new(AuditLog::in_memory(options_of_log).unwrap());
+    let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
+    let new = NewKey::new("tenant".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
+    let key = keystore.create_key(new).unwrap();
+    let batcher = Batcher::new(Arc::new(keystore), &options()).unwrap();
+    let alice: Actor = "alice".parse().unwrap();
+    let answer = alice.acting(|| batcher.sign(key.clone(), *b"message"));
+    let signature = answer.wait().unwrap();
+    assert_eq!(batcher.verify(key, *b"message", signature.bytes).wait().unwrap(), Verdict::Valid);
+    let entries = log.entries().unwrap();
+    let told: Vec<_> = entries.iter().map(|entry| (entry.who.as_str(), entry.operation.as_str())).collect();
+    assert_eq!(told, [("-", "create"), ("alice", "sign"), ("-", "verify")]);
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let keystore = Arc::new(Keystore::in_memory());
+    let good = BatcherOptions::default();
+    for bad in [
+        BatcherOptions { target_batch: 0, ..good },
+        BatcherOptions { target_batch: 257, ..good },
+        BatcherOptions { capacity: 100, ..good },
+        BatcherOptions { tenant_capacity: 0, ..good },
+        BatcherOptions { tenant_capacity: 9000, ..good },
+    ] {
+        let error = Batcher::new(Arc::clone(&keystore), &bad).unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument);
+    }
+}
+
+/// Many threads at once, some of which change their minds: every answer is there and right.
+#[test]
+fn nothing_is_lost_when_many_threads_call_and_give_up() {
+    let place = place(4);
+    let two = NonZeroUsize::new(2);
+    let batcher = &place.batcher(BatcherOptions { workers: two, ..BatcherOptions::default() });
+    let place = &place;
+    std::thread::scope(|scope| {
+        for thread in 0..8_u32 {
+            scope.spawn(move || {
+                let key = &place.keys[thread as usize % 4];
+                for round in 0..100_u32 {
+                    let message = [thread, round].map(u32::to_be_bytes).concat();
+                    let given_up = batcher.sign(key.clone(), message.clone());
+                    let kept = batcher.sign(key.clone(), message.clone());
+                    drop(given_up);
+                    let signature = kept.wait().unwrap();
+                    let valid = batcher.verify(key.clone(), message.clone(), signature.bytes.clone());
+                    let invalid = batcher.verify(key.clone(), *b"other", signature.bytes.clone());
+                    assert_eq!(
+                        batcher.verify_blocking(key, &message, &signature.bytes).unwrap(),
+                        Verdict::Valid
+                    );
+                    assert_eq!(
+                        (valid.wait().unwrap(), invalid.wait().unwrap()),
+                        (Verdict::Valid, Verdict::Invalid)
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(batcher.waiting(), 0);
+}

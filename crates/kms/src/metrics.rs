@@ -1,0 +1,162 @@
+//! Figures of what a keystore and a [`Batcher`](crate::batcher::Batcher) do, for Prometheus.
+//!
+//! | name | labels | what |
+//! |---|---|---|
+//! | `kms_ops_total` | `op`, `alg` | operations, also those that failed |
+//! | `kms_failures_total` | `op`, `kind` | operations that failed, by the error's code; `invalid` and `unusable` for verdicts |
+//! | `kms_op_latency_seconds` | `op` | how long operations took; one value for a batch |
+//! | `kms_batch_len` | | how many calls a batcher's batches had |
+//! | `kms_batch_wait_seconds` | | how long calls waited for their batch to begin |
+//! | `kms_batch_flushes_total` | `reason` | why batches began |
+//!
+//! The values of labels are fixed sets: operations, algorithms, codes and reasons. A tenant, a user or a key is never one.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::algorithm::Algorithm;
+use crate::audit_log::{Operation, Outcome};
+use crate::batcher::Reason;
+use crate::error::Code;
+use crate::public_key::Verdict;
+
+/// The upper bounds of latencies, in seconds: from a microsecond to a second.
+const LATENCIES: [f64; 19] = [
+    1e-6, 2e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3,
+    0.1, 0.2, 0.5, 1.0,
+];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Done {
+    op: &'static str,
+    alg: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Failed {
+    op: &'static str,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Took {
+    op: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Flushed {
+    reason: &'static str,
+}
+
+type Histograms = Family<Took, Histogram, fn() -> Histogram>;
+
+/// Counters and histograms; [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) fills them.
+pub struct Metrics {
+    ops: Family<Done, Counter>,
+    failures: Family<Failed, Counter>,
+    latency: Histograms,
+    batch_len: Histogram,
+    batch_wait: Histogram,
+    flushes: Family<Flushed, Counter>,
+    /// The members of `ops` by operation and algorithm: looking one up by its labels costs more than counting.
+    known_ops: Vec<OnceLock<Counter>>,
+    known_latencies: Vec<OnceLock<Histogram>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        fn latencies() -> Histogram {
+            Histogram::new(LATENCIES)
+        }
+        Self {
+            ops: Family::default(),
+            failures: Family::default(),
+            latency: Family::new_with_constructor(latencies),
+            batch_len: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
+            batch_wait: latencies(),
+            flushes: Family::default(),
+            known_ops: (0..Operation::ALL.len() * Algorithm::ALL.len()).map(|_| OnceLock::new()).collect(),
+            known_latencies: Operation::ALL.map(|_| OnceLock::new()).into(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Puts all of them into a registry, under the names above.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("kms_ops", "Operations, also those that failed", self.ops.clone());
+        registry.register("kms_failures", "Operations that failed, by kind", self.failures.clone());
+        registry.register("kms_op_latency_seconds", "How long operations took", self.latency.clone());
+        registry.register("kms_batch_len", "Calls in a batch", self.batch_len.clone());
+        registry.register(
+            "kms_batch_wait_seconds",
+            "How long calls waited for their batch",
+            self.batch_wait.clone(),
+        );
+        registry.register("kms_batch_flushes", "Why batches began", self.flushes.clone());
+    }
+
+    /// All of them in the text form of OpenMetrics, which Prometheus reads.
+    pub fn text(&self) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        self.register(&mut registry);
+        encode(&mut text, &registry).expect("a string takes all that is written to it");
+        text
+    }
+
+    pub(crate) fn operation(&self, operation: Operation, algorithm: Algorithm, outcome: Outcome) {
+        let (op, alg) = (operation.as_str(), algorithm.as_str());
+        let place = operation as usize * Algorithm::ALL.len() + algorithm as usize;
+        self.known_ops[place].get_or_init(|| self.ops.get_or_create(&Done { op, alg }).clone()).inc();
+        match outcome {
+            Outcome::Done | Outcome::Verdict(Verdict::Valid) => {}
+            failed => self.failure(operation, failed.as_str()),
+        }
+    }
+
+    /// Something that failed before it became an operation.
+    pub(crate) fn refused(&self, operation: Operation, code: Code) {
+        self.failure(operation, code.as_str());
+    }
+
+    fn failure(&self, operation: Operation, kind: &'static str) {
+        tracing::debug!(op = operation.as_str(), kind, "kms operation failed");
+        self.failures.get_or_create(&Failed { op: operation.as_str(), kind }).inc();
+    }
+
+    pub(crate) fn latency(&self, operation: Operation, took: Duration) {
+        let op = operation.as_str();
+        let histogram = self.known_latencies[operation as usize]
+            .get_or_init(|| self.latency.get_or_create(&Took { op }).clone());
+        histogram.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn batch(&self, reason: Reason, waits: impl Iterator<Item = Duration>) {
+        let mut len = 0_u32;
+        for wait in waits {
+            len += 1;
+            self.batch_wait.observe(wait.as_secs_f64());
+        }
+        self.batch_len.observe(f64::from(len));
+        self.flushes.get_or_create(&Flushed { reason: reason.as_str() }).inc();
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+/// The span of an operation. It names no key, no message and nobody.
+pub(crate) fn span(operation: Operation, algorithm: Algorithm) -> tracing::Span {
+    tracing::debug_span!("kms", op = operation.as_str(), alg = algorithm.as_str())
+}
