@@ -1,9 +1,14 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual pages follow from it.
 
 mod audit;
+mod audit_log;
 mod seal;
 
 pub(crate) use self::audit::AuditArgs;
+pub(crate) use self::audit_log::{
+    AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
+    AuditLogShowArgs, AuditLogVerifyArgs,
+};
 pub(crate) use self::seal::{
     IdentityArgs, KeysBackupArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs, ResealArgs,
     SealArgs, SealToArgs,
@@ -61,6 +66,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Kernels(KernelsArgs),
     Audit(AuditArgs),
+    AuditLog(AuditLogArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

@@ -22,7 +22,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
     output::choose_colour(cli.color);
-    match commands::run(cli.command) {
+    let run = || commands::run(cli.command);
+    let done = match store::actor() {
+        Some(actor) => actor.acting(run),
+        None => run(),
+    };
+    match done {
         Ok(exit) => exit.into(),
         Err(error) => error.report(),
     }

@@ -8,14 +8,16 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use crate::output::note_line;
+use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
 use bulla_kms::{
-    Algorithm, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KmsError, Name, NewKey, SecretString,
-    Unlock, UnlockMethod,
+    Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KmsError, Name, NewKey,
+    SecretString, Unlock, UnlockMethod,
 };
 use etcetera::{BaseStrategy, base_strategy};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// The label of the key that signs when no other is named.
@@ -24,6 +26,13 @@ pub(crate) const DEFAULT_LABEL: &str = "default";
 pub(crate) const DEFAULT_PURPOSE: &str = "files";
 /// The tenant of all keys that the command line makes.
 const TENANT: &str = "local";
+
+/// The label of the key that signs the audit log.
+const LOG_LABEL: &str = "audit-log";
+/// The purpose of that key.
+const LOG_PURPOSE: &str = "audit";
+/// The folder of the audit log, in that of the keystore.
+const LOG_FOLDER: &str = "audit-log";
 
 const STORE_FILE: &str = "keystore.redb";
 const KEY_FILE: &str = "keystore.key";
@@ -118,8 +127,74 @@ impl Access {
 
     /// Opens the keystore. Drop it soon: meanwhile other processes wait.
     pub(crate) fn open(&self) -> Result<Keystore> {
+        let keystore = self.open_unrecorded()?;
+        // The keystore is locked first: who waits for it needs not wait for the log.
+        Ok(match self.log(&keystore)? {
+            Some(log) => keystore.audited(log),
+            None => keystore,
+        })
+    }
+
+    fn open_unrecorded(&self) -> Result<Keystore> {
         interrupt::guard();
         Ok(Keystore::open(&self.folder.join(STORE_FILE), &self.unlock)?)
+    }
+
+    /// The audit log, if one was begun.
+    fn log(&self, keystore: &Keystore) -> Result<Option<Arc<AuditLog>>> {
+        if keystore.find(&parse_name(TENANT)?, &parse_name(LOG_LABEL)?)?.is_none() {
+            return Ok(None);
+        }
+        let folder = self.folder.join(LOG_FOLDER);
+        let log = match AuditLog::open(&folder, log_options()?) {
+            Ok(log) => log,
+            Err(error) if error.code == Code::NotFound => {
+                return Err(Error::new(
+                    "audit_log_missing",
+                    format!("the audit log {} is gone", shown(&folder)),
+                )
+                .hint("restore its folder from a copy; `bulla audit-log init` begins another log"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(recovered) = log.recovered() {
+            note_line(&format!(
+                "the audit log ended in half a line ({} bytes) that a crash left; it was taken off, and that is recorded",
+                recovered.bytes
+            ));
+        }
+        Ok(Some(Arc::new(log)))
+    }
+
+    /// Begins an audit log; gives its folder and the key that signs it.
+    pub(crate) fn begin_log(&self) -> Result<(PathBuf, KeyFamily)> {
+        let keystore = self.open_unrecorded()?;
+        let folder = self.folder.join(LOG_FOLDER);
+        let log = Arc::new(AuditLog::create(&folder, log_options()?)?);
+        let keystore = keystore.audited(log.clone());
+        let label = parse_name(LOG_LABEL)?;
+        let key = match keystore.find(&parse_name(TENANT)?, &label)? {
+            Some(key) => key,
+            None => create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?.family().clone(),
+        };
+        log.checkpoint(&keystore, &key)?;
+        Ok((folder, key))
+    }
+
+    /// Seals the audit log by a checkpoint.
+    pub(crate) fn seal_log(&self) -> Result<Checkpoint> {
+        let keystore = self.open_unrecorded()?;
+        let log = self.log(&keystore)?.ok_or_else(no_log)?;
+        let keystore = keystore.audited(log.clone());
+        let key = keystore.find(&parse_name(TENANT)?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
+        Ok(log.checkpoint(&keystore, &key)?)
+    }
+
+    /// The key that signs the audit log.
+    pub(crate) fn log_key(&self) -> Result<Attestation> {
+        let keystore = self.open_unrecorded()?;
+        let key = keystore.find(&parse_name(TENANT)?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
+        Ok(keystore.attest(&key)?)
     }
 
     /// The keystore's folder.
@@ -135,6 +210,28 @@ impl Access {
             Unlock::Provider(_) => "identity",
         }
     }
+}
+
+/// The folder of the audit log.
+pub(crate) fn log_folder(args: &KeystoreArgs) -> Result<PathBuf> {
+    Ok(folder(args)?.join(LOG_FOLDER))
+}
+
+fn log_options() -> Result<AuditLogOptions> {
+    let signer = Some((parse_name(TENANT)?, parse_name(LOG_LABEL)?));
+    Ok(AuditLogOptions { signer, ..AuditLogOptions::default() })
+}
+
+fn no_log() -> Error {
+    Error::new("not_found", "the keystore has no audit log").hint("`bulla audit-log init` begins one")
+}
+
+/// On whose behalf the command runs: the user, by number.
+pub(crate) fn actor() -> Option<Actor> {
+    #[cfg(unix)]
+    return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();
+    #[cfg(not(unix))]
+    return None;
 }
 
 /// Is there a keystore?
@@ -318,6 +415,9 @@ impl From<KmsError> for Error {
             Code::WrongPassphrase => {
                 Some("check the passphrase; without it what it seals cannot be had back")
             }
+            Code::LogDamaged => Some(
+                "`bulla audit-log verify` says what is wrong; keep the folder as it is, and begin another log elsewhere",
+            ),
             Code::StorageFull => Some("free some space and run the command again; nothing was changed"),
             _ => None,
         };

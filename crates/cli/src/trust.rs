@@ -115,8 +115,13 @@ fn unknown_key(name: &str) -> Finding {
 }
 
 impl GivenKey {
+    /// The key, unless it came with the name of another one.
+    pub(crate) fn for_id(&self, id: &KeyId) -> Option<PublicKey> {
+        self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
+    }
+
     /// Reads a public key: a file, or the text itself, in the form of bulla or of minisign.
-    fn read(text: &str) -> Result<Self> {
+    pub(crate) fn read(text: &str) -> Result<Self> {
         let path = Path::new(text);
         if !path.exists() {
             return Self::parse(text).map_err(|reason| {

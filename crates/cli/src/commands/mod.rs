@@ -1,6 +1,7 @@
 //! One file for each command.
 
 mod audit;
+mod audit_log;
 mod backup;
 mod check;
 mod completions;
@@ -34,6 +35,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         }
         Command::Kernels(args) => kernels::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::AuditLog(args) => audit_log::run(&args.command),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod audit;
+mod audit_log;
 mod bad_input;
 mod blake2;
 mod check;

@@ -1,0 +1,101 @@
+//! `bulla audit-log`.
+
+use crate::support::Home;
+use std::fs;
+
+fn recorded() -> Home {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    home.run(["audit-log", "init"]).exits(0).says("recorded in");
+    home.write("a", "what nobody may read in the log");
+    home.run(["sign", "a"]).exits(0);
+    home.run(["keys", "rotate"]).exits(0);
+    home.run(["sign", "a", "--key", "nobody"]).exits(2);
+    home
+}
+
+#[test]
+fn what_commands_do_with_keys_is_recorded_once_a_log_was_begun() {
+    let home = recorded();
+    let entries = home.run(["audit-log", "show", "--json"]).exits(0).json();
+    let words: Vec<_> = entries.iter().map(|entry| entry["op"].as_str().unwrap()).collect();
+    assert_eq!(words, ["create", "sign", "rotate"]);
+    assert!(entries[1]["who"].as_str().unwrap().starts_with("uid:"), "{}", entries[1]);
+    let shown = home.run(["audit-log", "show"]).exits(0).stdout;
+    assert!(shown.contains("sign") && !shown.contains("nobody may read"), "{shown}");
+    home.run(["audit-log", "init"]).exits(2).complains("exists already");
+}
+
+#[test]
+fn a_keystore_without_a_log_says_how_to_begin_one() {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    for command in ["verify", "checkpoint"] {
+        home.run(["audit-log", command]).exits(2).complains("has no audit log").complains("audit-log init");
+    }
+    home.run(["audit-log", "show"]).exits(2).complains("there is no audit log");
+}
+
+#[test]
+fn a_log_that_was_changed_or_cut_is_found() {
+    let home = recorded();
+    let note = home.run(["audit-log", "checkpoint"]).exits(0).stdout;
+    home.write("head.note", &note);
+    home.run(["audit-log", "verify"]).exits(0).says("OK (3 entries, 3 sealed)");
+    home.run(["audit-log", "verify", "--checkpoint", "head.note"]).exits(0);
+    let path = home.keystore().join("audit-log/00000000000000000000.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("\"sign\"", "\"attest\"", 1)).unwrap();
+    home.run(["audit-log", "verify"]).exits(1).says("altered (entry 1 is not as it was written");
+    let found = home.run(["audit-log", "verify", "--json"]).exits(1).json().remove(0);
+    assert_eq!((&found["status"], &found["problems"][0]["entry"]), (&"failed".into(), &1.into()));
+    home.run(["sign", "a"]).exits(2).complains("damaged or edited");
+    // The head beside the entries is put back too: the checkpoint that was kept shows it.
+    let kept: Vec<_> = text.lines().take(3).collect();
+    fs::write(&path, kept.join("\n") + "\n").unwrap();
+    fs::remove_file(home.keystore().join("audit-log/head")).unwrap();
+    home.run(["audit-log", "verify", "--checkpoint", "head.note"]).exits(1).says("truncated");
+}
+
+#[test]
+fn a_log_that_is_gone_stops_what_would_be_recorded() {
+    let home = recorded();
+    fs::rename(home.keystore().join("audit-log"), home.path("elsewhere")).unwrap();
+    home.run(["sign", "a"]).exits(2).complains("is gone").complains("audit-log init");
+    home.run(["audit-log", "verify", "--log", "elsewhere"]).exits(0);
+}
+
+#[test]
+fn half_a_line_that_a_crash_left_is_told() {
+    let home = recorded();
+    let path = home.keystore().join("audit-log/00000000000000000000.jsonl");
+    let text = fs::read(&path).unwrap();
+    fs::write(&path, &text[..text.len() - 5]).unwrap();
+    home.run(["audit-log", "verify"]).exits(1).says("torn");
+    home.run(["sign", "a"]).exits(0).complains("half a line");
+    home.run(["audit-log", "verify"]).exits(0);
+}
+
+#[test]
+fn proofs_are_checked_with_the_public_key_alone() {
+    let home = recorded();
+    home.run(["audit-log", "prove", "2"]).exits(2).complains("no checkpoint seals entry 2 yet");
+    home.run(["audit-log", "checkpoint", "-o", "old.note"]).exits(0);
+    home.run(["sign", "a"]).exits(0);
+    home.run(["audit-log", "checkpoint", "--json"]).exits(0);
+    home.run(["keys", "export-public", "audit-log", "-o", "audit.pub"]).exits(0);
+    home.run(["audit-log", "prove", "1", "-o", "entry.json"]).exits(0);
+    home.run(["audit-log", "prove", "--since", "old.note", "-o", "grew.json"]).exits(0);
+    home.run(["keys", "export-public", "default", "-o", "other.pub"]).exits(0);
+    for (proof, says) in [("entry.json", "entry 1 is one of the first 4"), ("grew.json", "begins with the 3")]
+    {
+        let check = |key: &str| home.run(["audit-log", "verify", "--proof", proof, "--public-key", key]);
+        check("audit.pub").exits(0).says(says);
+        check("other.pub").exits(1).says("proves nothing");
+    }
+    let text = String::from_utf8(home.read("entry.json")).unwrap();
+    home.write("forged.json", text.replacen("uid:", "uid:1", 1));
+    home.run(["audit-log", "verify", "--proof", "forged.json", "--public-key", "audit.pub"]).exits(1);
+    home.write("broken.json", "{}");
+    home.run(["audit-log", "verify", "--proof", "broken.json", "--public-key", "audit.pub"]).exits(2);
+}
