@@ -27,7 +27,7 @@ pub mod stats;
 pub mod table;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 10] = [
+pub const LABORATORY: [&str; 11] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -38,4 +38,5 @@ pub const LABORATORY: [&str; 10] = [
     "kernel-ab",
     "blake2",
     "ed25519",
+    "kms",
 ];

@@ -3,6 +3,7 @@
 mod blake2;
 mod blake3;
 pub mod ed25519;
+mod kms;
 
 use anyhow::{Context as _, Result, ensure};
 use bulla_record::{
@@ -77,7 +78,7 @@ impl Peer {
 
 /// Every suite, in the order of [`LABORATORY`].
 pub fn all() -> Vec<Suite> {
-    blake3::suites().into_iter().chain([blake2::suite(), ed25519::suite()]).collect()
+    blake3::suites().into_iter().chain([blake2::suite(), ed25519::suite(), kms::suite()]).collect()
 }
 
 /// The suite of that name.
