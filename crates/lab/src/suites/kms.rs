@@ -132,7 +132,7 @@ fn keystore_batch(count: usize, threads: Threads) -> Make {
         let signed = Signed::new(count);
         let items = signed.items();
         let pool = pool();
-        let mut run = move |out: &mut [bool]| {
+        let run = move |out: &mut [bool]| {
             for (out, verdict) in out.iter_mut().zip(signed.keystore.verify_batch(&items)) {
                 *out = verdict.is_valid();
             }
@@ -153,7 +153,7 @@ fn verify_beside_library(count: usize) -> Case {
             .map(|((public_key, message), signature)| bulla_ed25519::Item { public_key, message, signature })
             .collect();
         let pool = pool();
-        let mut run = move |out: &mut [bool]| {
+        let run = move |out: &mut [bool]| {
             for (out, verdict) in out.iter_mut().zip(bulla_ed25519::verify_many(&items)) {
                 *out = verdict.is_valid();
             }
