@@ -15,6 +15,7 @@ pub(crate) use self::seal::{
 };
 
 use crate::algorithm::Algorithm;
+use bulla_kms::backend::pkcs11::TokenConfig;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -99,6 +100,22 @@ pub(crate) struct KeystoreArgs {
     /// Open with the identity in FILE, which `bulla identity` or age-keygen made
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub(crate) identity: Option<PathBuf>,
+
+    /// The token that holds the private keys of the backend `pkcs11`, as a URI of RFC 7512
+    ///
+    /// For example 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'. The PIN is read from the
+    /// file, from a variable (pin-source=env:NAME), or, without pin-source, asked for on the terminal. Nothing asks the token to verify.
+    #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
+    pub(crate) pkcs11: Option<TokenConfig>,
+}
+
+/// Who holds the private keys of a new key.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// The keystore itself
+    Software,
+    /// The token of --pkcs11, which they never leave
+    Pkcs11,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -260,6 +277,10 @@ pub(crate) struct KeysNewArgs {
     /// What the key is for; part of its id
     #[arg(long, default_value = crate::store::DEFAULT_PURPOSE)]
     pub(crate) purpose: String,
+
+    /// Who makes and holds the private keys
+    #[arg(long, value_enum, default_value_t = Backend::Software)]
+    pub(crate) backend: Backend,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,

@@ -3,19 +3,21 @@
 mod reseal;
 
 use self::reseal::{identity, settled_key_file};
-use crate::args::KeystoreArgs;
+use crate::args::{Backend, KeystoreArgs};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
+use bulla_kms::backend::SOFTWARE;
+use bulla_kms::backend::pkcs11::{self, PinSource, Pkcs11, TokenConfig};
 use bulla_kms::{
-    Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KmsError, Name, NewKey,
-    SecretString, Unlock, UnlockMethod,
+    Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
+    Name, NewKey, SecretString, Unlock, UnlockMethod,
 };
 use etcetera::{BaseStrategy, base_strategy};
 use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -43,6 +45,7 @@ const MAX_PASSPHRASE: usize = 4096;
 pub(crate) struct Access {
     folder: PathBuf,
     unlock: Unlock,
+    options: KeystoreOptions,
 }
 
 /// What is to open a keystore that is yet to be made.
@@ -77,7 +80,7 @@ impl Access {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { folder, unlock })
+        Ok(Self { folder, unlock, options: options(args) })
     }
 
     /// The keystore that is there, or a new one with the key `default`.
@@ -103,8 +106,8 @@ impl Access {
         } else {
             Unlock::KeyFile(key_file(&folder)?)
         };
-        let access = Self { folder, unlock };
-        let keystore = match Keystore::create(&access.folder.join(STORE_FILE), &access.unlock) {
+        let access = Self { folder, unlock, options: options(args) };
+        let keystore = match access.options.create(&access.folder.join(STORE_FILE), &access.unlock) {
             Ok(keystore) => keystore,
             // Another process was first, and the folder's key file opens what it made.
             Err(error) if error.code == Code::AlreadyExists => access.open()?,
@@ -137,7 +140,7 @@ impl Access {
 
     fn open_unrecorded(&self) -> Result<Keystore> {
         interrupt::guard();
-        Ok(Keystore::open(&self.folder.join(STORE_FILE), &self.unlock)?)
+        Ok(self.options.open(&self.folder.join(STORE_FILE), &self.unlock)?)
     }
 
     /// The audit log, if one was begun.
@@ -175,7 +178,9 @@ impl Access {
         let label = parse_name(LOG_LABEL)?;
         let key = match keystore.find(&parse_name(TENANT)?, &label)? {
             Some(key) => key,
-            None => create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?.family().clone(),
+            None => {
+                create_key(&keystore, label, parse_name(LOG_PURPOSE)?, Backend::Software)?.family().clone()
+            }
         };
         log.checkpoint(&keystore, &key)?;
         Ok((folder, key))
@@ -234,6 +239,27 @@ pub(crate) fn actor() -> Option<Actor> {
     return None;
 }
 
+/// What the keystore works with: the token that is named, which is opened when it is needed.
+fn options(args: &KeystoreArgs) -> KeystoreOptions {
+    let mut options = KeystoreOptions::default();
+    if let Some(token) = &args.pkcs11 {
+        let pin = token.pin.clone().unwrap_or(PinSource::Asked(ask_for_pin));
+        let token = Pkcs11::when_needed(&TokenConfig { pin: Some(pin), ..token.clone() });
+        options.backends = options.backends.with(Arc::new(token));
+    }
+    options
+}
+
+fn ask_for_pin() -> io::Result<SecretString> {
+    if !io::stderr().is_terminal() {
+        return Err(io::Error::other(
+            "there is no terminal; name its file with pin-source in the URI of --pkcs11",
+        ));
+    }
+    interrupt::guard();
+    rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
+}
+
 /// Is there a keystore?
 pub(crate) fn exists(args: &KeystoreArgs) -> Result<bool> {
     Ok(folder(args)?.join(STORE_FILE).symlink_metadata().is_ok())
@@ -266,14 +292,22 @@ pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
     let label = parse_name(DEFAULT_LABEL)?;
     match keystore.find(&parse_name(TENANT)?, &label)? {
         Some(family) => Ok(family),
-        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.family().clone()),
+        None => {
+            let purpose = parse_name(DEFAULT_PURPOSE)?;
+            Ok(create_key(keystore, label, purpose, Backend::Software)?.family().clone())
+        }
     }
 }
 
 /// Makes a key for files.
-pub(crate) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
+pub(crate) fn create_key(keystore: &Keystore, label: Name, purpose: Name, backend: Backend) -> Result<KeyId> {
     let tenant = parse_name(TENANT)?;
-    Ok(keystore.create_key(NewKey::new(tenant, purpose, Algorithm::Ed25519).label(label))?)
+    let backend = match backend {
+        Backend::Software => SOFTWARE,
+        Backend::Pkcs11 => pkcs11::NAME,
+    };
+    let new = NewKey::new(tenant, purpose, Algorithm::Ed25519).label(label);
+    Ok(keystore.create_key(NewKey { backend: backend.to_owned(), ..new })?)
 }
 
 /// A label or a purpose from the command line.
@@ -418,6 +452,7 @@ impl From<KmsError> for Error {
             Code::LogDamaged => Some(
                 "`bulla audit-log verify` says what is wrong; keep the folder as it is, and begin another log elsewhere",
             ),
+            Code::UnsupportedAlgorithm => Some("a key on a token needs the token: name it with --pkcs11 URI"),
             Code::StorageFull => Some("free some space and run the command again; nothing was changed"),
             _ => None,
         };

@@ -16,6 +16,9 @@ use crate::id::serde_as_text;
 pub enum Algorithm {
     /// Ed25519 (RFC 8032), verified strictly: see [`PublicKey::verify`](crate::PublicKey::verify).
     Ed25519,
+    /// ECDSA on the curve P-256 with SHA-256 (FIPS 186-5). Public keys are compressed points, signatures are r and s, and of the two
+    /// values of s that verify only the lower one is a signature.
+    EcdsaP256,
     /// ML-DSA-44 (FIPS 204), pure, hedged, with an empty context.
     MlDsa44,
     /// ML-DSA-65 (FIPS 204), pure, hedged, with an empty context.
@@ -87,8 +90,9 @@ const fn encapsulation(name: &'static str, public_key: usize, output: usize) -> 
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Ed25519,
+        Self::EcdsaP256,
         Self::MlDsa44,
         Self::MlDsa65,
         Self::MlDsa87,
@@ -114,6 +118,7 @@ impl Algorithm {
     const fn facts(self) -> Facts {
         match self {
             Self::Ed25519 => signature("ed25519", 32, 64),
+            Self::EcdsaP256 => signature("ecdsa-p256", 33, 64),
             Self::MlDsa44 => signature("ml-dsa-44", 1312, 2420),
             Self::MlDsa65 => signature("ml-dsa-65", 1952, 3309),
             Self::MlDsa87 => signature("ml-dsa-87", 2592, 4627),

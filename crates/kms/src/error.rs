@@ -136,6 +136,14 @@ pub enum Code {
     Closed,
     /// A part of this program failed in a way that it should not have. Whether the call had an effect is not known.
     Internal,
+    /// The token that holds the private key cannot be reached: it was removed, its session was lost, or its library fails.
+    TokenUnavailable,
+    /// The token refuses the PIN. It is not tried again: a token locks itself after a few wrong ones.
+    WrongPin,
+    /// The token is locked after too many wrong PINs.
+    PinLocked,
+    /// A device that holds private keys does not do what it was asked for.
+    DeviceFailed,
 }
 
 impl Code {
@@ -202,6 +210,10 @@ impl Code {
             Self::MalformedProof => "malformed_proof",
             Self::Closed => "closed",
             Self::Internal => "internal",
+            Self::TokenUnavailable => "token_unavailable",
+            Self::WrongPin => "wrong_pin",
+            Self::PinLocked => "pin_locked",
+            Self::DeviceFailed => "device_failed",
         }
     }
 
@@ -209,7 +221,12 @@ impl Code {
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
-            Self::Locked | Self::Busy | Self::Unavailable | Self::StorageFull | Self::RandomUnavailable
+            Self::Locked
+                | Self::Busy
+                | Self::Unavailable
+                | Self::StorageFull
+                | Self::RandomUnavailable
+                | Self::TokenUnavailable
         )
     }
 }

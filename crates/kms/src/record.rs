@@ -51,6 +51,9 @@ pub(crate) struct VersionRecord {
     /// Signatures that were made or may have been made: a process reserves some before it makes them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) uses: u64,
+    /// What the backend needs to delete the private key from its device, in base64, as long as that is still to be done.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) leftover: Option<String>,
 }
 
 impl VersionRecord {

@@ -30,7 +30,7 @@ fn with_key(algorithm: Algorithm) -> (Keystore, KeyId) {
 }
 
 #[test]
-#[cfg(all(feature = "mldsa", feature = "slhdsa", feature = "mlkem"))]
+#[cfg(all(feature = "mldsa", feature = "slhdsa", feature = "mlkem", feature = "p256"))]
 fn a_build_with_all_features_serves_all_algorithms() {
     assert_eq!(served().count(), Algorithm::ALL.len());
 }

@@ -73,9 +73,12 @@ const PEERS: [DebianTool; 5] = [
     DebianTool { program: "etcd", package: "etcd-server" },
 ];
 
+/// The tests of keys on a token make theirs with it.
+const SOFTHSM: DebianTool = DebianTool { program: "softhsm2-util", package: "softhsm2" };
+
 pub(super) fn kms(runner: &mut Runner<'_>) {
     runner.need("protobuf", |_| install::protobuf());
-    for tool in &PEERS {
+    for tool in PEERS.iter().chain([&SOFTHSM]) {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.cargo_test(&["-p", "bulla-kms", "--all-features"]);
@@ -84,6 +87,7 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
 }
 
 pub(super) fn cli(runner: &mut Runner<'_>) {
+    runner.need(SOFTHSM.program, |_| install::debian(&SOFTHSM));
     runner.need("minisign", |_| install::debian(&MINISIGN));
     for tool in &PEERS {
         runner.need(tool.program, |_| install::debian(tool));

@@ -57,7 +57,7 @@ fn init(args: &KeysInitArgs) -> Result<()> {
 fn new(args: &KeysNewArgs) -> Result<()> {
     let (label, purpose) = (store::parse_name(&args.label)?, store::parse_name(&args.purpose)?);
     let keystore = Access::existing_or_new(&args.keystore)?.open()?;
-    let id = store::create_key(&keystore, label, purpose)?;
+    let id = store::create_key(&keystore, label, purpose, args.backend)?;
     let key = keystore.attest(id.family())?;
     let mut out = Out::new();
     if args.report.json {

@@ -1,12 +1,12 @@
 //! Changing what opens a keystore, and making one of a backup.
 
-use super::{Access, Asked, KEY_FILE, NewSeal, STORE_FILE, folder, key_file, passphrase_of};
+use super::{Access, Asked, KEY_FILE, NewSeal, STORE_FILE, folder, key_file, options, passphrase_of};
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use bulla_kms::seal::Identity;
-use bulla_kms::{Backup, KeyFile, Keystore, KeystoreOptions, Unlock};
+use bulla_kms::{Backup, KeyFile, Keystore, Unlock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,8 +48,9 @@ impl Access {
         } else {
             Unlock::KeyFile(key_file(&folder)?)
         };
-        drop(backup.restore(&folder.join(STORE_FILE), &unlock, &KeystoreOptions::default())?);
-        Ok(Self { folder, unlock })
+        let options = options(args);
+        drop(backup.restore(&folder.join(STORE_FILE), &unlock, &options)?);
+        Ok(Self { folder, unlock, options })
     }
 }
 

@@ -11,6 +11,7 @@ mod folder;
 mod kernels;
 mod keys;
 mod minisign;
+mod pkcs11;
 mod program;
 mod seal;
 mod sign;

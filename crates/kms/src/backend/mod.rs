@@ -6,10 +6,16 @@
 #[cfg(feature = "mldsa")]
 mod composite;
 mod ed25519;
+#[cfg(feature = "fast")]
+mod fast;
 #[cfg(feature = "mldsa")]
 mod mldsa;
 #[cfg(feature = "mlkem")]
 mod mlkem;
+#[cfg(feature = "p256")]
+mod p256;
+#[cfg(feature = "pkcs11")]
+pub mod pkcs11;
 mod set;
 #[cfg(feature = "slhdsa")]
 mod slhdsa;
@@ -89,6 +95,19 @@ pub(crate) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMa
     }
 }
 
+/// Whether an uncompressed point of P-256 is the public key of a scalar; not in a build that does not serve it.
+#[cfg(feature = "transfer")]
+pub(crate) fn is_p256_pair(scalar: &[u8], point: &[u8]) -> bool {
+    #[cfg(feature = "p256")]
+    return p256::signing_key(scalar)
+        .is_ok_and(|key| key.verifying_key().to_sec1_point(false).as_bytes() == point);
+    #[cfg(not(feature = "p256"))]
+    {
+        let _ = (scalar, point);
+        false
+    }
+}
+
 /// Whether the parts of a private key fit each other; where it is a seed alone they do.
 #[cfg(feature = "transfer")]
 pub(crate) fn is_consistent(algorithm: Algorithm, material: &KeyMaterial) -> bool {
@@ -133,6 +152,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the material is not what [`Backend::generate`] gives; those of the device.
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>>;
+
+    /// Deletes a private key from the device that holds it. One that is already gone is no error. Where the material is the key
+    /// itself there is nothing to do.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn destroy(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> Result<()> {
+        Ok(())
+    }
 
     /// Checks the bytes of a public key and decodes them for [`Backend::verify`].
     ///

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+#[cfg(feature = "fast")]
+use super::fast::Fast;
 use super::{Backend, SOFTWARE, ed25519};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
@@ -9,9 +11,25 @@ use crate::error::{Code, KmsError, Result};
 #[derive(Clone)]
 pub struct Backends(Vec<Arc<dyn Backend>>);
 
+#[cfg(not(feature = "fast"))]
+use self::PLAIN as DEFAULT;
+
+/// The first of two with one name and algorithm is used.
+#[cfg(feature = "fast")]
 static DEFAULT: LazyLock<Backends> = LazyLock::new(|| {
+    let fast: [Arc<dyn Backend>; _] = [
+        Arc::new(Fast::ed25519(ed25519::Software)),
+        #[cfg(feature = "p256")]
+        Arc::new(Fast::p256(super::p256::Software)),
+    ];
+    Backends(fast.into_iter().chain(PLAIN.0.iter().cloned()).collect())
+});
+
+static PLAIN: LazyLock<Backends> = LazyLock::new(|| {
     Backends(vec![
         Arc::new(ed25519::Software),
+        #[cfg(feature = "p256")]
+        Arc::new(super::p256::Software),
         #[cfg(feature = "mldsa")]
         Arc::new(super::mldsa::Software),
         #[cfg(feature = "mldsa")]
@@ -34,6 +52,12 @@ impl Backends {
         Self(Vec::new())
     }
 
+    /// Those that a build without the feature `fast` has: the same keys and verdicts, and other signers.
+    #[cfg(feature = "fast")]
+    pub fn plain() -> &'static Self {
+        &PLAIN
+    }
+
     /// Adds one. For algorithms that more than one backend serves under the same name, the first one is used.
     #[must_use]
     pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
@@ -52,7 +76,7 @@ impl Backends {
             .ok_or_else(|| {
                 KmsError::new(
                     Code::UnsupportedAlgorithm,
-                    format!("this build has no backend {name} for the algorithm {algorithm}"),
+                    format!("there is no backend {name} for the algorithm {algorithm} here"),
                 )
             })
     }

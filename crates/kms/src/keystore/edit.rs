@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::devices::OnDevice;
 use super::index::{Index, LoadedKey, Sealed};
 use super::publish::{self, Attempt, Edited};
 use super::{Keystore, load};
 use crate::algorithm::{Algorithm, Use};
-use crate::backend::{KeyMaterial, PrivateKey};
+use crate::backend::{KeyMaterial, PrivateKey, SOFTWARE};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::policy::Origin;
@@ -41,7 +42,7 @@ pub(super) struct Edit {
 
 /// A private key that was just made.
 pub(super) struct NewKeyPair {
-    material: KeyMaterial,
+    pub(super) material: KeyMaterial,
     private_key: Arc<dyn PrivateKey>,
     pub(super) public_key: PublicKey,
 }
@@ -72,8 +73,19 @@ impl Keystore {
         mut plan: impl FnMut(&Index) -> Result<Option<Edit>>,
     ) -> Result<Option<Arc<LoadedKey>>> {
         self.persist(|writer, index| {
+            let now = self.guard.time()?;
             let Some(edit) = plan(index)? else { return Ok(None) };
-            let key = Arc::new(writer.commit(&self.sealer, index, edit, self.guard.time()?)?);
+            let made = OnDevice::made_for(&edit);
+            let key = match writer.commit(&self.sealer, index, edit, now) {
+                Ok(key) => Arc::new(key),
+                Err(error) => {
+                    // Only then is it known that the store does not have the key.
+                    if let Some(made) = made.filter(|_| error.code == Code::StoreChanged) {
+                        self.discard(made);
+                    }
+                    return Err(error);
+                }
+            };
             let mut next = index.clone();
             next.insert(Arc::clone(&key));
             Ok(Some((next, key)))
@@ -133,9 +145,18 @@ impl Keystore {
         material: KeyMaterial,
     ) -> Result<NewKeyPair> {
         let backend = self.backends.find(backend, algorithm)?;
-        let private_key = backend.load(algorithm, &material)?;
-        let public_key = PublicKey::from_bytes(algorithm, &private_key.public_key()?)?;
-        Ok(NewKeyPair { material, private_key, public_key })
+        let loaded = backend.load(algorithm, &material).and_then(|private_key| {
+            let public_key = PublicKey::from_bytes(algorithm, &private_key.public_key()?)?;
+            Ok((private_key, public_key))
+        });
+        match loaded {
+            Ok((private_key, public_key)) => Ok(NewKeyPair { material, private_key, public_key }),
+            Err(error) => {
+                // Nobody would know of it. Why it is of no use is what is to be told.
+                let _ = backend.destroy(algorithm, &material);
+                Err(error)
+            }
+        }
     }
 
     /// The store, for those who read all of it.
@@ -243,17 +264,17 @@ impl Writer {
 /// The private keys of older versions after a change.
 pub(super) fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
     let mut older = old.older.clone();
-    if new.head() != old.record.head() && keeps_older(new.key.algorithm()) {
+    if new.head() != old.record.head() && keeps_older(new) {
         older.insert(old.record.head().get(), Arc::clone(&old.head));
     }
     older.retain(|version, _| new.version(*version).is_some_and(VersionRecord::is_held));
     older
 }
 
-/// Whether the private keys of older versions are of any use.
-pub(super) fn keeps_older(algorithm: Algorithm) -> bool {
-    match algorithm.usage() {
-        Use::Signature => false,
+/// Whether the private keys of older versions are of any use: they decapsulate, and those on a device are to be deleted there.
+pub(super) fn keeps_older(record: &KeyRecord) -> bool {
+    match record.key.algorithm().usage() {
+        Use::Signature => record.backend != SOFTWARE,
         Use::KeyEncapsulation => true,
     }
 }

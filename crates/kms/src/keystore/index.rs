@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use rpds::HashTrieMapSync;
 
-use crate::backend::{Backends, PrivateKey};
+use crate::backend::{Backends, KeyMaterial, PrivateKey};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
 use crate::policy::VersionState;
@@ -158,12 +158,7 @@ impl LoadedKey {
 
     /// The private key itself of a version that may be used, in the clear.
     #[cfg(feature = "tokens")]
-    pub(super) fn material(
-        &self,
-        id: &KeyId,
-        sealer: &Sealer,
-        backends: &Backends,
-    ) -> Result<crate::backend::KeyMaterial> {
+    pub(super) fn material(&self, id: &KeyId, sealer: &Sealer, backends: &Backends) -> Result<KeyMaterial> {
         // This also proves that it belongs to the public key.
         self.private_key(id, sealer, backends)?;
         let capabilities = backends.find(&self.record.backend, self.record.key.algorithm())?;
@@ -172,6 +167,11 @@ impl LoadedKey {
             let message = format!("the private key of {id} cannot leave the backend {}", self.record.backend);
             return Err(KmsError::new(Code::NotExportable, message));
         }
+        self.sealed_material(id, sealer)
+    }
+
+    /// What the backend keeps of a version whose private key the keystore still has.
+    pub(super) fn sealed_material(&self, id: &KeyId, sealer: &Sealer) -> Result<KeyMaterial> {
         let is_head = id.version() == self.record.head().get();
         let sealed = if is_head { Some(&self.head) } else { self.older.get(&id.version()) };
         let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));

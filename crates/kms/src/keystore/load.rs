@@ -304,7 +304,7 @@ fn load_key<'a>(
             sealer.open(&Place::PrivateKey(id.clone()), sealed)?;
         }
         let is_head = version.version() == record.head().get();
-        if !is_head && !keeps_older(record.key.algorithm()) {
+        if !is_head && !keeps_older(&record) {
             let was_held = || known?.record.version(version.version()).map(VersionRecord::is_held);
             match row {
                 Row::Read(_) => continue,

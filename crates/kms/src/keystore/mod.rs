@@ -3,6 +3,7 @@
 #[cfg(feature = "soft-seal")]
 mod backup;
 mod batch;
+mod devices;
 mod edit;
 mod follow;
 mod index;
@@ -318,10 +319,14 @@ impl Keystore {
     /// Changes a key, if it is at `revision` ([`Attestation::revision`]), or whatever it is at for `None`; returns what
     /// it is then.
     ///
+    /// Private keys on a device are deleted there when the change is in the store. When the device cannot be reached then, the change
+    /// is made, and the same call deletes them later.
+    ///
     /// # Errors
     /// [`Code::Conflict`] when the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
     /// [`Code::LabelTaken`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::DestructionNotDue`];
-    /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; those of writing.
+    /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; those of writing; those of the backend, after
+    /// a change that is made.
     pub fn update(
         &self,
         family: &KeyFamily,
@@ -343,14 +348,20 @@ impl Keystore {
             if let KeyChange::Label(label) = change {
                 check_label(index, family, label.as_ref())?;
             }
+            let is_destroyed = old.record.state == KeyState::Destroyed;
+            if *change == KeyChange::Destroy && is_destroyed && devices::has_leftovers(&old.record) {
+                return Ok(None);
+            }
             let mut record = old.record.clone();
             change.apply(&mut record, now)?;
             if record == old.record {
                 return Ok(None);
             }
             record.revision += 1;
+            self.note_leftovers(old, &mut record)?;
             Ok(Some(Edit { record, new_head: None }))
         })?;
+        self.delete_leftovers(family)?;
         match changed {
             Some(key) => Ok(Attestation::from(&key.record)),
             None => self.attest(family),
@@ -408,7 +419,7 @@ impl fmt::Debug for Keystore {
 }
 
 fn first_use(created: Timestamp, public_key: PublicKey, origin: Origin) -> VersionRecord {
-    VersionRecord { created, public_key, origin, state: VersionState::Usable, uses: 0 }
+    VersionRecord { created, public_key, origin, state: VersionState::Usable, uses: 0, leftover: None }
 }
 
 fn check_label(index: &Index, family: &KeyFamily, label: Option<&Name>) -> Result<()> {

@@ -1,13 +1,14 @@
 //! SubjectPublicKeyInfo (RFC 5280) and PKCS#8 (RFC 5208, RFC 5958), as DER and as PEM.
 //!
-//! The private key inside PKCS#8 has one of three shapes, by algorithm:
+//! The private key inside PKCS#8 has one of four shapes, by algorithm:
 //!
 //! - Ed25519: an OCTET STRING inside the OCTET STRING (RFC 8410, section 7);
 //! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935, section 6). The seed is what we
 //!   keep, so an expanded key alone is refused, and one beside a seed must be the one that the seed gives;
+//! - ECDSA on P-256: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public key;
 //! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the drafts).
 
-use pkcs8::der::asn1::{BitStringRef, ContextSpecific, OctetStringRef};
+use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, OctetStringRef};
 use pkcs8::der::{Decode, Encode, Reader, SliceReader, TagMode, TagNumber};
 use pkcs8::spki::AlgorithmIdentifierRef;
 use pkcs8::{LineEnding, ObjectIdentifier, PrivateKeyInfoRef, SecretDocument, SubjectPublicKeyInfoRef};
@@ -27,6 +28,7 @@ const PRIVATE_LABEL: &str = "PRIVATE KEY";
 fn oid(algorithm: Algorithm) -> ObjectIdentifier {
     ObjectIdentifier::new_unwrap(match algorithm {
         Algorithm::Ed25519 => "1.3.101.112",
+        Algorithm::EcdsaP256 => "1.2.840.10045.2.1",
         Algorithm::MlDsa44 => "2.16.840.1.101.3.4.3.17",
         Algorithm::MlDsa65 => "2.16.840.1.101.3.4.3.18",
         Algorithm::MlDsa87 => "2.16.840.1.101.3.4.3.19",
@@ -50,15 +52,24 @@ fn oid(algorithm: Algorithm) -> ObjectIdentifier {
     })
 }
 
+/// The curve P-256, which keys of elliptic curves name as a parameter (RFC 5480, section 2.1.1).
+static P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+
 fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
-    AlgorithmIdentifierRef { oid: oid(algorithm), parameters: None }
+    let parameters = (algorithm == Algorithm::EcdsaP256).then(|| AnyRef::from(&P256));
+    AlgorithmIdentifierRef { oid: oid(algorithm), parameters }
 }
 
-/// The algorithm of an identifier, which has no parameters.
+/// The algorithm of an identifier, which has the parameters that we write or none.
 fn algorithm(identifier: &AlgorithmIdentifierRef<'_>) -> Result<Algorithm, String> {
     let found = Algorithm::ALL.into_iter().find(|algorithm| oid(*algorithm) == identifier.oid);
     match found {
-        Some(_) if identifier.parameters.is_some() => {
+        Some(Algorithm::EcdsaP256)
+            if identifier.parameters != self::identifier(Algorithm::EcdsaP256).parameters =>
+        {
+            Err("it is a key of another elliptic curve than P-256".into())
+        }
+        Some(algorithm) if algorithm != Algorithm::EcdsaP256 && identifier.parameters.is_some() => {
             Err("its algorithm has parameters, and must have none".into())
         }
         Some(algorithm) => Ok(algorithm),
@@ -115,12 +126,20 @@ pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
 enum Shape {
     OctetString,
     SeedOrExpanded,
+    EcPrivateKey,
     Raw,
 }
+
+/// An ECPrivateKey of 32 bytes, up to its scalar: alone, and with an uncompressed public key behind it.
+const EC_ALONE: &[u8] = &[0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20];
+const EC_WITH_PUBLIC: &[u8] = &[0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20];
+/// What stands before that public key: tag 1, BIT STRING without unused bits.
+const EC_PUBLIC: &[u8] = &[0xa1, 0x44, 0x03, 0x42, 0x00];
 
 fn shape(algorithm: Algorithm) -> Shape {
     match algorithm {
         Algorithm::Ed25519 => Shape::OctetString,
+        Algorithm::EcdsaP256 => Shape::EcPrivateKey,
         Algorithm::MlDsa44
         | Algorithm::MlDsa65
         | Algorithm::MlDsa87
@@ -143,6 +162,7 @@ pub(super) fn private_der(algorithm: Algorithm, material: &KeyMaterial) -> Resul
                 ContextSpecific { tag_number: SEED_TAG, tag_mode: TagMode::Implicit, value: octets }
                     .to_der()?
             }
+            Shape::EcPrivateKey => [EC_ALONE, material].concat(),
             Shape::Raw => material.to_vec(),
         });
         let info = PrivateKeyInfoRef::new(identifier(algorithm), OctetStringRef::new(&inner)?);
@@ -195,6 +215,7 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
     let whole = |octets: &OctetStringRef| Zeroizing::new(octets.as_bytes().to_vec());
     match shape(algorithm) {
         Shape::Raw => Ok(Zeroizing::new(inner.to_vec())),
+        Shape::EcPrivateKey => ec_scalar(inner).ok_or_else(error),
         Shape::OctetString => <&OctetStringRef>::from_der(inner).map(whole).map_err(|_| error()),
         Shape::SeedOrExpanded => match inner.first() {
             Some(0x04) => Err(malformed(
@@ -217,6 +238,21 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
             }
         },
     }
+}
+
+/// The scalar of an ECPrivateKey. A public key beside it must be the scalar's.
+fn ec_scalar(inner: &[u8]) -> Option<KeyMaterial> {
+    let (scalar, rest) = match (inner.strip_prefix(EC_ALONE), inner.strip_prefix(EC_WITH_PUBLIC)) {
+        (Some(rest), _) | (_, Some(rest)) => rest.split_at_checked(32)?,
+        _ => return None,
+    };
+    let scalar = Zeroizing::new(scalar.to_vec());
+    let is_alone = inner.starts_with(EC_ALONE);
+    let fits = match rest.strip_prefix(EC_PUBLIC) {
+        None => is_alone && rest.is_empty(),
+        Some(point) => !is_alone && backend::is_p256_pair(&scalar, point),
+    };
+    fits.then_some(scalar)
 }
 
 /// The seed and the expanded key beside it.

@@ -1,0 +1,146 @@
+//! The feature `fast`: Ed25519 and ECDSA on P-256 sign by `aws-lc-rs`, which is written in assembly for the usual processors. All else is the
+//! plain backend's, verification too: it is strict there, and in lanes.
+//!
+//! The name and the material are those of the plain backend, so that a keystore opens with and without the feature.
+
+use std::sync::Arc;
+
+use aws_lc_rs::signature::Ed25519KeyPair;
+#[cfg(feature = "p256")]
+use aws_lc_rs::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
+};
+
+#[cfg(feature = "p256")]
+use super::p256;
+use super::{
+    Backend, Capabilities, Encapsulated, KeyMaterial, Prepared, PrivateKey, Request, SharedKey, wrong_use,
+};
+use crate::algorithm::Algorithm;
+use crate::error::{KmsError, Result};
+use crate::public_key::{PublicKey, Verdict};
+
+/// Makes the quick key of a material, which has the plain one behind it.
+type Load = fn(&KeyMaterial, Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>>;
+
+/// The plain backend of an algorithm with a quicker signer.
+#[derive(Debug)]
+pub(super) struct Fast {
+    plain: Arc<dyn Backend>,
+    load: Load,
+}
+
+impl Fast {
+    pub(super) fn ed25519(plain: impl Backend + 'static) -> Self {
+        Self { plain: Arc::new(plain), load: load_ed25519 }
+    }
+
+    #[cfg(feature = "p256")]
+    pub(super) fn p256(plain: impl Backend + 'static) -> Self {
+        Self { plain: Arc::new(plain), load: load_p256 }
+    }
+}
+
+impl Backend for Fast {
+    fn name(&self) -> &str {
+        self.plain.name()
+    }
+
+    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
+        self.plain.capabilities(algorithm)
+    }
+
+    fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
+        self.plain.generate(algorithm)
+    }
+
+    fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
+        (self.load)(material, self.plain.load(algorithm, material)?)
+    }
+
+    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
+        self.plain.prepare(algorithm, public_key)
+    }
+
+    fn verify(&self, request: Request<'_>) -> Verdict {
+        self.plain.verify(request)
+    }
+
+    fn encapsulate(&self, public_key: &PublicKey) -> Result<Encapsulated> {
+        self.plain.encapsulate(public_key)
+    }
+
+    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+        self.plain.verify_many(requests)
+    }
+}
+
+/// A material that the plain backend reads and `aws-lc-rs` does not.
+fn unreadable(_: aws_lc_rs::error::KeyRejected) -> KmsError {
+    KmsError::damaged("a sealed private key cannot be read")
+}
+
+fn load_ed25519(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
+    // The plain backend derives the public key as well, and the keystore compares it with the record's.
+    let pair = Ed25519KeyPair::from_seed_unchecked(material).map_err(unreadable)?;
+    Ok(Arc::new(Ed25519 { pair, plain }))
+}
+
+/// The key, expanded once. `aws-lc-rs` wipes it from its memory when it frees it.
+struct Ed25519 {
+    pair: Ed25519KeyPair,
+    plain: Arc<dyn PrivateKey>,
+}
+
+impl PrivateKey for Ed25519 {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        self.plain.public_key()
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        Ok(self.pair.sign(message).as_ref().to_vec())
+    }
+
+    fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
+        self.plain.sign_ed25519ph(digest, context)
+    }
+
+    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
+        Err(wrong_use(Algorithm::Ed25519))
+    }
+}
+
+#[cfg(feature = "p256")]
+fn load_p256(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
+    let public_key = p256::uncompressed(&plain.public_key()?);
+    let scheme = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let pair =
+        EcdsaKeyPair::from_private_key_and_public_key(scheme, material, &public_key).map_err(unreadable)?;
+    Ok(Arc::new(P256 { pair, plain }))
+}
+
+/// The key, its point computed once. Nonces are random here.
+#[cfg(feature = "p256")]
+struct P256 {
+    pair: EcdsaKeyPair,
+    plain: Arc<dyn PrivateKey>,
+}
+
+#[cfg(feature = "p256")]
+impl PrivateKey for P256 {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        self.plain.public_key()
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        let signature = self.pair.sign(&SystemRandom::new(), message);
+        let signature = signature.ok().and_then(|signature| p256::normalize(signature.as_ref()));
+        // It fails when there are no random bytes; the plain backend needs none.
+        signature.map_or_else(|| self.plain.sign(message), Ok)
+    }
+
+    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
+        Err(wrong_use(Algorithm::EcdsaP256))
+    }
+}

@@ -1,0 +1,198 @@
+//! How far a keystore has come, remembered on a token.
+
+use std::sync::{Arc, Mutex};
+
+use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
+
+use super::Pkcs11;
+use super::fault::Fault;
+use super::module::lock;
+use super::token::{Access, At, Token};
+use crate::error::{Code, KmsError, Result};
+use crate::id::Name;
+use crate::rollback::{RollbackGuard, StoreMark, rolled_back};
+
+/// What the objects say of their application.
+const APPLICATION: &[u8] = b"bulla rollback guard v1";
+
+/// How often the objects are read when others replace them meanwhile.
+const TRIES: usize = 20;
+
+/// A guard in a private data object of a token: who puts back the store needs the token and its PIN to put back the guard.
+///
+/// The object's label is the guard's name, its application `bulla rollback guard v1`, its value empty before the first store uses it,
+/// and then the store's name (16 bytes), the counter (8, big-endian) and the digest (32). A change makes the next object and then
+/// deletes the one before, so that the token has one at every moment; of several the one with the greatest counter counts.
+///
+/// The order of changes is kept by this program, not by the token: tokens with a counter that only grows are rare, and theirs grows when they
+/// are reset.
+#[derive(Clone, Debug)]
+pub struct TokenGuard {
+    token: Arc<Token>,
+    name: Name,
+    /// Threads take turns; processes notice one another.
+    turn: Arc<Mutex<()>>,
+}
+
+/// What an object says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    store: [u8; 16],
+    counter: u64,
+    digest: [u8; 32],
+}
+
+impl Known {
+    fn to_bytes(self) -> Vec<u8> {
+        [&self.store[..], &self.counter.to_be_bytes(), &self.digest].concat()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (store, rest) = bytes.split_first_chunk()?;
+        let (counter, digest) = rest.split_first_chunk()?;
+        Some(Self { store: *store, counter: u64::from_be_bytes(*counter), digest: digest.try_into().ok()? })
+    }
+}
+
+impl TokenGuard {
+    /// The guard of that name, which is on the token; it is read when it is used.
+    ///
+    /// # Errors
+    /// Those of [`Pkcs11::open`].
+    pub fn new(token: &Pkcs11, name: Name) -> Result<Self> {
+        Ok(Self { token: token.token()?, name, turn: Arc::default() })
+    }
+
+    /// Makes a guard that no store has used yet.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when the token has a guard of that name; those of the token.
+    pub fn create(token: &Pkcs11, name: Name) -> Result<Self> {
+        let guard = Self::new(token, name)?;
+        guard.token.run(Access::Write, |at| {
+            if !guard.objects(at)?.is_empty() {
+                let message = format!("the token has a rollback guard {} already", guard.name);
+                return Err(Fault::Failed(KmsError::new(Code::AlreadyExists, message)));
+            }
+            guard.write(at, Vec::new())
+        })?;
+        Ok(guard)
+    }
+
+    fn template(&self) -> Vec<Attribute> {
+        vec![
+            Attribute::Class(ObjectClass::DATA),
+            Attribute::Application(APPLICATION.to_vec()),
+            Attribute::Label(self.name.as_str().as_bytes().to_vec()),
+        ]
+    }
+
+    fn objects(&self, at: &At<'_>) -> Result<Vec<ObjectHandle>, Fault> {
+        at.find(&self.template())
+    }
+
+    fn write(&self, at: &At<'_>, value: Vec<u8>) -> Result<(), Fault> {
+        let mut template = self.template();
+        template.extend([Attribute::Token(true), Attribute::Private(true), Attribute::Value(value)]);
+        at.session.create_object(&template)?;
+        Ok(())
+    }
+
+    /// What is known, and the objects that say so or less.
+    fn read(&self, at: &At<'_>) -> Result<(Option<Known>, Vec<ObjectHandle>), Fault> {
+        for _ in 1..TRIES {
+            match self.read_once(at) {
+                // Another process may have replaced an object after it was found.
+                Err(Fault::Lost(_)) => at.check_present()?,
+                done => return done,
+            }
+        }
+        self.read_once(at)
+    }
+
+    fn read_once(&self, at: &At<'_>) -> Result<(Option<Known>, Vec<ObjectHandle>), Fault> {
+        let objects = self.objects(at)?;
+        if objects.is_empty() {
+            at.check_present()?;
+            let message = format!(
+                "the token has no rollback guard {}: it was deleted, or lies on another one",
+                self.name
+            );
+            return Err(Fault::Failed(KmsError::new(Code::GuardMismatch, message)));
+        }
+        let mut newest: Option<Known> = None;
+        for object in &objects {
+            let value = match &at.session.get_attributes(*object, &[AttributeType::Value])?[..] {
+                [Attribute::Value(value)] => value.clone(),
+                _ => Vec::new(),
+            };
+            if value.is_empty() {
+                continue;
+            }
+            let known = Known::parse(&value).ok_or_else(|| self.mismatch("is damaged"))?;
+            match newest {
+                Some(other) if other.store != known.store => {
+                    return Err(self.mismatch("is that of two keystores"));
+                }
+                Some(other) if other.counter >= known.counter => {}
+                _ => newest = Some(known),
+            }
+        }
+        Ok((newest, objects))
+    }
+
+    fn mismatch(&self, why: &str) -> Fault {
+        let message = format!("the rollback guard {} on the token {why}", self.name);
+        Fault::Failed(KmsError::new(Code::GuardMismatch, message))
+    }
+
+    fn check_against(&self, known: &Known, mark: &StoreMark) -> Result<(), Fault> {
+        if known.store != mark.store {
+            return Err(self.mismatch("is that of another keystore"));
+        }
+        if mark.counter < known.counter {
+            return Err(Fault::Failed(rolled_back(mark.counter, known.counter)));
+        }
+        if mark.counter == known.counter && mark.digest != known.digest {
+            let message = format!(
+                "the keystore is another copy of itself: its change {} is not the one that the token knows",
+                mark.counter
+            );
+            return Err(Fault::Failed(KmsError::new(Code::RolledBack, message)));
+        }
+        Ok(())
+    }
+}
+
+impl RollbackGuard for TokenGuard {
+    fn check(&self, mark: &StoreMark) -> Result<()> {
+        let _turn = lock(&self.turn);
+        self.token.run(Access::Read, |at| match self.read(at)? {
+            (Some(known), _) => self.check_against(&known, mark),
+            (None, _) => Ok(()),
+        })
+    }
+
+    fn advance(&self, mark: &StoreMark) -> Result<()> {
+        let _turn = lock(&self.turn);
+        self.token.run(Access::Write, |at| {
+            let (known, objects) = self.read(at)?;
+            if let Some(known) = known {
+                if known.store == mark.store && known.counter > mark.counter {
+                    return Ok(());
+                }
+                self.check_against(&known, mark)?;
+                if known.counter == mark.counter {
+                    return Ok(());
+                }
+            }
+            let next = Known { store: mark.store, counter: mark.counter, digest: mark.digest };
+            self.write(at, next.to_bytes())?;
+            for object in objects {
+                // Another process may have been quicker.
+                let _ = at.session.destroy_object(object);
+            }
+            Ok(())
+        })
+    }
+}

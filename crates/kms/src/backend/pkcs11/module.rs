@@ -1,0 +1,137 @@
+//! The libraries of tokens, each loaded and initialized once in a process.
+//!
+//! Initialization belongs to the process, not to who asks for it (PKCS #11 3.1, section 5.4), so all tokens of a library share it. Some
+//! libraries, SoftHSM among them, see a token that was away again only when they are initialized again. That ends all sessions:
+//! it waits until nobody is in the middle of one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
+use cryptoki::error::{Error, RvError};
+use cryptoki::session::Session;
+
+use super::fault::Fault;
+use crate::error::{Code, KmsError, Result};
+
+/// A library is initialized again at most so often: for some that is slow, and it disturbs all tokens of the library.
+const PAUSE: Duration = Duration::from_secs(1);
+
+static MODULES: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new());
+
+/// A library.
+pub(super) struct Module {
+    library: Pkcs11,
+    /// Held for reading by whoever uses a session, and for writing by who initializes the library again.
+    life: RwLock<Life>,
+    /// Sessions that wait for their next use, by the number of their token.
+    idle: Mutex<BTreeMap<u64, Vec<Session>>>,
+}
+
+/// The time between two initializations.
+pub(super) struct Life {
+    /// One more with each initialization: handles of objects do not outlive it.
+    pub(super) number: u64,
+    pub(super) state: State,
+    began: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Initialized by us, so that we may end it.
+    Ours,
+    /// Initialized by another part of this process, whose sessions we would end.
+    Others,
+    /// The initialization failed.
+    Down,
+}
+
+impl Module {
+    /// The library at `path`, which is loaded when nobody did so before.
+    pub(super) fn load(path: &Path) -> Result<Arc<Self>> {
+        let shown = path.display();
+        let path = path
+            .canonicalize()
+            .map_err(|error| KmsError::io(format!("cannot load the token's library {shown}"), error))?;
+        let mut modules = lock(&MODULES);
+        if let Some(module) = modules.get(&path) {
+            return Ok(Arc::clone(module));
+        }
+        let library = Pkcs11::new(&path).map_err(|error| {
+            let message = format!("cannot load the token's library {shown}: {error}");
+            KmsError::new(Code::DeviceFailed, message).with_source(error)
+        })?;
+        let state = initialize(&library).map_err(|why| {
+            let message = format!("the token's library {shown} cannot be initialized: {why}");
+            KmsError::new(Code::TokenUnavailable, message)
+        })?;
+        let life = RwLock::new(Life { number: 0, state, began: Instant::now() });
+        let module = Arc::new(Self { library, life, idle: Mutex::default() });
+        modules.insert(path, Arc::clone(&module));
+        Ok(module)
+    }
+
+    pub(super) fn library(&self) -> &Pkcs11 {
+        &self.library
+    }
+
+    /// The present life, which lasts as long as this is held.
+    pub(super) fn enter(&self) -> RwLockReadGuard<'_, Life> {
+        self.life.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session of a token that waits for its next use.
+    pub(super) fn take_idle(&self, token: u64) -> Option<Session> {
+        lock(&self.idle).get_mut(&token)?.pop()
+    }
+
+    /// Keeps a session for its next use. Its life must be the one that is entered.
+    pub(super) fn keep(&self, token: u64, session: Session) {
+        lock(&self.idle).entry(token).or_default().push(session);
+    }
+
+    /// Closes the sessions of a token that wait.
+    pub(super) fn close_idle(&self, token: u64) {
+        let sessions = lock(&self.idle).remove(&token);
+        drop(sessions);
+    }
+
+    /// Begins a new life after the one with this number; whether there is a later one now.
+    pub(super) fn restart(&self, after: u64) -> bool {
+        let mut life = self.life.write().unwrap_or_else(PoisonError::into_inner);
+        if life.number != after {
+            return true;
+        }
+        if life.state == State::Others || life.began.elapsed() < PAUSE {
+            return false;
+        }
+        // Before the end: their numbers will be those of other sessions afterwards.
+        lock(&self.idle).clear();
+        if life.state == State::Ours {
+            // Whether it is ended shows when it begins again.
+            let _ = self.library.clone().finalize();
+        }
+        let state = initialize(&self.library).unwrap_or(State::Down);
+        *life = Life { number: life.number + 1, state, began: Instant::now() };
+        true
+    }
+}
+
+fn initialize(library: &Pkcs11) -> Result<State, String> {
+    let arguments = CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK);
+    match library.initialize(arguments) {
+        Ok(()) => Ok(State::Ours),
+        Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => Ok(State::Others),
+        Err(error) => Err(match Fault::from(error) {
+            Fault::Lost(why) => why,
+            Fault::Failed(error) => error.message,
+        }),
+    }
+}
+
+/// A panic while one of these is held leaves nothing half-changed.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,140 @@
+//! A key-encryption key that never leaves its token.
+
+use std::sync::Arc;
+
+use cryptoki::mechanism::Mechanism;
+use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
+use zeroize::Zeroizing;
+
+use super::fault::Fault;
+use super::token::{Access, At, Token};
+use super::{ID, Pkcs11};
+use crate::error::{Code, KmsError, Result};
+use crate::id::Name;
+use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider};
+
+/// The length of a capsule and of a key in bytes.
+const SIZE: usize = 32;
+
+/// What is put before the capsule, so that the token's key gives nothing away that it is asked for elsewhere.
+const CONTEXT: &[u8] = b"bulla key encryption key from token v1\0";
+
+/// Key-encryption keys from a secret key on a token.
+///
+/// The method is `pkcs11`, the name that of the key on the token (`CKA_LABEL`), the capsule 32 random bytes. The key is HMAC-SHA-256 (RFC
+/// 2104), computed by the token, of `bulla key encryption key from token v1`, a zero byte and the capsule. Without the token nothing opens.
+#[derive(Clone, Debug)]
+pub struct TokenKeyProvider {
+    token: Arc<Token>,
+    name: Name,
+}
+
+impl TokenKeyProvider {
+    /// The key of that name, which is on the token.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`] when it is not; those of the token.
+    pub fn new(token: &Pkcs11, name: Name) -> Result<Self> {
+        let provider = Self { token: token.token()?, name };
+        provider.token.run(Access::Read, |at| provider.find(at).map(drop))?;
+        Ok(provider)
+    }
+
+    /// Makes the key on the token. It cannot be copied from there: when the token is lost, so is all that only this key opens.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when the token has a key of that name; those of the token.
+    pub fn create(token: &Pkcs11, name: Name) -> Result<Self> {
+        let provider = Self { token: token.token()?, name };
+        provider.token.run(Access::Write, |at| provider.make(at))?;
+        Ok(provider)
+    }
+
+    fn objects(&self, at: &At<'_>) -> Result<Vec<ObjectHandle>, Fault> {
+        at.find(&[
+            Attribute::Class(ObjectClass::SECRET_KEY),
+            Attribute::KeyType(KeyType::GENERIC_SECRET),
+            Attribute::Label(self.name.as_str().as_bytes().to_vec()),
+        ])
+    }
+
+    fn find(&self, at: &At<'_>) -> Result<ObjectHandle, Fault> {
+        match self.objects(at)?[..] {
+            [key] => Ok(key),
+            [] => {
+                at.check_present()?;
+                let message = format!("the token has no secret key with the label {}", self.name);
+                Err(Fault::Failed(KmsError::new(Code::KeyNotFound, message)))
+            }
+            _ => {
+                Err(Fault::failed(format!("the token has several secret keys with the label {}", self.name)))
+            }
+        }
+    }
+
+    fn make(&self, at: &At<'_>) -> Result<(), Fault> {
+        if !self.objects(at)?.is_empty() {
+            let message = format!("the token has a secret key with the label {} already", self.name);
+            return Err(Fault::Failed(KmsError::new(Code::AlreadyExists, message)));
+        }
+        let mut id = [0; ID];
+        crate::seal::random(&mut id)?;
+        let key = at.session.generate_key(
+            &Mechanism::GenericSecretKeyGen,
+            &[
+                Attribute::Token(true),
+                Attribute::Private(true),
+                Attribute::Sensitive(true),
+                Attribute::Extractable(false),
+                Attribute::Sign(true),
+                Attribute::KeyType(KeyType::GENERIC_SECRET),
+                Attribute::ValueLen((SIZE as u64).into()),
+                Attribute::Id(id.to_vec()),
+                Attribute::Label(self.name.as_str().as_bytes().to_vec()),
+            ],
+        )?;
+        let types = [AttributeType::Sensitive, AttributeType::NeverExtractable];
+        if at.session.get_attributes(key, &types)?
+            == [Attribute::Sensitive(true), Attribute::NeverExtractable(true)]
+        {
+            return Ok(());
+        }
+        at.session.destroy_object(key)?;
+        Err(Fault::failed("the token made a secret key that could leave it; the key was deleted"))
+    }
+
+    fn derive(&self, capsule: &[u8; SIZE]) -> Result<KeyEncryptionKey> {
+        let message = [CONTEXT, capsule].concat();
+        let key = self.token.run(Access::Read, |at| {
+            let key = self.find(at)?;
+            Ok(Zeroizing::new(at.session.sign(&Mechanism::Sha256Hmac, key, &message)?))
+        })?;
+        let key = <[u8; SIZE]>::try_from(key.as_slice()).map_err(|_| {
+            KmsError::new(Code::DeviceFailed, "the token's HMAC-SHA-256 does not have 32 bytes")
+        })?;
+        Ok(Zeroizing::new(key))
+    }
+}
+
+impl KeyProvider for TokenKeyProvider {
+    fn method(&self) -> &str {
+        super::NAME
+    }
+
+    fn key_name(&self) -> String {
+        self.name.to_string()
+    }
+
+    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+        let mut capsule = [0; SIZE];
+        crate::seal::random(&mut capsule)?;
+        Ok((self.derive(&capsule)?, capsule.to_vec()))
+    }
+
+    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
+        match capsule.bytes().try_into() {
+            Ok(bytes) => self.derive(bytes),
+            Err(_) => Err(KmsError::damaged("the capsule of a key on a token does not have 32 bytes")),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Private keys that lie on a device: what a key gives up is deleted there too.
+//!
+//! Two things cannot change at once, the store and the device. So the store comes first, and with the change it notes what is still to
+//! be deleted; when the device has deleted it, the note goes. Whatever fails between the two, nothing that a key still needs is
+//! deleted, and nothing that is to be deleted is forgotten.
+
+use super::Keystore;
+use super::edit::Edit;
+use super::index::LoadedKey;
+use crate::algorithm::Algorithm;
+use crate::backend::{KeyMaterial, SOFTWARE};
+use crate::encoding;
+use crate::error::{KmsError, Result};
+use crate::id::KeyFamily;
+use crate::record::{KeyRecord, VersionRecord};
+use zeroize::Zeroizing;
+
+/// A private key that was made on a device for a change which may not be made.
+pub(super) struct OnDevice {
+    backend: String,
+    algorithm: Algorithm,
+    material: KeyMaterial,
+}
+
+impl OnDevice {
+    pub(super) fn made_for(edit: &Edit) -> Option<Self> {
+        let pair = edit.new_head.as_ref().filter(|_| edit.record.backend != SOFTWARE)?;
+        Some(Self {
+            backend: edit.record.backend.clone(),
+            algorithm: edit.record.key.algorithm(),
+            material: pair.material.clone(),
+        })
+    }
+}
+
+/// Whether private keys of the key are still to be deleted from a device.
+pub(super) fn has_leftovers(record: &KeyRecord) -> bool {
+    record.versions.iter().any(|version| version.leftover.is_some())
+}
+
+impl Keystore {
+    /// Deletes a private key of which no record knows. When that fails it stays on the device, where it does no harm.
+    pub(super) fn discard(&self, key: OnDevice) {
+        let backend = self.backends.find(&key.backend, key.algorithm);
+        let _ = backend.and_then(|backend| backend.destroy(key.algorithm, &key.material));
+    }
+
+    /// Notes in a key's next record which private keys it gives up.
+    pub(super) fn note_leftovers(&self, old: &LoadedKey, new: &mut KeyRecord) -> Result<()> {
+        if new.backend == SOFTWARE {
+            return Ok(());
+        }
+        let given_up: Vec<_> = old
+            .record
+            .held()
+            .filter(|id| new.version(id.version()).is_some_and(|version| !version.is_held()))
+            .collect();
+        for id in given_up {
+            let material = old.sealed_material(&id, &self.sealer)?;
+            if let Some(version) = new.versions.get_mut(id.version() as usize - 1) {
+                version.leftover = Some(encoding::base64(&material));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what is noted from the device, and then the notes.
+    ///
+    /// # Errors
+    /// Those of the device; those of writing. The notes stay, and the next call tries again.
+    pub(super) fn delete_leftovers(&self, family: &KeyFamily) -> Result<()> {
+        let key = self.index.load().key(family)?.clone();
+        let record = &key.record;
+        if !has_leftovers(record) {
+            return Ok(());
+        }
+        let algorithm = family.algorithm();
+        let backend = self.backends.find(&record.backend, algorithm)?;
+        for leftover in record.versions.iter().filter_map(|version| version.leftover.as_deref()) {
+            let material = encoding::from_base64(leftover)
+                .ok_or_else(|| KmsError::damaged(format!("the record of {family} is malformed")))?;
+            backend.destroy(algorithm, &Zeroizing::new(material))?;
+        }
+        let done: Vec<_> = record.versions.iter().map(|version| version.leftover.clone()).collect();
+        self.edit(|index| {
+            let mut record = index.key(family)?.record.clone();
+            for (version, done) in record.versions.iter_mut().zip(&done) {
+                forget(version, done.as_deref());
+            }
+            let changed = record != index.key(family)?.record;
+            Ok(changed.then_some(Edit { record, new_head: None }))
+        })?;
+        Ok(())
+    }
+}
+
+fn forget(version: &mut VersionRecord, done: Option<&str>) {
+    if done.is_some() && version.leftover.as_deref() == done {
+        version.leftover = None;
+    }
+}
