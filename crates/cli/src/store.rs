@@ -404,7 +404,7 @@ fn passphrase_from_file(path: &Path) -> Result<SecretString> {
 }
 
 fn passphrase_from_terminal(what: &str, asked: Asked) -> Result<SecretString> {
-    if !std::io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return Err(Error::new(
             "no_passphrase",
             format!("{what} is opened by a passphrase, and there is no terminal to ask for it"),

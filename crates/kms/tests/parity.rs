@@ -313,7 +313,7 @@ fn a_batch_of_a_keystore_has_the_verdicts_of_its_single_signatures() {
                     signature: if message.is_some() {
                         &signatures[key.index(keys.len())]
                     } else {
-                        signature.get(&signatures)
+                        &signature.get::<Vec<u8>>(&signatures)[..]
                     },
                     message: if *message == Some(true) { b"another" } else { b"a message" },
                 })

@@ -28,7 +28,7 @@ pub(crate) type BaseTable = [AffineRow; 513];
 /// What a key's table has before it is filled.
 pub(crate) const EMPTY_KEY_TABLE: KeyTable = [[0; 20]; 17];
 /// The same of [`OwnTables`].
-pub(crate) const EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
+pub(crate) static EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
 
 /// Digits of the factor of A: -16 to 15.
 pub(crate) const KEY_WINDOWS: Windows = Windows { bits: 5, count: 51 };
@@ -128,8 +128,8 @@ fn key_multiple<V: Lanes>(tables: &[&KeyTable; LANES], digit: V) -> Addend<V> {
         rows[lane] = &tables[lane][size[lane]];
     }
     let mut all = [[digit; 2]; 10];
-    for n in 0..10 {
-        all[n] = pair(digit, &rows, n);
+    for (n, both) in all.iter_mut().enumerate() {
+        *both = pair(digit, &rows, n);
     }
     let [plus, minus, t2d, z2] = elements(&all);
     Addend { plus, minus, t2d, z2 }.swap_where(digit.negative())
@@ -144,8 +144,8 @@ fn base_multiple<V: Lanes>(table: &BaseTable, digit: V) -> AffineAddend<V> {
         rows[lane] = &table[size[lane]].0;
     }
     let mut all = [[digit; 2]; 10];
-    for n in 0..8 {
-        all[n] = pair(digit, &rows, n);
+    for (n, both) in all.iter_mut().enumerate().take(8) {
+        *both = pair(digit, &rows, n);
     }
     let [plus, minus, t2d, _] = elements(&all);
     AffineAddend { plus, minus, t2d }.swap_where(digit.negative())
