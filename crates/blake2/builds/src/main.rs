@@ -70,7 +70,8 @@ macro_rules! cases {
             let data = input(MANY * len);
             $cases.push(Case::new(format!("{}-many/{len}", stringify!($one)), move || {
                 let params = $library::Params::new();
-                let jobs = black_box(data).chunks(len).map(|part| $library::many::HashManyJob::new(&params, part));
+                let jobs =
+                    black_box(data).chunks(len).map(|part| $library::many::HashManyJob::new(&params, part));
                 let mut jobs: Vec<_> = jobs.collect();
                 $library::many::hash_many(&mut jobs);
                 black_box(jobs);
