@@ -1,8 +1,7 @@
 //! Continuous rotation under threads that sign and verify.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bulla_kms::{Algorithm, KeyFamily, Keystore, NewKey, Signature, Verdict, VerifyItem};
@@ -39,80 +38,20 @@ struct Key {
 /// Each signature is made by a version that was the head when the call began or later, and verifies: at once, and whenever
 /// it is met again.
 pub fn run(writer: &Keystore, reader: &Keystore, time: Duration) -> Report {
-    let same = std::ptr::eq(writer, reader);
-    let done = AtomicBool::new(false);
-    let key = Mutex::new(std::sync::Arc::new(new_key(writer)));
-    let kept = Mutex::new(Vec::<(Vec<u8>, Signature)>::new());
-    let seen = Mutex::new(BTreeSet::new());
-    let current = || std::sync::Arc::clone(&key.lock().unwrap());
-    let sign = |thread: u32| {
-        let (mut count, mut slowest) = (0_u64, Duration::ZERO);
-        while !done.load(Ordering::SeqCst) {
-            let key = current();
-            let message = [u64::from(thread), count].map(u64::to_be_bytes).concat();
-            let before = key.acknowledged.load(Ordering::SeqCst);
-            let start = Instant::now();
-            let signature = match reader.sign(&key.family, &message) {
-                // Another node may not have heard of a new key yet.
-                Err(_) if !same && reader.attest(&key.family).is_err() => continue,
-                result => result.unwrap(),
-            };
-            slowest = slowest.max(start.elapsed());
-            assert!(!same || signature.key.version() >= before, "a version that was rotated away signed");
-            let verdict = reader.verify(&signature.key, &message, &signature.bytes).unwrap();
-            assert_eq!(verdict, Verdict::Valid, "{}", signature.key);
-            count += 1;
-            if count % 16 == 0 {
-                seen.lock().unwrap().insert(signature.key.clone());
-                let mut kept = kept.lock().unwrap();
-                let place = count as usize * SIGNERS as usize + thread as usize;
-                match kept.len() {
-                    KEPT => kept[place % KEPT] = (message, signature),
-                    _ => kept.push((message, signature)),
-                }
-            }
-        }
-        (count, slowest)
-    };
-    let verify = || {
-        let (mut count, mut slowest) = (0_u64, Duration::ZERO);
-        while !done.load(Ordering::SeqCst) {
-            let some: Vec<_> = kept.lock().unwrap().iter().rev().take(64).cloned().collect();
-            let items: Vec<_> = some
-                .iter()
-                .map(|(message, signature)| VerifyItem {
-                    key: &signature.key,
-                    message,
-                    signature: &signature.bytes,
-                })
-                .collect();
-            let start = Instant::now();
-            let verdicts = reader.verify_batch(&items);
-            slowest = slowest.max(start.elapsed() / items.len().max(1) as u32);
-            assert!(verdicts.iter().all(|verdict| verdict.is_valid()), "{verdicts:?}");
-            count += items.len() as u64;
-        }
-        (count, slowest)
+    let chaos = Chaos {
+        writer,
+        reader,
+        done: AtomicBool::new(false),
+        key: Mutex::new(Arc::new(new_key(writer))),
+        kept: Mutex::default(),
     };
     let mut report = Report { keys: 1, ..Report::default() };
     std::thread::scope(|scope| {
-        let signers: Vec<_> = (0..SIGNERS).map(|thread| scope.spawn(move || sign(thread))).collect();
-        let verifiers: Vec<_> = (0..VERIFIERS).map(|_| scope.spawn(verify)).collect();
-        let start = Instant::now();
-        while start.elapsed() < time {
-            let now = current();
-            let began = Instant::now();
-            let id = writer.rotate(&now.family).unwrap();
-            report.slowest_rotation = report.slowest_rotation.max(began.elapsed());
-            assert_eq!(id.version(), now.acknowledged.load(Ordering::SeqCst) + 1, "no rotation is lost");
-            now.acknowledged.store(id.version(), Ordering::SeqCst);
-            report.rotations += 1;
-            if id.version() > ROTATIONS {
-                *key.lock().unwrap() = std::sync::Arc::new(new_key(writer));
-                report.keys += 1;
-            }
-        }
-        done.store(true, Ordering::SeqCst);
+        let chaos = &chaos;
+        let signers: Vec<_> = (0..SIGNERS).map(|thread| scope.spawn(move || chaos.sign(thread))).collect();
+        let verifiers: Vec<_> = (0..VERIFIERS).map(|_| scope.spawn(|| chaos.verify())).collect();
+        chaos.rotate(time, &mut report);
+        chaos.done.store(true, Ordering::SeqCst);
         let sum = |results: Vec<(u64, Duration)>| {
             let slowest = results.iter().map(|(_, slowest)| *slowest).max().unwrap_or_default();
             (results.iter().map(|(count, _)| count).sum::<u64>(), slowest)
@@ -125,6 +64,92 @@ pub fn run(writer: &Keystore, reader: &Keystore, time: Duration) -> Report {
     });
     assert!(report.rotations > 1 && report.signatures > 0 && report.verifications > 0, "{report:?}");
     report
+}
+
+/// What the threads share.
+struct Chaos<'a> {
+    writer: &'a Keystore,
+    reader: &'a Keystore,
+    done: AtomicBool,
+    key: Mutex<Arc<Key>>,
+    kept: Mutex<Vec<(Vec<u8>, Signature)>>,
+}
+
+impl Chaos<'_> {
+    fn key(&self) -> Arc<Key> {
+        Arc::clone(&self.key.lock().unwrap())
+    }
+
+    /// Signs and verifies until the end; how often, and how long the slowest signature took.
+    fn sign(&self, thread: u32) -> (u64, Duration) {
+        let same = std::ptr::eq(self.writer, self.reader);
+        let (mut count, mut slowest) = (0_u64, Duration::ZERO);
+        while !self.done.load(Ordering::SeqCst) {
+            let key = self.key();
+            let message = [u64::from(thread), count].map(u64::to_be_bytes).concat();
+            let before = key.acknowledged.load(Ordering::SeqCst);
+            let start = Instant::now();
+            let signature = match self.reader.sign(&key.family, &message) {
+                // Another node may not have heard of a new key yet.
+                Err(_) if !same && self.reader.attest(&key.family).is_err() => continue,
+                result => result.unwrap(),
+            };
+            slowest = slowest.max(start.elapsed());
+            assert!(!same || signature.key.version() >= before, "a version that was rotated away signed");
+            let verdict = self.reader.verify(&signature.key, &message, &signature.bytes).unwrap();
+            assert_eq!(verdict, Verdict::Valid, "{}", signature.key);
+            count += 1;
+            if count % 16 == 0 {
+                let mut kept = self.kept.lock().unwrap();
+                let place = count as usize * SIGNERS as usize + thread as usize;
+                match kept.len() {
+                    KEPT => kept[place % KEPT] = (message, signature),
+                    _ => kept.push((message, signature)),
+                }
+            }
+        }
+        (count, slowest)
+    }
+
+    /// Verifies what was signed, again and again, until the end; how often, and how long the slowest took.
+    fn verify(&self) -> (u64, Duration) {
+        let (mut count, mut slowest) = (0_u64, Duration::ZERO);
+        while !self.done.load(Ordering::SeqCst) {
+            let some: Vec<_> = self.kept.lock().unwrap().iter().rev().take(64).cloned().collect();
+            let items: Vec<_> = some
+                .iter()
+                .map(|(message, signature)| VerifyItem {
+                    key: &signature.key,
+                    message,
+                    signature: &signature.bytes,
+                })
+                .collect();
+            let start = Instant::now();
+            let verdicts = self.reader.verify_batch(&items);
+            slowest = slowest.max(start.elapsed() / items.len().max(1) as u32);
+            assert!(verdicts.iter().all(|verdict| verdict.is_valid()), "{verdicts:?}");
+            count += items.len() as u64;
+        }
+        (count, slowest)
+    }
+
+    /// Rotates for a while, and makes another key now and then.
+    fn rotate(&self, time: Duration, report: &mut Report) {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            let now = self.key();
+            let began = Instant::now();
+            let id = self.writer.rotate(&now.family).unwrap();
+            report.slowest_rotation = report.slowest_rotation.max(began.elapsed());
+            assert_eq!(id.version(), now.acknowledged.load(Ordering::SeqCst) + 1, "no rotation is lost");
+            now.acknowledged.store(id.version(), Ordering::SeqCst);
+            report.rotations += 1;
+            if id.version() > ROTATIONS {
+                *self.key.lock().unwrap() = Arc::new(new_key(self.writer));
+                report.keys += 1;
+            }
+        }
+    }
 }
 
 fn new_key(writer: &Keystore) -> Key {
