@@ -3,6 +3,8 @@
 mod audit;
 mod audit_log;
 mod seal;
+mod token;
+mod transfer;
 
 pub(crate) use self::audit::AuditArgs;
 pub(crate) use self::audit_log::{
@@ -13,9 +15,14 @@ pub(crate) use self::seal::{
     IdentityArgs, KeysBackupArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs, ResealArgs,
     SealArgs, SealToArgs,
 };
+pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
+pub(crate) use self::transfer::{
+    Bound, ImportFormat, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs, PublicKeyFormat,
+};
 
 use crate::algorithm::Algorithm;
-use bulla_kms::backend::pkcs11::TokenConfig;
+use bulla_kms::backend::SOFTWARE;
+use bulla_kms::backend::pkcs11::{self, TokenConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -63,6 +70,7 @@ pub(crate) enum Command {
     Reseal(ResealArgs),
     Identity(IdentityArgs),
     Keys(KeysArgs),
+    Token(TokenArgs),
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),
@@ -118,12 +126,31 @@ pub(crate) enum Backend {
     Pkcs11,
 }
 
+impl Backend {
+    /// The backend's name in the keystore.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Software => SOFTWARE,
+            Self::Pkcs11 => pkcs11::NAME,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SignatureFormat {
     /// PATH.bulla: files and folders
     Bulla,
     /// PATH.minisig: files only, for those who verify with minisign
     Minisign,
+}
+
+/// How a statement is hashed before it is signed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Prehash {
+    /// BLAKE3, in a frame that any Ed25519 verifies
+    Blake3,
+    /// SHA-512, as Ed25519ph (RFC 8032)
+    Ed25519ph,
 }
 
 /// Sign files and folders
@@ -166,6 +193,10 @@ pub(crate) struct SignArgs {
     /// The form of the signature file
     #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
     pub(crate) format: SignatureFormat,
+
+    /// Sign a digest of the statement, for verifiers that know only that; the signature file says so
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) prehash: Option<Prehash>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
@@ -214,12 +245,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Create, show, rotate and back up keys
+/// Create, show, rotate, move, destroy and back up keys
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys init --passphrase          a keystore that a passphrase opens
   bulla keys new releases               a key labelled `releases`
+  bulla keys new lasting --algorithm ml-dsa-65-ed25519
   bulla keys list
   bulla keys rotate releases            sign with a new version; older signatures still verify
   bulla keys export-public releases > releases.pub")]
@@ -231,6 +263,7 @@ pub(crate) struct KeysArgs {
 #[derive(Subcommand)]
 pub(crate) enum KeysCommand {
     Init(KeysInitArgs),
+    #[command(visible_alias = "create")]
     New(KeysNewArgs),
     List(KeysListArgs),
     /// Show all versions of a key
@@ -245,10 +278,14 @@ pub(crate) enum KeysCommand {
     Disable(KeyArgs),
     /// Let a disabled key sign again
     Enable(KeyArgs),
+    Policy(KeysPolicyArgs),
+    Destroy(KeysDestroyArgs),
     ExportPublic(ExportPublicArgs),
     Reseal(KeysResealArgs),
     Backup(KeysBackupArgs),
     Restore(KeysRestoreArgs),
+    Import(KeysImportArgs),
+    Export(KeysExportArgs),
 }
 
 /// Create the keystore and its key `default`
@@ -269,7 +306,16 @@ pub(crate) struct KeysInitArgs {
 }
 
 /// Create a key
+///
+/// The algorithms: ed25519 and ecdsa-p256; after quantum computers ml-dsa-44, -65 and -87, slh-dsa-sha2-128s to
+/// slh-dsa-shake-256f, and ml-dsa-65-ed25519, which is both. ml-kem-512, -768, -1024 and x-wing make keys that do not sign: exports are wrapped for them.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys new releases
+  bulla keys new lasting --algorithm ml-dsa-65-ed25519
+  bulla keys new moving --exportable                    see `bulla keys export`
+  bulla keys new transport --algorithm x-wing           to receive keys with")]
 pub(crate) struct KeysNewArgs {
     /// The name by which you call the key: letters a-z, digits, and inside `-`, `_`, `.`
     pub(crate) label: String,
@@ -281,6 +327,14 @@ pub(crate) struct KeysNewArgs {
     /// Who makes and holds the private keys
     #[arg(long, value_enum, default_value_t = Backend::Software)]
     pub(crate) backend: Backend,
+
+    /// The algorithm
+    #[arg(short, long, value_name = "NAME", value_parser = transfer::algorithm(), default_value = "ed25519", hide_possible_values = true)]
+    pub(crate) algorithm: bulla_kms::Algorithm,
+
+    /// Allow the private key to be exported, by a token that permits it; it cannot be changed later
+    #[arg(long)]
+    pub(crate) exportable: bool,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
@@ -338,8 +392,8 @@ pub(crate) struct ExportPublicArgs {
     pub(crate) key: String,
 
     /// The form of the public key
-    #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
-    pub(crate) format: SignatureFormat,
+    #[arg(long, value_enum, default_value_t = PublicKeyFormat::Bulla)]
+    pub(crate) format: PublicKeyFormat,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]

@@ -15,9 +15,6 @@ const UNTRUSTED: &str = "untrusted comment: ";
 const TRUSTED: &str = "trusted comment: ";
 const KEY_ALGORITHM: [u8; 2] = *b"Ed";
 
-/// The context in which a key id is derived from a public key.
-const KEY_ID_CONTEXT: &str = "bulla 2026-11-20 minisign key id of an Ed25519 public key";
-
 /// The largest file whose legacy signature is verified: the whole file must be in memory for it. minisign has the same limit.
 pub(crate) const LEGACY_LIMIT: u64 = 1 << 30;
 
@@ -28,10 +25,7 @@ pub(crate) struct KeyId([u8; 8]);
 impl KeyId {
     /// The id of one of our keys: it follows from the public key, so that it is always the same.
     pub(crate) fn of(key: &PublicKey) -> Self {
-        let derived = bulla_blake3::derive_key(KEY_ID_CONTEXT, key.as_bytes());
-        let mut id = [0; 8];
-        id.copy_from_slice(&derived[..8]);
-        Self(id)
+        Self(bulla_kms::transfer::minisign::key_id(key))
     }
 }
 

@@ -3,14 +3,13 @@
 mod reseal;
 
 use self::reseal::{identity, settled_key_file};
-use crate::args::{Backend, KeystoreArgs};
+use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
-use bulla_kms::backend::SOFTWARE;
-use bulla_kms::backend::pkcs11::{self, PinSource, Pkcs11, TokenConfig};
+use bulla_kms::backend::pkcs11::{PinSource, Pkcs11, TokenConfig};
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
     Name, NewKey, SecretString, Unlock, UnlockMethod,
@@ -145,7 +144,7 @@ impl Access {
 
     /// The audit log, if one was begun.
     fn log(&self, keystore: &Keystore) -> Result<Option<Arc<AuditLog>>> {
-        if keystore.find(&parse_name(TENANT)?, &parse_name(LOG_LABEL)?)?.is_none() {
+        if keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_none() {
             return Ok(None);
         }
         let folder = self.folder.join(LOG_FOLDER);
@@ -176,11 +175,9 @@ impl Access {
         let log = Arc::new(AuditLog::create(&folder, log_options()?)?);
         let keystore = keystore.audited(log.clone());
         let label = parse_name(LOG_LABEL)?;
-        let key = match keystore.find(&parse_name(TENANT)?, &label)? {
+        let key = match keystore.find(&tenant()?, &label)? {
             Some(key) => key,
-            None => {
-                create_key(&keystore, label, parse_name(LOG_PURPOSE)?, Backend::Software)?.family().clone()
-            }
+            None => create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?.family().clone(),
         };
         log.checkpoint(&keystore, &key)?;
         Ok((folder, key))
@@ -191,14 +188,14 @@ impl Access {
         let keystore = self.open_unrecorded()?;
         let log = self.log(&keystore)?.ok_or_else(no_log)?;
         let keystore = keystore.audited(log.clone());
-        let key = keystore.find(&parse_name(TENANT)?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
+        let key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
         Ok(log.checkpoint(&keystore, &key)?)
     }
 
     /// The key that signs the audit log.
     pub(crate) fn log_key(&self) -> Result<Attestation> {
         let keystore = self.open_unrecorded()?;
-        let key = keystore.find(&parse_name(TENANT)?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
+        let key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
         Ok(keystore.attest(&key)?)
     }
 
@@ -223,7 +220,7 @@ pub(crate) fn log_folder(args: &KeystoreArgs) -> Result<PathBuf> {
 }
 
 fn log_options() -> Result<AuditLogOptions> {
-    let signer = Some((parse_name(TENANT)?, parse_name(LOG_LABEL)?));
+    let signer = Some((tenant()?, parse_name(LOG_LABEL)?));
     Ok(AuditLogOptions { signer, ..AuditLogOptions::default() })
 }
 
@@ -290,24 +287,21 @@ fn key_file(folder: &Path) -> Result<PathBuf> {
 /// Makes the key `default` if there is none: the process that made the keystore may have been stopped before.
 pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
     let label = parse_name(DEFAULT_LABEL)?;
-    match keystore.find(&parse_name(TENANT)?, &label)? {
+    match keystore.find(&tenant()?, &label)? {
         Some(family) => Ok(family),
-        None => {
-            let purpose = parse_name(DEFAULT_PURPOSE)?;
-            Ok(create_key(keystore, label, purpose, Backend::Software)?.family().clone())
-        }
+        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.family().clone()),
     }
 }
 
-/// Makes a key for files.
-pub(crate) fn create_key(keystore: &Keystore, label: Name, purpose: Name, backend: Backend) -> Result<KeyId> {
-    let tenant = parse_name(TENANT)?;
-    let backend = match backend {
-        Backend::Software => SOFTWARE,
-        Backend::Pkcs11 => pkcs11::NAME,
-    };
-    let new = NewKey::new(tenant, purpose, Algorithm::Ed25519).label(label);
-    Ok(keystore.create_key(NewKey { backend: backend.to_owned(), ..new })?)
+/// Makes a key that the command itself needs, whatever it was told about others.
+fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
+    let new = NewKey::new(tenant()?, purpose, Algorithm::Ed25519);
+    Ok(keystore.create_key(new.label(label))?)
+}
+
+/// The tenant of all keys that the command line makes.
+pub(crate) fn tenant() -> Result<Name> {
+    parse_name(TENANT)
 }
 
 /// A label or a purpose from the command line.
@@ -381,6 +375,23 @@ pub(crate) fn passphrase_of(what: &str, file: Option<&Path>, asked: Asked) -> Re
         Some(file) => passphrase_from_file(file),
         None => passphrase_from_terminal(what, asked),
     }
+}
+
+/// The passphrase of a private key that is to be imported; `shown` names its file.
+pub(crate) fn key_passphrase(file: Option<&Path>, shown: &str) -> Result<SecretString> {
+    if let Some(file) = file {
+        return passphrase_from_file(file);
+    }
+    if !io::stderr().is_terminal() {
+        return Err(Error::new(
+            "no_passphrase",
+            "the key is encrypted, and there is no terminal to ask for its passphrase",
+        )
+        .about(shown)
+        .hint("name a file that holds it with --key-passphrase-file FILE"));
+    }
+    interrupt::guard();
+    Ok(SecretString::from(ask(&format!("Passphrase of the key {shown}: "))?.as_str()))
 }
 
 /// The first line of the file, without its end.

@@ -6,6 +6,7 @@ use crate::files::name::shown;
 use crate::minisign;
 use crate::report::{Finding, Problem};
 use crate::store::Access;
+use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{Attestation, KeyId, NamedPublicKey, PublicKey, SignatureFile};
 use std::fs::File;
 use std::io::{self, Read};
@@ -114,13 +115,18 @@ fn unknown_key(name: &str) -> Finding {
         .because(format!("it is signed by {name}, which is not in the keystore; see --public-key"))
 }
 
+/// Reads a public key as `--public-key` takes it: a file, or the text itself.
+pub(crate) fn public_key(text: &str) -> Result<PublicKey> {
+    Ok(GivenKey::read(text)?.key)
+}
+
 impl GivenKey {
     /// The key, unless it came with the name of another one.
     pub(crate) fn for_id(&self, id: &KeyId) -> Option<PublicKey> {
         self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
     }
 
-    /// Reads a public key: a file, or the text itself, in the form of bulla or of minisign.
+    /// Reads a public key: a file, or the text itself, in a form of bulla, minisign, PEM, OpenSSH or JSON Web Keys.
     pub(crate) fn read(text: &str) -> Result<Self> {
         let path = Path::new(text);
         if !path.exists() {
@@ -146,6 +152,15 @@ impl GivenKey {
             return Ok(Self::new(named.public_key, Some(named.key)));
         }
         let line = text.trim_end();
+        let known =
+            [("-----BEGIN ", PublicFormat::Pem), ("ssh-", PublicFormat::OpenSsh), ("{", PublicFormat::Jwk)];
+        if let Some((_, format)) = known.into_iter().find(|(start, _)| text.starts_with(start)) {
+            let key = import_public(text.as_bytes(), format, None).map_err(|error| error.message)?;
+            return Ok(Self::new(key, None));
+        }
+        if line.contains(':') && !line.contains(' ') {
+            return Ok(Self::new(line.parse().map_err(|error: bulla_kms::KmsError| error.message)?, None));
+        }
         // The base64 of 32 bytes has 44 characters.
         if line.len() == 44 {
             return Ok(Self::new(line.parse().map_err(|error: bulla_kms::KmsError| error.message)?, None));

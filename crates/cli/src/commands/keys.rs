@@ -1,17 +1,17 @@
 //! `bulla keys`: making, showing and rotating keys.
 
-use super::backup;
+use super::{backup, policy, transfer};
 use crate::args::{
     ExportPublicArgs, KeyArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysRestoreArgs,
-    KeysShowArgs, SignatureFormat,
+    KeysShowArgs, KeystoreArgs, PublicKeyFormat, ReportArgs,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
-use crate::minisign;
 use crate::output::{JsonPath, Out, style};
 use crate::store::{self, Access, Named, NewSeal};
-use bulla_kms::{Attestation, KeyChange, KeyFamily, KeyState, Keystore, NamedPublicKey};
+use bulla_kms::transfer::{PublicFormat, export_public as write_public};
+use bulla_kms::{Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, VersionState};
 use serde::Serialize;
 
 pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
@@ -20,20 +20,21 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::New(args) => new(args),
         KeysCommand::List(args) => list(args),
         KeysCommand::Show(args) => show(args),
-        KeysCommand::Rotate(args) => on_key(args, rotate, |out, key| {
-            out.line(format_args!("{} signs with version {} from now on", name(key), key.head))?;
-            out.line("signatures by its older versions still verify")
-        }),
-        KeysCommand::Disable(args) => on_key(args, disable, |out, key| {
+        KeysCommand::Rotate(args) => rotate(args),
+        KeysCommand::Disable(args) => on_key(args, &KeyChange::Disable, |out, key| {
             out.line(format_args!("{} no longer signs; what it signed still verifies", name(key)))
         }),
-        KeysCommand::Enable(args) => on_key(args, enable, |out, key| {
+        KeysCommand::Enable(args) => on_key(args, &KeyChange::Enable, |out, key| {
             out.line(format_args!("{} signs, with version {}", name(key), key.head))
         }),
+        KeysCommand::Policy(args) => policy::policy(args),
+        KeysCommand::Destroy(args) => policy::destroy(args),
         KeysCommand::ExportPublic(args) => export_public(args),
         KeysCommand::Reseal(args) => backup::reseal(args),
         KeysCommand::Backup(args) => backup::backup(args),
         KeysCommand::Restore(args) => restore(args),
+        KeysCommand::Import(args) => transfer::import(args),
+        KeysCommand::Export(args) => transfer::export(args),
     }?;
     Ok(Exit::Ok)
 }
@@ -57,7 +58,12 @@ fn init(args: &KeysInitArgs) -> Result<()> {
 fn new(args: &KeysNewArgs) -> Result<()> {
     let (label, purpose) = (store::parse_name(&args.label)?, store::parse_name(&args.purpose)?);
     let keystore = Access::existing_or_new(&args.keystore)?.open()?;
-    let id = store::create_key(&keystore, label, purpose, args.backend)?;
+    let new = NewKey {
+        backend: args.backend.name().to_owned(),
+        exportable: args.exportable,
+        ..NewKey::new(store::tenant()?, purpose, args.algorithm)
+    };
+    let id = keystore.create_key(new.label(label))?;
     let key = keystore.attest(id.family())?;
     let mut out = Out::new();
     if args.report.json {
@@ -79,9 +85,13 @@ fn list(args: &KeysListArgs) -> Result<()> {
     let width = keys.iter().map(|key| label(key).len()).max().unwrap_or(0).max("LABEL".len());
     out.line(format_args!("{:width$}  STATE     HEAD  CREATED                   KEY", "LABEL"))?;
     for key in &keys {
-        let (state, colour) = match key.state {
-            KeyState::Enabled => ("enabled", style::GOOD),
-            _ => ("disabled", style::BAD),
+        let colour = if key.state == KeyState::Enabled { style::GOOD } else { style::BAD };
+        let state = match key.state {
+            KeyState::Enabled if is_public_only(key) => "verifies",
+            KeyState::Enabled => "enabled",
+            KeyState::PendingDestruction { .. } => "leaving",
+            KeyState::Destroyed => "gone",
+            _ => "disabled",
         };
         let colour = out.style(colour);
         let created = key.versions.first().map_or_else(String::new, |version| version.created.to_string());
@@ -95,36 +105,57 @@ fn list(args: &KeysListArgs) -> Result<()> {
     out.flush()
 }
 
-/// Does `change` to the key of `args` and prints the key as it is then.
-fn on_key(
-    args: &KeyArgs,
-    change: impl FnOnce(&Keystore, &KeyFamily) -> Result<()>,
-    print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
-) -> Result<()> {
+fn rotate(args: &KeyArgs) -> Result<()> {
     let keystore = Access::existing(&args.keystore)?.open()?;
     let named = Named::find(&keystore, &args.key)?;
-    change(&keystore, named.family())?;
+    keystore.rotate(named.family())?;
     let key = keystore.attest(named.family())?;
+    drop(keystore);
+    print_changed(&key, args.report, |out, key| {
+        out.line(format_args!("{} signs with version {} from now on", name(key), key.head))?;
+        out.line("signatures by its older versions still verify")
+    })
+}
+
+fn on_key(
+    args: &KeyArgs,
+    wanted: &KeyChange,
+    print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
+) -> Result<()> {
+    change(&args.keystore, &args.key, args.report, wanted, print)
+}
+
+/// Changes a key and prints it as it is then.
+pub(super) fn change(
+    keystore: &KeystoreArgs,
+    key: &str,
+    report: ReportArgs,
+    wanted: &KeyChange,
+    print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
+) -> Result<()> {
+    let keystore = Access::existing(keystore)?.open()?;
+    let named = Named::find(&keystore, key)?;
+    let key = keystore.update(named.family(), None, wanted)?;
+    drop(keystore);
+    print_changed(&key, report, print)
+}
+
+fn print_changed(
+    key: &Attestation,
+    report: ReportArgs,
+    print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
+) -> Result<()> {
     let mut out = Out::new();
-    if args.report.json {
-        out.json(&key)?;
-    } else if !args.report.quiet {
-        print(&mut out, &key)?;
+    if report.json {
+        out.json(key)?;
+    } else if !report.quiet {
+        print(&mut out, key)?;
     }
     out.flush()
 }
 
-fn rotate(keystore: &Keystore, family: &KeyFamily) -> Result<()> {
-    keystore.rotate(family)?;
-    Ok(())
-}
-
-fn disable(keystore: &Keystore, family: &KeyFamily) -> Result<()> {
-    Ok(keystore.disable(family)?)
-}
-
-fn enable(keystore: &Keystore, family: &KeyFamily) -> Result<()> {
-    Ok(keystore.enable(family)?)
+fn is_public_only(key: &Attestation) -> bool {
+    key.versions.iter().any(|version| version.origin == Origin::PublicOnly)
 }
 
 fn restore(args: &KeysRestoreArgs) -> Result<()> {
@@ -132,18 +163,10 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
         backup::refuse_existing(&args.with.keystore)?;
         return backup::restore(args, from);
     }
-    let args = KeyArgs {
-        key: args.key.clone().unwrap_or_default(),
-        keystore: args.with.keystore.clone(),
-        report: args.report,
-    };
-    let restore = |keystore: &Keystore, family: &KeyFamily| {
-        keystore.update(family, None, &KeyChange::Restore)?;
-        Ok(())
-    };
-    on_key(&args, restore, |out, key| {
+    let key = args.key.as_deref().unwrap_or_default();
+    change(&args.with.keystore, key, args.report, &KeyChange::Restore, |out, key| {
         out.line(format_args!(
-            "{} is not destroyed, and disabled; `bulla keys enable` makes it sign",
+            "{0} is not destroyed, and disabled; `bulla keys enable {0}` makes it sign",
             name(key)
         ))
     })
@@ -164,8 +187,11 @@ fn show(args: &KeysShowArgs) -> Result<()> {
 
 fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     let state = match key.state {
-        KeyState::Enabled => "enabled",
-        _ => "disabled: does not sign",
+        KeyState::Enabled if is_public_only(key) => "a public key alone: verifies".to_owned(),
+        KeyState::Enabled => "enabled".to_owned(),
+        KeyState::PendingDestruction { after } => format!("does not sign; may be destroyed after {after}"),
+        KeyState::Destroyed => "destroyed: verifies".to_owned(),
+        _ => "disabled: does not sign".to_owned(),
     };
     out.line(format_args!("key        {}", key.key))?;
     if let Some(label) = &key.label {
@@ -173,11 +199,22 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     }
     out.line(format_args!("algorithm  {}", key.algorithm))?;
     out.line(format_args!("state      {state}"))?;
+    if key.exportable {
+        out.line("exported   by a token that permits it")?;
+    }
     for version in &key.versions {
-        let until = match version.retired {
+        let mut until = match version.retired {
             Some(retired) => format!("retired {retired}"),
             None => "head".to_owned(),
         };
+        match version.state {
+            VersionState::Revoked => until.push_str(", revoked"),
+            VersionState::Destroyed => until.push_str(", private key destroyed"),
+            _ => {}
+        }
+        if version.origin == Origin::Imported {
+            until.push_str(", imported");
+        }
         out.line(format_args!(
             "v{:<9} {}  created {}  {until}",
             version.version, version.public_key, version.created
@@ -200,24 +237,31 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
             let message = format!("the key has no version {number}: the newest is {}", attestation.head);
             Error::new("unknown_version", message).about(args.key.clone())
         })?;
-    let text = match args.format {
-        SignatureFormat::Bulla => {
-            NamedPublicKey { key: version.id, public_key: version.public_key }.to_string()
-        }
-        SignatureFormat::Minisign => minisign::NamedKey::of(version.public_key).to_string(),
+    let format = match args.format {
+        PublicKeyFormat::Bulla => None,
+        PublicKeyFormat::Minisign => Some(PublicFormat::Minisign),
+        PublicKeyFormat::Pem => Some(PublicFormat::Pem),
+        PublicKeyFormat::Der => Some(PublicFormat::Der),
+        PublicKeyFormat::Raw => Some(PublicFormat::Raw),
+        PublicKeyFormat::Openssh => Some(PublicFormat::OpenSsh),
+        PublicKeyFormat::Jwk => Some(PublicFormat::Jwk),
+    };
+    let text = match format {
+        None => NamedPublicKey { key: version.id, public_key: version.public_key }.to_string().into_bytes(),
+        Some(format) => write_public(&version.public_key, format)?,
     };
     match &args.output {
-        Some(path) => atomic::write(path, |file| file.write_all(text.as_bytes())),
+        Some(path) => atomic::write(path, |file| file.write_all(&text)),
         None => {
             let mut out = Out::new();
-            out.bytes(text.as_bytes())?;
+            out.bytes(&text)?;
             out.flush()
         }
     }
 }
 
 /// A key by its label, or by its id if it has none.
-fn name(key: &Attestation) -> String {
+pub(super) fn name(key: &Attestation) -> String {
     match &key.label {
         Some(label) => label.to_string(),
         None => key.key.to_string(),

@@ -8,9 +8,12 @@ mod completions;
 mod kernels;
 mod keys;
 mod man;
+mod policy;
 mod seal;
 mod sign;
 mod sum;
+mod token;
+mod transfer;
 mod verify;
 
 use crate::args::Command;
@@ -28,6 +31,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Reseal(args) => seal::reseal(&args),
         Command::Identity(args) => seal::identity(&args),
         Command::Keys(args) => keys::run(&args.command),
+        Command::Token(args) => token::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => {
             let lines = check::Lines { algorithm: args.algorithm, seek: 0 };

@@ -1,6 +1,6 @@
 //! `bulla sign`: signature files for files and folders.
 
-use crate::args::{SignArgs, SignatureFormat};
+use crate::args::{self, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::{shell_word, shown};
@@ -15,6 +15,7 @@ use crate::minisign;
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
 use crate::store::{self, Access, Named};
+use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::{Comment, manifest};
 use bulla_kms::{Code, KeyState, Keystore, Kind, SignatureFile, Statement};
 use serde::Serialize;
@@ -61,6 +62,9 @@ fn check_usage(args: &SignArgs) -> Result<()> {
     let usage = |message: &str| Err(Error::new("usage", message));
     if args.output.is_some() && args.paths.len() > 1 {
         return usage("--output names one signature file, so only one PATH can be given");
+    }
+    if args.prehash.is_some() && args.format == SignatureFormat::Minisign {
+        return usage("--prehash is for bulla's own signature files: minisign has a prehash of its own");
     }
     let stdins = args.paths.iter().filter(|path| path.as_path() == Path::new(STDIN)).count();
     if stdins > 0 && args.paths.len() > 1 {
@@ -228,7 +232,11 @@ fn seal(
         }
         Content::Prehashed(digest) => return seal_minisign(keystore, key, args, comment, &digest),
     };
-    let file = SignatureFile::sign(keystore, key.as_ref(), statement)?;
+    let prehash = args.prehash.map(|prehash| match prehash {
+        args::Prehash::Blake3 => Prehash::Blake3,
+        args::Prehash::Ed25519ph => Prehash::Ed25519ph,
+    });
+    let file = SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)?;
     let json = JsonSigned {
         key: file.key.to_string(),
         kind: file.kind.as_str(),

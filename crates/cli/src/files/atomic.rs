@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 /// # Errors
 /// Any error of the system. Nothing is left behind then, and `path` is as it was.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    try_write(path, fill).map_err(|error| Error::io("cannot write", &error).about(shown(path)))
+    try_write(path, Readers::Any, fill).map_err(|error| Error::io("cannot write", &error).about(shown(path)))
 }
 
 /// The same for a file that is not there yet: what is at `path` is never replaced.
@@ -29,7 +29,7 @@ pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result
         _ => Error::io("cannot write", &error).about(shown(path)),
     };
     let folder = folder(path);
-    let mut temporary = Temporary::create(folder).map_err(cannot)?;
+    let mut temporary = Temporary::create(folder, Readers::Any).map_err(cannot)?;
     let mut buffer = BufWriter::with_capacity(1 << 16, temporary.file().map_err(cannot)?);
     fill(&mut buffer)?;
     buffer.flush().map_err(cannot)?;
@@ -46,9 +46,31 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// The same for a file that nobody but its owner may read.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    try_write(path, Readers::Owner, fill)
+        .map_err(|error| Error::io("cannot write", &error).about(shown(path)))
+}
+
+/// Who may read a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    /// Whom the umask permits it.
+    Any,
+    /// Its owner alone.
+    Owner,
+}
+
+fn try_write(
+    path: &Path,
+    readers: Readers,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let folder = folder(path);
-    let mut temporary = Temporary::create(folder)?;
+    let mut temporary = Temporary::create(folder, readers)?;
     let mut buffer = BufWriter::with_capacity(1 << 16, temporary.file()?);
     fill(&mut buffer)?;
     buffer.flush()?;
@@ -66,13 +88,18 @@ struct Temporary {
 }
 
 impl Temporary {
-    fn create(folder: &Path) -> io::Result<Self> {
+    fn create(folder: &Path, readers: Readers) -> io::Result<Self> {
         let mut unfinished = Unfinished::lock();
         let mut builder = tempfile::Builder::new();
         builder.prefix(".bulla-").suffix(".tmp");
         // The mode that any program would give a new file: the umask takes its part.
         #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(match readers {
+            Readers::Any => 0o666,
+            Readers::Owner => 0o600,
+        }));
+        #[cfg(not(unix))]
+        let _ = readers;
         let file = builder.tempfile_in(folder)?;
         unfinished.add(file.path());
         Ok(Self { path: file.path().to_owned(), file: Some(file) })

@@ -5,6 +5,7 @@ pub(crate) mod kind;
 pub(crate) mod name;
 pub(crate) mod order;
 pub(crate) mod read;
+pub(crate) mod secret;
 pub(crate) mod sidecar;
 pub(crate) mod size;
 pub(crate) mod walk;

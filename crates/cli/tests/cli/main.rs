@@ -17,3 +17,4 @@ mod seal;
 mod sign;
 mod sum;
 mod support;
+mod transfer;

@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const COMMANDS: [&str; 8] = ["sign", "verify", "keys", "sum", "check", "kernels", "completions", "man"];
+const COMMANDS: [&str; 9] =
+    ["sign", "verify", "keys", "token", "sum", "check", "kernels", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -16,7 +17,8 @@ fn every_command_has_help_with_examples() {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
         home.run([command, "--help"]).exits(0).says("Examples:\n  bulla ").says("Usage: bulla ");
     }
-    for command in ["init", "new", "list", "show", "rotate", "disable", "enable", "export-public"] {
+    let keys = ["init", "new", "list", "show", "rotate", "disable", "enable", "export-public"];
+    for command in keys.into_iter().chain(["policy", "destroy", "restore", "import", "export"]) {
         home.run(["keys", command, "--help"]).exits(0).says(&format!("Usage: bulla keys {command} "));
     }
     home.run(["--version"]).exits(0).says("bulla 0.");

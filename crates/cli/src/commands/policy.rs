@@ -1,0 +1,79 @@
+//! `bulla keys policy` and `destroy`.
+
+use super::keys::{change, name};
+use super::token::from_now;
+use crate::args::{Bound, KeysDestroyArgs, KeysPolicyArgs};
+use crate::error::Result;
+use crate::output::Out;
+use crate::store::{Access, Named};
+use bulla_kms::{Attestation, KeyChange, KeyState, RotationPolicy};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
+    let keystore = Access::existing(&args.keystore)?.open()?;
+    let named = Named::find(&keystore, &args.key)?;
+    let mut key = keystore.attest(named.family())?;
+    let rotation = RotationPolicy {
+        max_age_seconds: changed(args.max_age, key.rotation.max_age_seconds, |age: Duration| {
+            NonZeroU64::new(age.as_secs())
+        }),
+        max_uses: changed(args.max_uses, key.rotation.max_uses, Some),
+    };
+    // Each is compared with the revision that was read, so that nobody's change is lost.
+    if rotation != key.rotation {
+        key = keystore.update(named.family(), Some(key.revision), &KeyChange::Rotation(rotation))?;
+    }
+    if let Some(minimum) = args.minimum_version {
+        key = keystore.update(named.family(), Some(key.revision), &KeyChange::MinimumVersion(minimum))?;
+    }
+    drop(keystore);
+    let mut out = Out::new();
+    if args.report.json {
+        out.json(&key)?;
+    } else if !args.report.quiet {
+        print(&mut out, &key)?;
+    }
+    out.flush()
+}
+
+fn changed<T, U>(bound: Option<Bound<T>>, old: Option<U>, new: impl Fn(T) -> Option<U>) -> Option<U> {
+    match bound {
+        None => old,
+        Some(Bound::None) => None,
+        Some(Bound::At(value)) => new(value),
+    }
+}
+
+fn print(out: &mut Out, key: &Attestation) -> Result<()> {
+    let or_none = |bound: Option<NonZeroU64>, unit: &str| match bound {
+        Some(bound) => format!("{bound} {unit}"),
+        None => "none".to_owned(),
+    };
+    out.line(format_args!("key              {}", name(key)))?;
+    out.line(format_args!("greatest age     {}", or_none(key.rotation.max_age_seconds, "seconds")))?;
+    out.line(format_args!("most signatures  {}", or_none(key.rotation.max_uses, "of a version")))?;
+    out.line(format_args!("least version    {}", key.minimum_version))
+}
+
+pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
+    let wanted = match (args.version, args.revoke) {
+        (Some(version), _) => KeyChange::DestroyVersion(version),
+        (_, Some(version)) => KeyChange::Revoke(version),
+        _ if args.finally => KeyChange::Destroy,
+        _ => KeyChange::ScheduleDestruction(from_now(args.delay)?),
+    };
+    let said = |out: &mut Out, key: &Attestation| match (&wanted, key.state) {
+        (KeyChange::DestroyVersion(version), _) => out
+            .line(format_args!("the private key of version {version} of {} is gone; it verifies", name(key))),
+        (KeyChange::Revoke(version), _) => {
+            out.line(format_args!("signatures by version {version} of {} are no longer accepted", name(key)))
+        }
+        (_, KeyState::PendingDestruction { after }) => {
+            out.line(format_args!("{} no longer signs, and may be destroyed after {after}", name(key)))?;
+            out.line(format_args!("until then `bulla keys restore {}` takes it back", name(key)))
+        }
+        _ => out.line(format_args!("the private keys of {} are gone; what it signed verifies", name(key))),
+    };
+    change(&args.keystore, &args.key, args.report, &wanted, said)
+}
