@@ -24,7 +24,7 @@ pub(crate) struct TokenArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum TokenCommand {
-    New(TokenNewArgs),
+    New(Box<TokenNewArgs>),
     Attenuate(TokenAttenuateArgs),
     Inspect(TokenInspectArgs),
 }
