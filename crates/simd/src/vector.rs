@@ -97,7 +97,8 @@ pub trait Rows: Vector {
         // SAFETY: as the caller promised; the copy has all 64 bytes.
         unsafe {
             Self::copy_padded(block, n, padded.as_mut_ptr().cast());
-            [0, 16, 32, 48].map(|at| Self::load(padded.as_ptr().cast::<u8>().add(at).cast()))
+            let words = padded.as_ptr().cast::<u32>();
+            [Self::load(words), Self::load(words.add(4)), Self::load(words.add(8)), Self::load(words.add(12))]
         }
     }
     /// Two rows of every state, 32 bytes a state, one state after the other (`32 * STATES` bytes at `to`).

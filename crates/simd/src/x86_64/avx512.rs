@@ -84,9 +84,15 @@ unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,bmi2")]
 unsafe fn padded_rows(block: *const u8, n: usize) -> [__m128i; 4] {
     let mask = _bzhi_u64(u64::MAX, n as u32);
-    // SAFETY: the mask has the n bytes that the caller promised; no other is touched.
-    [0, 16, 32, 48]
-        .map(|at| unsafe { _mm_maskz_loadu_epi8((mask >> at) as u16, block.wrapping_add(at).cast()) })
+    // SAFETY: the mask has the n bytes that the caller promised; no other is touched. No closure, which would not be inlined.
+    unsafe {
+        [
+            _mm_maskz_loadu_epi8(mask as u16, block.cast()),
+            _mm_maskz_loadu_epi8((mask >> 16) as u16, block.wrapping_add(16).cast()),
+            _mm_maskz_loadu_epi8((mask >> 32) as u16, block.wrapping_add(32).cast()),
+            _mm_maskz_loadu_epi8((mask >> 48) as u16, block.wrapping_add(48).cast()),
+        ]
+    }
 }
 
 macro_rules! vector {
@@ -169,7 +175,8 @@ impl Rows for U32x4 {
             U32x4(_mm_set_epi64x(high as i64, low as i64));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self =
             U32x4(_mm_loadu_si128((*blocks).wrapping_add(offset).cast()));
-        fn padded_rows(block: *const u8, n: usize) -> [Self; 4] = padded_rows(block, n).map(U32x4);
+        fn padded_rows(block: *const u8, n: usize) -> [Self; 4] =
+            core::mem::transmute::<[__m128i; 4], [U32x4; 4]>(padded_rows(block, n));
         fn store_row_pairs(first: Self, second: Self, to: *mut u8) = {
             _mm_storeu_si128(to.cast(), first.0);
             _mm_storeu_si128(to.add(16).cast(), second.0);
@@ -237,28 +244,29 @@ fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
 /// # Safety
 ///
 /// As there.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq")]
+#[inline(always)]
 pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [U32x16; 16] {
-    let mut words = [U32x16(_mm512_setzero_si512()); 16];
-    let mut q = 0;
-    while q < 4 {
-        let at = offset + 16 * q;
-        // SAFETY: the caller promised sixteen pointers, with 64 readable bytes at the offset of each.
-        let rows = unsafe {
-            [
+    // SAFETY: the caller has the instruction set, and promised sixteen pointers with 64 readable bytes at the offset of each.
+    unsafe {
+        let mut words = [U32x16(_mm512_setzero_si512()); 16];
+        let mut q = 0;
+        while q < 4 {
+            let at = offset + 16 * q;
+            let rows = transpose([
                 load_four(blocks, 4, at),
                 load_four(blocks.add(1), 4, at),
                 load_four(blocks.add(2), 4, at),
                 load_four(blocks.add(3), 4, at),
-            ]
-        };
-        for (w, word) in transpose(rows).into_iter().enumerate() {
-            words[4 * q + w] = U32x16(word);
+            ]);
+            let mut w = 0;
+            while w < 4 {
+                words[4 * q + w] = U32x16(rows[w]);
+                w += 1;
+            }
+            q += 1;
         }
-        q += 1;
+        words
     }
-    words
 }
 
 /// As [`Columns::store_blocks`], by quarters of blocks: four times the stores, and none of the shuffles across vectors.
@@ -266,27 +274,26 @@ pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [
 /// # Safety
 ///
 /// As there.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq")]
+#[inline(always)]
 pub(super) unsafe fn store_quarters(w: [U32x16; 16], to: *mut u8) {
-    let mut q = 0;
-    while q < 4 {
-        // Words 4q to 4q + 3 of lanes j, j + 4, j + 8 and j + 12.
-        let quarters = transpose([w[4 * q].0, w[4 * q + 1].0, w[4 * q + 2].0, w[4 * q + 3].0]);
-        let mut j = 0;
-        while j < 4 {
-            let x = quarters[j];
-            // SAFETY: the caller promised 16 * 64 writable bytes.
-            unsafe {
+    // SAFETY: the caller has the instruction set, and promised 16 * 64 writable bytes.
+    unsafe {
+        let mut q = 0;
+        while q < 4 {
+            // Words 4q to 4q + 3 of lanes j, j + 4, j + 8 and j + 12.
+            let quarters = transpose([w[4 * q].0, w[4 * q + 1].0, w[4 * q + 2].0, w[4 * q + 3].0]);
+            let mut j = 0;
+            while j < 4 {
+                let x = quarters[j];
                 let to = to.add(64 * j + 16 * q);
                 _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(x));
                 _mm_storeu_si128(to.add(256).cast(), _mm512_extracti32x4_epi32::<1>(x));
                 _mm_storeu_si128(to.add(512).cast(), _mm512_extracti32x4_epi32::<2>(x));
                 _mm_storeu_si128(to.add(768).cast(), _mm512_extracti32x4_epi32::<3>(x));
+                j += 1;
             }
-            j += 1;
+            q += 1;
         }
-        q += 1;
     }
 }
 

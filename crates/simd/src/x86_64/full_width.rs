@@ -54,9 +54,9 @@ impl Vector for FullWidth {
 impl Columns for FullWidth {
     forward! {
         fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
-            load_quarters(blocks, offset).map(FullWidth);
-        fn store_halves(w: [Self; 8], to: *mut u8) = U32x16::store_halves(w.map(|word| word.0), to);
-        fn store_blocks(w: [Self; 16], to: *mut u8) = store_quarters(w.map(|word| word.0), to);
+            core::mem::transmute::<[U32x16; 16], [FullWidth; 16]>(load_quarters(blocks, offset));
+        fn store_halves(w: [Self; 8], to: *mut u8) = U32x16::store_halves(core::mem::transmute::<[FullWidth; 8], [U32x16; 8]>(w), to);
+        fn store_blocks(w: [Self; 16], to: *mut u8) = store_quarters(core::mem::transmute::<[FullWidth; 16], [U32x16; 16]>(w), to);
         fn unzip(left: Self, right: Self) -> (Self, Self) = {
             let (even, odd) = U32x16::unzip(left.0, right.0);
             (FullWidth(even), FullWidth(odd))

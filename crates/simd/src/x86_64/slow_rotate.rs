@@ -108,7 +108,10 @@ impl<V: XorRotate> Rows for SlowRotate<V> {
         fn splat_row(row: *const u32) -> Self = SlowRotate(V::splat_row(row));
         fn splat_halves(low: u64, high: u64) -> Self = SlowRotate(V::splat_halves(low, high));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self = SlowRotate(V::gather_rows(blocks, offset));
-        fn padded_rows(block: *const u8, n: usize) -> [Self; 4] = V::padded_rows(block, n).map(SlowRotate);
+        fn padded_rows(block: *const u8, n: usize) -> [Self; 4] = {
+            let [a, b, c, d] = V::padded_rows(block, n);
+            [SlowRotate(a), SlowRotate(b), SlowRotate(c), SlowRotate(d)]
+        };
         fn store_row_pairs(first: Self, second: Self, to: *mut u8) = V::store_row_pairs(first.0, second.0, to);
         fn xor_rotr16(a: Self, b: Self) -> Self = SlowRotate(V::xor_rotate::<16, 16>(a.0, b.0));
         fn xor_rotr12(a: Self, b: Self) -> Self = SlowRotate(V::xor_rotate::<12, 20>(a.0, b.0));
