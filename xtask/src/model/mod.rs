@@ -107,12 +107,15 @@ fn pairs(lane: &Lane) -> Vec<Pair> {
     };
     // Where 512 bits are two halves, another entry of the kernel serves one chunk.
     let is_half = lane.oneshot.iter().any(|line| line.contains("2*256"));
-    let full = if is_half { "x86_64::avx512_half_kernel" } else { "x86_64::avx512_full_kernel" };
+    let (rows, columns) = if is_half {
+        ("x86_64::avx512_half_kernel", "x86_64::avx512_half_wide")
+    } else {
+        ("x86_64::avx512_full_kernel", "x86_64::avx512_full_wide")
+    };
     let of_kernel = |kernel: &String| match kernel.as_str() {
-        "x86_64/avx512" => vec![
-            one(full, "blake3_compress_in_place_avx512"),
-            many("x86_64::avx512_wide", 16, "blake3_hash_many_avx512"),
-        ],
+        "x86_64/avx512" => {
+            vec![one(rows, "blake3_compress_in_place_avx512"), many(columns, 16, "blake3_hash_many_avx512")]
+        }
         "x86_64/avx2" => vec![many("x86_64::avx2_wide", 8, "blake3_hash_many_avx2")],
         "x86_64/sse4.1" => vec![
             one("x86_64::sse41_kernel", "blake3_compress_in_place_sse41"),
