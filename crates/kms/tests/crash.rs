@@ -1,16 +1,16 @@
 //! Processes that are killed, and disks that are full.
-//!
-//! Each test starts this program again as the process that comes to harm; a variable tells it so.
+
+#[path = "support/child.rs"]
+mod child;
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, KeyId, Keystore, NewKey, Unlock, Verdict};
 
-const CHILD: &str = "BULLA_KMS_TEST_FOLDER";
+use child::{Harm, limit_file_size, lines, tell};
+
 const MESSAGE: &[u8] = b"a message";
 const ROUNDS: u64 = 60;
 
@@ -31,11 +31,6 @@ impl Place {
     }
 }
 
-/// In the process that comes to harm, its folder.
-fn child() -> Option<Place> {
-    std::env::var_os(CHILD).map(|folder| Place(folder.into()))
-}
-
 /// A folder, a keystore with a key in it, closed.
 fn parent() -> (tempfile::TempDir, Place, KeyFamily) {
     let folder = tempfile::tempdir().unwrap();
@@ -48,37 +43,6 @@ fn parent() -> (tempfile::TempDir, Place, KeyFamily) {
     };
     let key = keystore.create_key(new).unwrap().family().clone();
     (folder, place, key)
-}
-
-fn this_program() -> PathBuf {
-    std::env::current_exe().unwrap()
-}
-
-/// Runs `command` as the child of `test`, kills it after `delay` if there is one, and gives the lines it had written.
-fn lines(mut command: Command, test: &str, folder: &Path, delay: Option<Duration>) -> Vec<String> {
-    let mut process = command
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(CHILD, folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    if let Some(delay) = delay {
-        std::thread::sleep(delay);
-        process.kill().unwrap();
-    }
-    let output = process.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!errors.contains("panicked"), "{errors}");
-    // What was cut in the middle of a line was not acknowledged.
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole.lines().filter_map(|line| line.strip_prefix("child: ")).map(str::to_owned).collect()
-}
-
-/// Tells the parent something: in one write, at once.
-fn tell(text: impl std::fmt::Display) {
-    std::io::stdout().write_all(format!("\nchild: {text}\n").as_bytes()).unwrap();
 }
 
 /// Rotates all keys until it is stopped; tells each version, and a signature of it, after it is acknowledged.
@@ -110,7 +74,7 @@ fn check(place: &Place, key: &KeyFamily, told: &[String]) -> u32 {
 
 #[test]
 fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
-    if let Some(place) = child() {
+    if let Some(place) = child::child().map(Place) {
         rotate_until_stopped(&place.open());
     }
     let (folder, place, key) = parent();
@@ -120,7 +84,7 @@ fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
         let delay = Duration::from_millis(5 + round * 37 % 120);
         let before = told.len();
         let test = "no_acknowledged_version_is_lost_when_the_process_is_killed";
-        told.extend(lines(Command::new(this_program()), test, folder.path(), Some(delay)));
+        told.extend(lines(test, folder.path(), Harm::Kill(delay)));
         let new = (told.len() - before) as u32;
         let now = check(&place, &key, &told);
         // The kill may fall between the write and the word of it.
@@ -135,7 +99,7 @@ fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
 
 #[test]
 fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
-    if let Some(place) = child() {
+    if let Some(place) = child::child().map(Place) {
         for number in 0.. {
             let path = place.0.join(format!("made-{number}"));
             drop(Keystore::create(&path, &place.unlock()).unwrap());
@@ -147,7 +111,7 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
         let (folder, place, _) = parent();
         let delay = Duration::from_millis(5 + round * 37 % 60);
         let test = "a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed";
-        let told = lines(Command::new(this_program()), test, folder.path(), Some(delay));
+        let told = lines(test, folder.path(), Harm::Kill(delay));
         let made: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -165,7 +129,7 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
 /// A limit on the size of files fails as a full disk does: in the middle of a change, with an error of the system.
 #[test]
 fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
-    if let Some(place) = child() {
+    if let Some(place) = child::child().map(Place) {
         let keystore = place.open();
         limit_file_size(&fs::metadata(place.keystore()).unwrap().len().to_string());
         let error = rotate_until_stopped(&keystore);
@@ -180,11 +144,8 @@ fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
         std::process::exit(0);
     }
     let (folder, place, key) = parent();
-    // The signal that a limit sends would end the process; a full disk sends none.
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(this_program());
-    let mut told =
-        lines(command, "a_full_disk_is_an_error_that_loses_nothing_and_passes", folder.path(), None);
+    let test = "a_full_disk_is_an_error_that_loses_nothing_and_passes";
+    let mut told = lines(test, folder.path(), Harm::FullDisk);
     let full = told.iter().position(|line| line == "storage_full true").expect("the child ran out of room");
     told.remove(full);
     assert_eq!(told.len(), full + 2, "a signature by the old head, and one after there was room again");
@@ -255,14 +216,4 @@ fn a_file_that_is_torn_between_two_changes_is_one_of_them_or_an_error() {
     }
     println!("{whole} opened, {refused} refused");
     assert!(whole > 0 && refused > 0, "{whole} opened, {refused} refused");
-}
-
-/// Limits the size of the files that this process writes, in bytes.
-fn limit_file_size(bytes: &str) {
-    let status = Command::new("prlimit")
-        .arg(format!("--pid={}", std::process::id()))
-        .arg(format!("--fsize={bytes}:unlimited"))
-        .status()
-        .unwrap();
-    assert!(status.success(), "prlimit is of the package util-linux");
 }

@@ -49,7 +49,7 @@ fn folder(path: &Path) -> &Path {
 /// The same for a file that nobody but its owner may read.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     try_write(path, Readers::Owner, fill)
         .map_err(|error| Error::io("cannot write", &error).about(shown(path)))

@@ -9,7 +9,7 @@
 //! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the drafts).
 
 use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, OctetStringRef};
-use pkcs8::der::{Decode, Encode, Reader, SliceReader, TagMode, TagNumber};
+use pkcs8::der::{Decode, Encode, Reader, SliceReader, TagNumber};
 use pkcs8::spki::AlgorithmIdentifierRef;
 use pkcs8::{LineEnding, ObjectIdentifier, PrivateKeyInfoRef, SecretDocument, SubjectPublicKeyInfoRef};
 use zeroize::Zeroizing;
@@ -153,15 +153,18 @@ fn shape(algorithm: Algorithm) -> Shape {
 const SEED_TAG: TagNumber = TagNumber(0);
 
 /// PKCS#8 of a private key, of version 1.
+#[cfg(feature = "tokens")]
 pub(super) fn private_der(algorithm: Algorithm, material: &KeyMaterial) -> Result<SecretDocument> {
     let write = || {
         let octets = OctetStringRef::new(material)?;
         let inner = Zeroizing::new(match shape(algorithm) {
             Shape::OctetString => octets.to_der()?,
-            Shape::SeedOrExpanded => {
-                ContextSpecific { tag_number: SEED_TAG, tag_mode: TagMode::Implicit, value: octets }
-                    .to_der()?
+            Shape::SeedOrExpanded => ContextSpecific {
+                tag_number: SEED_TAG,
+                tag_mode: pkcs8::der::TagMode::Implicit,
+                value: octets,
             }
+            .to_der()?,
             Shape::EcPrivateKey => [EC_ALONE, material].concat(),
             Shape::Raw => material.to_vec(),
         });

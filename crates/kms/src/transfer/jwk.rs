@@ -20,10 +20,9 @@ struct Jwk {
     x: Option<String>,
     #[serde(rename = "pub", default, skip_serializing_if = "Option::is_none")]
     public: Option<String>,
-    // What they say binds the sender's programs, not this one: read over.
-    #[serde(default, skip_serializing)]
-    #[allow(dead_code)]
-    kid: Option<String>,
+    // A name that its owner gave the key: read over.
+    #[serde(rename = "kid", default, skip_serializing)]
+    _kid: Option<String>,
     #[serde(rename = "use", default, skip_serializing)]
     usage: Option<String>,
     #[serde(default, skip_serializing)]
@@ -49,7 +48,7 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
         alg: None,
         x: None,
         public: None,
-        kid: None,
+        _kid: None,
         usage: None,
         key_ops: None,
     };

@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 use super::private::PrivateKeyData;
 use super::{MAX_INPUT, der, malformed};
 use crate::algorithm::{Algorithm, Use};
-use crate::backend::{KeyMaterial, SharedKey, wrong_use};
+use crate::backend::{SharedKey, wrong_use};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
@@ -56,11 +56,11 @@ pub struct WrappedKey {
 
 impl WrappedKey {
     /// Wraps a private key.
-    #[cfg_attr(not(feature = "tokens"), allow(dead_code))]
+    #[cfg(feature = "tokens")]
     pub(crate) fn seal(
         key: &KeyId,
         public_key: &PublicKey,
-        material: &KeyMaterial,
+        material: &crate::backend::KeyMaterial,
         recipient: &PublicKey,
     ) -> Result<Self> {
         let encapsulated = recipient.encapsulate()?;

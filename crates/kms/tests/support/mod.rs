@@ -1,6 +1,6 @@
 //! What several test programs use.
 
-#![allow(dead_code)] // Each of them uses a part.
+#![allow(dead_code, reason = "each program of tests uses some of it")]
 
 pub mod chaos;
 pub mod etcd;

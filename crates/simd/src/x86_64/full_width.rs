@@ -6,50 +6,15 @@
 //! 80 instead of 64.
 
 use super::avx512::{U32x16, load_quarters, store_quarters};
-use super::forward;
-use crate::vector::{Columns, Vector};
+use super::{forward, wrapper};
+use crate::vector::Columns;
 
 /// Sixteen words in a zmm register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct FullWidth(U32x16);
 
-/// Methods that are those of the vector within.
-macro_rules! inner {
-    ($(fn $name:ident($($arg:ident),*);)*) => { $(
-        #[inline(always)]
-        unsafe fn $name($($arg: Self),*) -> Self {
-            // SAFETY: as the caller promised.
-            unsafe { FullWidth(U32x16::$name($($arg.0),*)) }
-        }
-    )* };
-}
-
-impl Vector for FullWidth {
-    const LANES: usize = U32x16::LANES;
-
-    inner! {
-        fn add(a, b);
-        fn xor(a, b);
-        fn rotr16(a);
-        fn rotr12(a);
-        fn rotr8(a);
-        fn rotr7(a);
-        fn pin(a);
-    }
-
-    forward! {
-        fn splat(word: u32) -> Self = FullWidth(U32x16::splat(word));
-        fn load(from: *const u32) -> Self = FullWidth(U32x16::load(from));
-        fn copy_padded(from: *const u8, n: usize, to: *mut u8) = U32x16::copy_padded(from, n, to);
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u32) {
-        // SAFETY: as the caller promised.
-        unsafe { self.0.store(to) }
-    }
-}
+wrapper!(FullWidth, U32x16);
 
 impl Columns for FullWidth {
     forward! {

@@ -18,6 +18,34 @@ macro_rules! forward {
     )* };
 }
 
+/// [`Vector`](crate::Vector) for a wrapper, from the vector within: `wrapper!(Wrapper, Inner)`, generic over what follows.
+macro_rules! wrapper {
+    ($Wrapper:ty, $Inner:ty $(, $($generics:tt)+)?) => {
+        impl $(<$($generics)+>)? crate::vector::Vector for $Wrapper {
+            const LANES: usize = <$Inner>::LANES;
+
+            super::forward! {
+                fn splat(word: u32) -> Self = Self(<$Inner>::splat(word));
+                fn load(from: *const u32) -> Self = Self(<$Inner>::load(from));
+                fn add(a: Self, b: Self) -> Self = Self(<$Inner>::add(a.0, b.0));
+                fn xor(a: Self, b: Self) -> Self = Self(<$Inner>::xor(a.0, b.0));
+                fn rotr16(a: Self) -> Self = Self(<$Inner>::rotr16(a.0));
+                fn rotr12(a: Self) -> Self = Self(<$Inner>::rotr12(a.0));
+                fn rotr8(a: Self) -> Self = Self(<$Inner>::rotr8(a.0));
+                fn rotr7(a: Self) -> Self = Self(<$Inner>::rotr7(a.0));
+                fn pin(a: Self) -> Self = Self(<$Inner>::pin(a.0));
+                fn copy_padded(from: *const u8, n: usize, to: *mut u8) = <$Inner>::copy_padded(from, n, to);
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, to: *mut u32) {
+                // SAFETY: as the caller promised.
+                unsafe { self.0.store(to) }
+            }
+        }
+    };
+}
+
 /// A vector of which the optimiser knows nothing: no instruction, one register.
 macro_rules! pin {
     ($features:literal, $class:ident, $register:ty) => {
@@ -43,4 +71,4 @@ macro_rules! transpose4 {
     }};
 }
 
-pub(crate) use {forward, pin, transpose4};
+pub(crate) use {forward, pin, transpose4, wrapper};

@@ -5,8 +5,8 @@
 //! not 16.
 
 use super::avx512::{U32x4, U32x8};
-use super::forward;
-use crate::vector::{Rows, Vector};
+use super::{forward, wrapper};
+use crate::vector::Rows;
 use core::arch::asm;
 use core::arch::x86_64::{__m128i, __m256i};
 
@@ -21,7 +21,7 @@ pub trait XorRotate: Rows {
     ///
     /// # Safety
     ///
-    /// As for all methods of [`Vector`].
+    /// As for all methods of [`Vector`](crate::Vector).
     unsafe fn xor_rotate<const R: i32, const L: i32>(a: Self, b: Self) -> Self;
 }
 
@@ -59,51 +59,9 @@ macro_rules! xor_rotate {
 xor_rotate!(U32x4, xor_rotate4, xmm_reg, __m128i);
 xor_rotate!(U32x8, xor_rotate8, ymm_reg, __m256i);
 
-/// Methods that are those of the vector within.
-macro_rules! inner {
-    ($(fn $name:ident $(<const $imm:ident: i32>)? ($($arg:ident),*);)*) => { $(
-        #[inline(always)]
-        unsafe fn $name $(<const $imm: i32>)? ($($arg: Self),*) -> Self {
-            // SAFETY: as the caller promised.
-            unsafe { SlowRotate(V::$name $(::<$imm>)? ($($arg.0),*)) }
-        }
-    )* };
-}
-
-impl<V: XorRotate> Vector for SlowRotate<V> {
-    const LANES: usize = V::LANES;
-
-    inner! {
-        fn add(a, b);
-        fn xor(a, b);
-        fn rotr16(a);
-        fn rotr12(a);
-        fn rotr8(a);
-        fn rotr7(a);
-        fn pin(a);
-    }
-
-    forward! {
-        fn splat(word: u32) -> Self = SlowRotate(V::splat(word));
-        fn load(from: *const u32) -> Self = SlowRotate(V::load(from));
-        fn copy_padded(from: *const u8, n: usize, to: *mut u8) = V::copy_padded(from, n, to);
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u32) {
-        // SAFETY: as the caller promised.
-        unsafe { self.0.store(to) }
-    }
-}
+wrapper!(SlowRotate<V>, V, V: XorRotate);
 
 impl<V: XorRotate> Rows for SlowRotate<V> {
-    inner! {
-        fn turn1(a);
-        fn turn2(a);
-        fn turn3(a);
-        fn pick<const I: i32>(a, b);
-    }
-
     forward! {
         fn splat_row(row: *const u32) -> Self = SlowRotate(V::splat_row(row));
         fn splat_halves(low: u64, high: u64) -> Self = SlowRotate(V::splat_halves(low, high));
@@ -112,6 +70,10 @@ impl<V: XorRotate> Rows for SlowRotate<V> {
             let [a, b, c, d] = V::padded_rows(block, n);
             [SlowRotate(a), SlowRotate(b), SlowRotate(c), SlowRotate(d)]
         };
+        fn turn1(a: Self) -> Self = SlowRotate(V::turn1(a.0));
+        fn turn2(a: Self) -> Self = SlowRotate(V::turn2(a.0));
+        fn turn3(a: Self) -> Self = SlowRotate(V::turn3(a.0));
+        fn pick<const I: i32>(a: Self, b: Self) -> Self = SlowRotate(V::pick::<I>(a.0, b.0));
         fn store_row_pairs(first: Self, second: Self, to: *mut u8) = V::store_row_pairs(first.0, second.0, to);
         fn xor_rotr16(a: Self, b: Self) -> Self = SlowRotate(V::xor_rotate::<16, 16>(a.0, b.0));
         fn xor_rotr12(a: Self, b: Self) -> Self = SlowRotate(V::xor_rotate::<12, 20>(a.0, b.0));
