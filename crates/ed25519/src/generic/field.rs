@@ -33,6 +33,30 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
+/// The columns of a product on top of `start`, folded: what [`Lanes::product`] is.
+#[inline(always)]
+pub(crate) fn product<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 5] {
+    fold(columns(a, b, start))
+}
+
+/// The columns of a square, folded: what [`Lanes::square`] is. `start` doubles as well, but for its column 0.
+#[inline(always)]
+pub(crate) fn square<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 5] {
+    fold(square_columns(a, start))
+}
+
+/// The carries of columns: what [`Lanes::carry`] is.
+#[inline(always)]
+pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
+    let top = z[4].shr::<47>();
+    z[4] = z[4].and(z[4].like(M47));
+    z[0] = z[0].madd_whole(top, top.like(19));
+    for k in 0..4 {
+        z[k + 1] = z[k + 1].add(z[k].shr::<52>());
+    }
+    z
+}
+
 /// The product's columns 0 to 9 on top of `start`, without a reduction.
 #[inline(always)]
 fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
@@ -49,8 +73,7 @@ fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
     z
 }
 
-/// As [`columns`] of `a` and `a`: the products of two different limbs are counted once and doubled, so `start` doubles as well, but for
-/// its column 0.
+/// As [`columns`] of `a` and `a`: the products of two different limbs are counted once and doubled, and with them `start`.
 #[inline(always)]
 fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
     let zero = a[0].like(0);
@@ -77,7 +100,7 @@ fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
 /// Columns 5 to 9 folded into columns 0 to 4: carries first, and then each column times 608, in two halves; the last one is so small
 /// that its product has no upper half, which would have to come round again.
 #[inline(always)]
-fn fold<V: Lanes>(mut z: [V; 10]) -> Wide<V> {
+fn fold<V: Lanes>(mut z: [V; 10]) -> [V; 5] {
     let wrap = z[0].like(WRAP);
     for k in 5..9 {
         z[k + 1] = z[k + 1].add(z[k].shr::<52>());
@@ -88,40 +111,40 @@ fn fold<V: Lanes>(mut z: [V; 10]) -> Wide<V> {
         r[k + 1] = r[k + 1].madd_hi(z[k + 5], wrap);
     }
     r[4] = r[4].madd_whole(z[9], wrap);
-    Wide(r)
+    r
 }
 
 impl<V: Lanes> Wide<V> {
     /// The product on top of nothing.
     #[inline(always)]
     pub(crate) fn product(a: &Element<V>, b: &Element<V>) -> Self {
-        fold(columns(&a.0, &b.0, [a.0[0].like(0); 5]))
+        Self(V::product(&a.0, &b.0, [a.0[0].like(0); 5]))
     }
 
     /// The product on top of [`BIAS`].
     #[inline(always)]
     pub(crate) fn biased_product(a: &Element<V>, b: &Element<V>) -> Self {
-        fold(columns(&a.0, &b.0, bias(a.0[0])))
+        Self(V::product(&a.0, &b.0, bias(a.0[0])))
     }
 
     /// The square on top of nothing.
     #[inline(always)]
     pub(crate) fn square(a: &Element<V>) -> Self {
-        fold(square_columns(&a.0, [a.0[0].like(0); 5]))
+        Self(V::square(&a.0, [a.0[0].like(0); 5]))
     }
 
     /// The square on top of [`BIAS`].
     #[inline(always)]
     pub(crate) fn biased_square(a: &Element<V>) -> Self {
         let half = a.0[0].like(BIAS[1] / 2);
-        fold(square_columns(&a.0, [a.0[0].like(BIAS[0]), half, half, half, half]))
+        Self(V::square(&a.0, [a.0[0].like(BIAS[0]), half, half, half, half]))
     }
 
     /// The square on top of twice [`BIAS`].
     #[inline(always)]
     pub(crate) fn twice_biased_square(a: &Element<V>) -> Self {
         let bias = a.0[0].like(BIAS[1]);
-        fold(square_columns(&a.0, [a.0[0].like(2 * BIAS[0]), bias, bias, bias, bias]))
+        Self(V::square(&a.0, [a.0[0].like(2 * BIAS[0]), bias, bias, bias, bias]))
     }
 
     /// The carries, and what is above 2^255 brought round as 19.
@@ -129,14 +152,7 @@ impl<V: Lanes> Wide<V> {
     /// Top limb below 2^47 + 2^17.
     #[inline(always)]
     pub(crate) fn carry(self) -> Element<V> {
-        let mut z = self.0;
-        let top = z[4].shr::<47>();
-        z[4] = z[4].and(z[4].like(M47));
-        z[0] = z[0].madd_whole(top, top.like(19));
-        for k in 0..4 {
-            z[k + 1] = z[k + 1].add(z[k].shr::<52>());
-        }
-        Element(z)
+        Element(V::carry(self.0))
     }
 
     /// Column-wise sum.

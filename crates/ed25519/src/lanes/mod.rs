@@ -13,6 +13,8 @@ pub(crate) mod ifma;
 pub(crate) mod interval;
 pub(crate) mod model;
 
+use crate::generic::field;
+
 /// How many items are worked on at once.
 pub(crate) const LANES: usize = 8;
 
@@ -103,6 +105,22 @@ pub(crate) trait Lanes: Copy {
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
     /// The reverse: lane i of both vectors, as two words.
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES];
+    /// [`field::product`], inlined into every formula. Lanes that need not be fast have one function instead of thousands of copies, which would
+    /// take minutes to compile.
+    #[inline(always)]
+    fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
+        field::product(a, b, start)
+    }
+    /// [`field::square`], as [`Lanes::product`].
+    #[inline(always)]
+    fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
+        field::square(a, start)
+    }
+    /// [`field::carry`], as [`Lanes::product`].
+    #[inline(always)]
+    fn carry(columns: [Self; 5]) -> [Self; 5] {
+        field::carry(columns)
+    }
     /// Word `self` of the sixteen of `row`, in every lane for itself; only the low four bits of a lane count. No address depends
     /// on a lane.
     fn pick(self, row: &[u64; 16]) -> Self;
