@@ -53,6 +53,25 @@ pub fn has_half_width_avx512() -> bool {
     is_amd && family == 0x19
 }
 
+/// Bytes of a core's second-level cache, where the CPU tells.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub fn second_level_cache() -> Option<usize> {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    // Intel and AMD describe each cache in the same form, under different numbers.
+    let tells = |leaf: &u32| __cpuid(leaf & 1 << 31).eax >= *leaf && __cpuid_count(*leaf, 0).eax & 0x1F != 0;
+    let leaf = [4, 0x8000_001D].into_iter().find(tells)?;
+    let caches = (0..16).map(|index| __cpuid_count(leaf, index)).take_while(|cache| cache.eax & 0x1F != 0);
+    let second = caches.into_iter().find(|cache| cache.eax >> 5 & 7 == 2)?;
+    let [ways, partitions, line] = [second.ebx >> 22, second.ebx >> 12 & 0x3FF, second.ebx & 0xFFF];
+    Some([ways, partitions, line, second.ecx].into_iter().map(|count| count as usize + 1).product())
+}
+
+/// Bytes of a core's second-level cache, where the CPU tells: others than x86-64 do not.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+pub fn second_level_cache() -> Option<usize> {
+    None
+}
+
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 cpufeatures::new!(
     has_avx512ifma,
@@ -85,5 +104,17 @@ pub fn supports(isa: Isa) -> bool {
         Isa::Simd128 => true,
         #[allow(unreachable_patterns, reason = "on other architectures the rest is never there")]
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::second_level_cache;
+
+    #[test]
+    fn a_second_level_cache_that_is_told_has_a_size_that_one_can_have() {
+        if let Some(bytes) = second_level_cache() {
+            assert!((64 << 10..=64 << 20).contains(&bytes) && bytes.is_multiple_of(64), "{bytes}");
+        }
     }
 }

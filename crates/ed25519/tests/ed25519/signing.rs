@@ -78,6 +78,16 @@ fn prepared_keys_change_no_verdict() {
 }
 
 #[test]
+fn keys_that_are_used_much_get_more_tables_while_there_is_room() {
+    assert_eq!(Tables::for_use(1, 1), Tables::One);
+    assert_eq!(Tables::for_use(1, 4), Tables::Two);
+    assert_eq!(Tables::for_use(64, 12), Tables::Four);
+    for keys in [1 << 20, usize::MAX] {
+        assert_eq!(Tables::for_use(keys, usize::MAX), Tables::One);
+    }
+}
+
+#[test]
 fn order_and_splits_change_no_verdict_under_prepared_keys() {
     let mut cases = repeated();
     let keys: Vec<_> = cases.iter().step_by(2).map(|case| case.public_key).collect();
