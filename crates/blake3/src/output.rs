@@ -1,9 +1,7 @@
+use crate::BLOCK_LEN;
 use crate::kernel::{Functions, MAX_LANES};
 use crate::spec::{CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
 use crate::tree::Instance;
-use crate::{BLOCK_LEN, OUT_LEN, oneshot};
-use bulla_simd::Vector;
-use bulla_simd::scalar::U32x1;
 use core::fmt;
 use core::mem::MaybeUninit;
 
@@ -27,23 +25,18 @@ impl Output {
     #[inline]
     pub(crate) fn of_chunk(instance: &Instance, chunk: &[u8], counter: u64) -> Self {
         let Instance { functions, key, flags } = instance;
-        let mut value = *key;
-        let mut start = CHUNK_START;
-        let mut rest = chunk;
-        while rest.len() > BLOCK_LEN {
-            let mut out = [0; BLOCK_LEN];
-            // SAFETY: a whole block is readable, 64 bytes are writable.
-            unsafe {
-                let flags = *flags | start;
-                (functions.block)(&value, rest.as_ptr(), counter, BLOCK_LEN, flags, out.as_mut_ptr());
-            }
-            value = oneshot::key_words(out.first_chunk().unwrap_or(&[0; OUT_LEN]));
-            start = 0;
-            rest = &rest[BLOCK_LEN..];
+        // At least one block is left: the last one, of 0 to 64 bytes.
+        let len = chunk.len() - chunk.len().saturating_sub(1) / BLOCK_LEN * BLOCK_LEN;
+        let start = if len == chunk.len() { CHUNK_START } else { 0 };
+        let (len, last_flags) = (len as u32, flags | start | CHUNK_END);
+        let (value, block) = ([0; 8], [0; BLOCK_LEN]);
+        let mut output = Output { functions, value, block, len, flags: last_flags, position: 0 };
+        let Output { value, block, .. } = &mut output;
+        // SAFETY: the chunk is readable, eight words and a block are writable.
+        unsafe {
+            let (chunk, len) = (chunk.as_ptr(), chunk.len());
+            (functions.before_last)(chunk, len, key, counter, *flags, value, block.as_mut_ptr());
         }
-        let (len, flags) = (rest.len() as u32, flags | start | CHUNK_END);
-        let mut output = Output { functions, value, block: [0; BLOCK_LEN], len, flags, position: 0 };
-        pad(rest, &mut output.block);
         output
     }
 
@@ -94,17 +87,6 @@ impl Output {
             counter = counter.wrapping_add(1);
         }
     }
-}
-
-/// At most a block, with zeros after it.
-///
-/// Not inlined: the compiler would tear the block into the pieces of which the shortest inputs are copied, move it so, and have the kernel's
-/// loads wait for the stores.
-#[inline(never)]
-fn pad(rest: &[u8], block: &mut [u8; BLOCK_LEN]) {
-    assert!(rest.len() <= BLOCK_LEN);
-    // SAFETY: at most a block is read, a block is written. One lane needs no instruction set.
-    unsafe { U32x1::copy_padded(rest.as_ptr(), rest.len(), block.as_mut_ptr()) }
 }
 
 /// Output of any length, from any position: an extendable-output function.

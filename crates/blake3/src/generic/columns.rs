@@ -6,6 +6,7 @@ use crate::kernel::{Group, Lane, MAX_LANES};
 use crate::spec::{CHUNK_END, CHUNK_START, IV, PARENT, SCHEDULE, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use bulla_simd::Columns;
+use core::mem::MaybeUninit;
 
 /// Whether a kernel asks for the cache lines of the next group while it works on this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,6 +103,14 @@ pub(crate) unsafe fn compress<V: Rounds>(
     }
 }
 
+/// Has the frame of the function lie as the vectors do. The compiler sees to that for variables in memory only; registers that it
+/// spills would otherwise lie across cache lines, three frames in four.
+#[inline(always)]
+pub(super) fn align_frame<V>() {
+    let mut variable = MaybeUninit::<V>::uninit();
+    core::hint::black_box(&raw mut variable);
+}
+
 /// The key in every lane.
 #[inline(always)]
 unsafe fn splat_words<V: Rounds>(words: &Words) -> [V; 8] {
@@ -127,6 +136,7 @@ pub(crate) unsafe fn group<V: Rounds>(
     out: *mut Group,
     prefetch: Prefetch,
 ) {
+    align_frame::<V>();
     // SAFETY: `input` is readable for LANES chunks, `out` is writable.
     unsafe {
         let mut blocks = [input; MAX_LANES];
@@ -203,6 +213,7 @@ pub(crate) unsafe fn merge<V: Rounds>(
     flags: u32,
     out: *mut Group,
 ) {
+    align_frame::<V>();
     // SAFETY: both groups hold chaining values, `out` is writable.
     unsafe {
         let (left, right) = (load_group::<V>(left), load_group::<V>(right));
@@ -238,6 +249,7 @@ pub(crate) unsafe fn ungroup<V: Rounds>(group: *const Group, out: *mut u8) {
 /// `LANES` chaining values at `out`, of which n mean something. `out` may be `values`.
 #[inline(always)]
 pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+    align_frame::<V>();
     // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
     unsafe {
         let mut blocks = [values; MAX_LANES];
@@ -262,6 +274,7 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     (flags, last_flags): (u32, u32),
     out: *mut u8,
 ) {
+    align_frame::<V>();
     // SAFETY: every input is readable, `out` has room for LANES chaining values.
     unsafe {
         let mut job = Uniform::<W>::empty();
@@ -290,6 +303,7 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     flags: u32,
     out: *mut u8,
 ) {
+    align_frame::<V>();
     // SAFETY: every lane's input is readable, `out` has room for LANES chaining values.
     unsafe {
         let mut job = Prepared::<W>::empty();
@@ -347,6 +361,7 @@ pub(crate) unsafe fn output<V: Rounds>(
     groups: usize,
     out: *mut u8,
 ) {
+    align_frame::<V>();
     // SAFETY: `block` is readable, `out` has room for LANES blocks a group.
     unsafe {
         let mut m = [V::splat(0); 16];

@@ -57,8 +57,8 @@ static ZEROS: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
 /// The chaining value of one input of at most a chunk. `last_flags` are those that the last block has beside `flags`.
 #[inline(always)]
 pub(crate) unsafe fn chunk<V: Rows>(
-    mut input: *const u8,
-    mut len: usize,
+    input: *const u8,
+    len: usize,
     key: &Words,
     counter: u64,
     flags: u32,
@@ -66,6 +66,45 @@ pub(crate) unsafe fn chunk<V: Rows>(
     out: *mut u8,
 ) {
     // SAFETY: `input` is readable for `len` bytes, `out` writable for 32.
+    unsafe {
+        let (h, last, len, start) = all_but_last::<V>(input, len, key, counter, flags);
+        let d = last_row(counter, len, flags | start | last_flags);
+        let h = compress(h, last, d);
+        V::store_row_pairs(h[0], h[1], out);
+    }
+}
+
+/// Stops before the last compression of a chunk: writes the value to go on with (32 bytes) and the last block, padded (64).
+#[inline(always)]
+pub(crate) unsafe fn before_last<V: Rows>(
+    input: *const u8,
+    len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    value: *mut u8,
+    block: *mut u8,
+) {
+    // SAFETY: `input` is readable for `len` bytes, `value` and `block` are writable.
+    unsafe {
+        let (h, last, ..) = all_but_last::<V>(input, len, key, counter, flags);
+        V::store_row_pairs(h[0], h[1], value);
+        V::store_row_pairs(last[0], last[1], block);
+        V::store_row_pairs(last[2], last[3], block.add(BLOCK_LEN / 2));
+    }
+}
+
+/// The rows of the value before the last block of a chunk, those of that block, how many of its bytes count, and `CHUNK_START` if there is
+/// no other.
+#[inline(always)]
+unsafe fn all_but_last<V: Rows>(
+    mut input: *const u8,
+    mut len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+) -> ([V; 2], [V; 4], usize, u32) {
+    // SAFETY: `input` is readable for `len` bytes.
     unsafe {
         let mut h = splat_words::<V>(key);
         let mut start = CHUNK_START;
@@ -76,15 +115,13 @@ pub(crate) unsafe fn chunk<V: Rows>(
             input = input.add(BLOCK_LEN);
             len -= BLOCK_LEN;
         }
-        let d = last_row(counter, len, flags | start | last_flags);
         let last = match len {
             BLOCK_LEN => message(&raw const input, 0),
             // Nothing to read, and nothing to wait for.
             0 => message(&ZEROS.as_ptr(), 0),
             _ => V::padded_rows(input, len),
         };
-        h = compress(h, last, d);
-        V::store_row_pairs(h[0], h[1], out);
+        (h, last, len, start)
     }
 }
 

@@ -87,6 +87,7 @@ macro_rules! kernel {
             lanes: <$Column as bulla_simd::Vector>::LANES,
             chunk: $module::chunk,
             block: $module::block,
+            before_last: $module::before_last,
             group: $wide::group,
             far_group: $wide::far_group,
             merge: $wide::merge,
@@ -131,6 +132,21 @@ macro_rules! kernel {
             ) {
                 // SAFETY: see `chunk`.
                 unsafe { rows::block::<$One>(value, block, counter, len, flags, out) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn before_last(
+                input: *const u8,
+                len: usize,
+                key: &Words,
+                counter: u64,
+                flags: u32,
+                value: &mut Words,
+                block: *mut u8,
+            ) {
+                let value = value.as_mut_ptr().cast();
+                // SAFETY: see `chunk`; words lie here as their bytes do.
+                unsafe { rows::before_last::<$One>(input, len, key, counter, flags, value, block) }
             }
 
             #[target_feature(enable = $features)]

@@ -19,6 +19,7 @@ pub(super) static PORTABLE: Functions = Functions {
     lanes: LANES,
     chunk,
     block,
+    before_last,
     group,
     far_group: group,
     merge,
@@ -45,8 +46,8 @@ unsafe fn compress(h: &[U32x1; 8], block: *const u8, counter: u64, len: usize, f
 }
 
 unsafe fn chunk(
-    mut input: *const u8,
-    mut len: usize,
+    input: *const u8,
+    len: usize,
     key: &Words,
     counter: u64,
     flags: u32,
@@ -54,6 +55,50 @@ unsafe fn chunk(
     out: *mut u8,
 ) {
     // SAFETY: the table's caller promised `len` readable bytes and 32 writable ones.
+    unsafe {
+        let (h, mut last, len, start) = all_but_last(input, len, key, counter, flags);
+        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
+        if len < BLOCK_LEN {
+            U32x1::copy_padded(last, len, padded.as_mut_ptr().cast());
+            last = padded.as_ptr().cast();
+        }
+        U32x1::store_halves(compress(&h, last, counter, len, flags | start | last_flags), out);
+    }
+}
+
+unsafe fn before_last(
+    input: *const u8,
+    len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    value: &mut Words,
+    block: *mut u8,
+) {
+    // SAFETY: the table's caller promised `len` readable bytes and 64 writable ones.
+    unsafe {
+        let (h, last, len, _) = all_but_last(input, len, key, counter, flags);
+        for (to, word) in value.iter_mut().zip(h) {
+            word.store(to);
+        }
+        U32x1::copy_padded(last, len, block);
+    }
+}
+
+/// The value before the last block of a chunk, where that block is and how many bytes it has, and `CHUNK_START` if there is no other.
+///
+/// # Safety
+///
+/// `input` must be readable for `len` bytes.
+#[inline(always)]
+unsafe fn all_but_last(
+    mut input: *const u8,
+    mut len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+) -> ([U32x1; 8], *const u8, usize, u32) {
+    // SAFETY: one lane needs no instruction set; whole blocks are readable.
     unsafe {
         let mut h = key.map(|word| U32x1::splat(word));
         let mut start = CHUNK_START;
@@ -63,13 +108,7 @@ unsafe fn chunk(
             input = input.add(BLOCK_LEN);
             len -= BLOCK_LEN;
         }
-        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
-        if len < BLOCK_LEN {
-            U32x1::copy_padded(input, len, padded.as_mut_ptr().cast());
-            input = padded.as_ptr().cast();
-        }
-        h = compress(&h, input, counter, len, flags | start | last_flags);
-        U32x1::store_halves(h, out);
+        (h, input, len, start)
     }
 }
 

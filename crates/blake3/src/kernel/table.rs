@@ -25,6 +25,9 @@ pub(crate) struct Functions {
     /// One compression `(value, block, counter, length, flags, out)`: the next chaining value is the first half of the 64 bytes at `out`;
     /// all of them are an output block. Reads 64 bytes.
     pub(crate) block: unsafe fn(&Words, *const u8, u64, usize, u32, *mut u8),
+    /// As `chunk`, but it stops before the last block: `(input, length, key, counter, flags, value, block)`. Writes the words to go on with, and
+    /// the 64 bytes of that block, zeros after its own.
+    pub(crate) before_last: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
     /// `lanes` whole chunks `(input, key, counter, flags, out)`, the first with that counter.
     pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, *mut Group),
     /// As `group`, for input that is not in the caches.

@@ -74,6 +74,7 @@ fn recorder(functions: &'static Functions) -> &'static Functions {
         lanes,
         chunk,
         block,
+        before_last: functions.before_last,
         group,
         far_group,
         merge,
