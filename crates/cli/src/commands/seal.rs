@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
-use crate::files::read::{Links, Source};
+use crate::files::read::{Links, Source, Stopped};
 use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
 use crate::store::{Access, Asked, passphrase_of};
@@ -124,17 +124,12 @@ pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
     let mut size = 0;
     write_output(&output, |sink| {
         let mut sealing = Sealing::new(sink, &each(&keys), ASSOCIATED)?;
-        let mut failure = None;
-        size = source
-            .for_each(&progress, |piece| {
-                if failure.is_none() {
-                    failure = sealing.write(piece).err();
-                }
-            })
-            .map_err(|error| Error::from(error).about(shown(&args.file)))?;
-        if let Some(error) = failure {
-            return Err(error.into());
-        }
+        size = source.try_for_each(&progress, |piece| sealing.write(piece)).map_err(
+            |stopped| match stopped {
+                Stopped::Reading(error) => Error::from(error).about(shown(&args.file)),
+                Stopped::By(error) => error.into(),
+            },
+        )?;
         sealing.finish()?;
         Ok(())
     })?;

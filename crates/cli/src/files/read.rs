@@ -11,6 +11,7 @@ use bulla_blake3::hazmat::{
 };
 use bulla_blake3::{Hasher, OutputReader};
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -89,6 +90,19 @@ pub(crate) enum ReadError {
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+/// Why reading to somebody ended before the end.
+pub(crate) enum Stopped<E> {
+    Reading(ReadError),
+    /// By who took the pieces.
+    By(E),
+}
+
+impl<E> From<ReadError> for Stopped<E> {
+    fn from(error: ReadError) -> Self {
+        Self::Reading(error)
     }
 }
 
@@ -216,7 +230,27 @@ impl Source {
     ///
     /// # Errors
     /// As [`Source::digest`].
-    pub(crate) fn for_each(&self, progress: &Progress, each: impl FnMut(&[u8])) -> Result<u64, ReadError> {
+    pub(crate) fn for_each(
+        &self,
+        progress: &Progress,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<u64, ReadError> {
+        let take = |bytes: &[u8]| -> Result<(), Infallible> {
+            each(bytes);
+            Ok(())
+        };
+        self.try_for_each(progress, take).map_err(|Stopped::Reading(error)| error)
+    }
+
+    /// The same, but it ends with the first error of `each`.
+    ///
+    /// # Errors
+    /// As [`Source::digest`], and what `each` says.
+    pub(crate) fn try_for_each<E>(
+        &self,
+        progress: &Progress,
+        each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<u64, Stopped<E>> {
         let size = pieces(&self.file, progress, each)?;
         self.check_unchanged()?;
         Ok(size)
@@ -300,26 +334,32 @@ impl Source {
 /// Hashes what `reader` gives until its end.
 fn digest_stream(reader: impl Read, mode: &HashMode, progress: &Progress) -> Result<Digested, ReadError> {
     let mut hasher = mode.hasher();
-    let size = pieces(reader, progress, |bytes| {
+    let take = |bytes: &[u8]| -> Result<(), Infallible> {
         hasher.update(bytes);
-    })?;
+        Ok(())
+    };
+    let size = pieces(reader, progress, take).map_err(|Stopped::Reading(error)| error)?;
     Ok(Digested { output: hasher.finalize_xof(), size })
 }
 
 /// Reads to the end through this thread's buffer.
-fn pieces(mut reader: impl Read, progress: &Progress, mut each: impl FnMut(&[u8])) -> Result<u64, ReadError> {
+fn pieces<E>(
+    mut reader: impl Read,
+    progress: &Progress,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<u64, Stopped<E>> {
     let mut size = 0;
     with_buffer(|buffer| {
         loop {
             match reader.read(buffer) {
                 Ok(0) => return Ok(size),
                 Ok(len) => {
-                    each(&buffer[..len]);
+                    each(&buffer[..len]).map_err(Stopped::By)?;
                     size += len as u64;
                     progress.add(len as u64);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(Stopped::Reading(error.into())),
             }
         }
     })

@@ -118,6 +118,19 @@ fn standard_input_is_sealed_and_opened_in_a_pipe() {
 }
 
 #[test]
+fn a_full_disk_ends_sealing_at_once_however_much_is_to_come() {
+    let home = home();
+    let mut command = home.command();
+    command.args(["seal", "-", "-r", "me.recipient"]);
+    command.stdin(fs::File::open("/dev/zero").unwrap());
+    command.stdout(fs::File::create("/dev/full").unwrap()).stderr(Stdio::piped());
+    let ended = command.spawn().unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+#[test]
 fn a_file_is_sealed_to_new_keys_in_one_step() {
     let home = home();
     identity(&home, "new");
