@@ -160,7 +160,7 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
 
 /// A tool runs for seconds and is built from cold: its build must be quick rather than its code.
 const QUICK_BUILD: [(&str, &str); 4] = [
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
     ("CARGO_PROFILE_RELEASE_DEBUG", "0"),
