@@ -30,18 +30,20 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// It does not build, or cannot be copied.
 pub(crate) fn build(context: &Context, way: &Way, lto: &str, folder: &Path, name: &str) -> Result<PathBuf> {
     let kept = context.target.join("ways").join(folder.file_name().unwrap_or_default());
+    let file_name = way.name.replace([' ', ','], "-");
     let mut command = context.cargo();
     command
         .args(["build", "--quiet", "--release", "--locked", "--target", TARGET, "--bin", name])
         .arg("--manifest-path")
         .arg(context.root.join(folder).join("Cargo.toml"))
+        // One for each way: in a common one cargo builds all anew whenever the flags are others.
         .arg("--target-dir")
-        .arg(kept.join("build"))
+        .arg(kept.join(&file_name))
         .args(way.features)
         .env("CARGO_PROFILE_RELEASE_LTO", lto)
         .env("CARGO_ENCODED_RUSTFLAGS", way.rustflags.split_whitespace().collect::<Vec<_>>().join("\u{1f}"));
     let built = build_program(&mut command)?;
-    let program = kept.join(format!("{name}-{}-{lto}", way.name.replace([' ', ','], "-")));
+    let program = kept.join(format!("{name}-{file_name}-{lto}"));
     fs::copy(&built, &program).with_context(|| format!("cannot copy {}", built.display()))?;
     Ok(program)
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::kernel::{self, Last};
-use crate::params::{compress, plain_words};
+use crate::params::compress;
 use crate::variant::{Blake2b, Variant};
 
 /// Bytes of a digest, at most.
@@ -30,7 +30,7 @@ pub type Hash = crate::Hash<Blake2b>;
 
 /// The BLAKE2b digest of `input`, with the default parameters.
 pub fn blake2b(input: &[u8]) -> Hash {
-    let mut words = plain_words::<Blake2b>();
+    let mut words = Blake2b::PLAIN;
     compress(Blake2b::functions(kernel::active()), &mut words, input, 0, Last::Block);
     Hash::new(&words, OUTBYTES as u8)
 }
@@ -64,6 +64,6 @@ pub mod blake2bp {
 
     /// The BLAKE2bp digest of `input`, with the default parameters.
     pub fn blake2bp(input: &[u8]) -> Hash {
-        Params::new().hash(input)
+        crate::parallel::plain(input)
     }
 }

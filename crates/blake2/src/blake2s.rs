@@ -7,7 +7,7 @@
 //! ```
 
 use crate::kernel::{self, Last};
-use crate::params::{compress, plain_words};
+use crate::params::compress;
 use crate::variant::{Blake2s, Variant};
 
 /// Bytes of a digest, at most.
@@ -30,7 +30,7 @@ pub type Hash = crate::Hash<Blake2s>;
 
 /// The BLAKE2s digest of `input`, with the default parameters.
 pub fn blake2s(input: &[u8]) -> Hash {
-    let mut words = plain_words::<Blake2s>();
+    let mut words = Blake2s::PLAIN;
     compress(Blake2s::functions(kernel::active()), &mut words, input, 0, Last::Block);
     Hash::new(&words, OUTBYTES as u8)
 }
@@ -64,6 +64,6 @@ pub mod blake2sp {
 
     /// The BLAKE2sp digest of `input`, with the default parameters.
     pub fn blake2sp(input: &[u8]) -> Hash {
-        Params::new().hash(input)
+        crate::parallel::plain(input)
     }
 }

@@ -13,7 +13,7 @@
 //! assert_eq!(jobs[1].to_hash(), params.hash(b"bar"));
 //! ```
 
-use crate::kernel::{self, Functions, Input, Kernel, Lane, Last, MAX_LANES, Record, Step};
+use crate::kernel::{self, Functions, Input, Job, Kernel, Last, MAX_LANES};
 use crate::variant::{Blake2b, Blake2s, Variant, Word};
 use crate::{Hash, Params, State};
 use arrayvec::ArrayVec;
@@ -32,47 +32,22 @@ pub(crate) fn degree_of<V: Variant>() -> usize {
     V::functions(kernel::active()).lanes
 }
 
-/// A state and what is to be compressed into it.
-pub(crate) struct Job<'a, W> {
-    pub(crate) words: &'a mut [W; 8],
-    pub(crate) input: Input,
-    /// Bytes before the input.
-    pub(crate) counter: [W; 2],
-    pub(crate) last: Last,
-}
-
 impl<W: Word> Job<'_, W> {
-    /// Blocks that are left; at least 1.
-    fn blocks(&self) -> usize {
-        self.input.len.div_ceil(W::BLOCK).max(1)
-    }
-
     /// How far the job can go with others: its tail is the only block that may wrap the counter's low word.
     fn reach(&self) -> usize {
         self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
     }
 
-    /// The lane of a step of this many blocks.
-    fn lane(&self, step: usize) -> Lane<W> {
-        let before = (step - 1) * W::BLOCK;
-        let ends = step == self.blocks();
-        let tail_len = if ends { self.input.len - before } else { W::BLOCK };
-        let tail = self.input.from.wrapping_add((step - 1) * self.input.stride);
-        let tail_counter = W::advance(W::advance(self.counter, before), tail_len);
-        let flags = if ends { self.last.flags() } else { Last::No.flags() };
-        let unused = [W::default(); 2];
-        let record = Record { words: *self.words, counter: self.counter, tail_counter, flags, unused };
-        Lane { record, from: self.input.from, tail, tail_len }
-    }
-
-    /// Takes over what a step of this many blocks came to; whether the job has ended.
-    fn advance(&mut self, step: usize, lane: &Lane<W>) -> bool {
-        let ended = step == self.blocks();
-        *self.words = lane.record.words;
-        self.counter = lane.record.tail_counter;
-        self.input.from = self.input.from.wrapping_add(step * self.input.stride);
-        self.input.len = self.input.len.saturating_sub(step * W::BLOCK);
-        ended
+    /// Passes over this many blocks, which were compressed; whether more are left.
+    fn pass(&mut self, blocks: usize) -> bool {
+        let bytes = blocks * W::BLOCK;
+        if self.input.len <= bytes {
+            return false;
+        }
+        self.counter = W::advance(self.counter, bytes);
+        self.input.from = self.input.from.wrapping_add(blocks * self.input.stride);
+        self.input.len -= bytes;
+        true
     }
 }
 
@@ -102,19 +77,23 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
     }
 }
 
-/// One step of 2 to `lanes` jobs: as far as all of them go. Those that have ended are taken out.
+/// Takes 2 to `lanes` jobs as far as all of them go. Those that have ended are taken out.
 ///
 /// # Safety
 ///
 /// As for [`compress_many`].
 unsafe fn step<W: Word>(functions: &'static Functions<W>, active: &mut ArrayVec<Job<'_, W>, MAX_LANES>) {
     let blocks = active.iter().map(Job::reach).min().unwrap_or(1);
-    let stride = active[0].input.stride;
-    let mut lanes: ArrayVec<Lane<W>, MAX_LANES> = active.iter().map(|job| job.lane(blocks)).collect();
-    // SAFETY: the lanes' blocks and tails are those of inputs that the caller promised.
-    unsafe { (functions.lanes_of)(&mut lanes, Step { blocks: blocks - 1, stride }) };
-    let mut lanes = lanes.iter();
-    active.retain(|job| lanes.next().is_some_and(|lane| !job.advance(blocks, lane)));
+    // SAFETY: as the caller promised.
+    unsafe { (functions.lanes_of)(active, blocks) };
+    let mut left = 0;
+    for i in 0..active.len() {
+        if active[i].pass(blocks) {
+            active.swap(left, i);
+            left += 1;
+        }
+    }
+    active.truncate(left);
 }
 
 /// Updates any number of [`State`]s, each with its own input.

@@ -3,14 +3,11 @@
 //! types for each.
 
 use crate::Hash;
-use crate::kernel::{Functions, Input, Kernel, Last};
-use crate::many::{Job, compress_many};
+use crate::kernel::{self, Functions, Input, Job, Kernel, Last};
+use crate::many::compress_many;
 use crate::params::{Params as NodeParams, compress};
-use crate::variant::{Variant, Word};
+use crate::variant::{MAX_LEAVES, Variant, Word};
 use core::fmt;
-
-/// The most leaves of either function.
-const MAX_LEAVES: usize = 8;
 
 /// Bytes that may wait: two stripes, a stripe being one block of every leaf. Of both functions the same.
 const BUFFER: usize = 1024;
@@ -33,9 +30,8 @@ pub struct Params<V: Variant> {
 impl<V: Variant> Params<V> {
     /// The defaults: a digest of full length, no key.
     pub fn new() -> Self {
-        let mut node = NodeParams::new();
         // Inner digests are of full length whatever that of the root: so it is in the reference code and the published vectors.
-        node.fanout(V::LEAVES as u8).max_depth(2).inner_hash_length(size_of::<V::Digest>());
+        let node = NodeParams::of_tree(V::LEAVES as u8, 2, size_of::<V::Digest>() as u8);
         Self { node }
     }
 
@@ -81,19 +77,25 @@ impl<V: Variant> Params<V> {
     }
 
     fn leaves(&self) -> Leaves<V> {
-        let mut node = self.node.clone();
-        let mut offset = 0;
-        [(); MAX_LEAVES].map(|()| {
-            let words = node.node_offset(offset).words();
-            offset += 1;
-            words
-        })
+        let mut leaves = [self.node.words; MAX_LEAVES];
+        for (i, words) in leaves[..V::LEAVES].iter_mut().enumerate() {
+            *words = self.node.node(i as u64, 0);
+        }
+        leaves
     }
 
     /// The root takes no block of the key.
     fn root(&self) -> [V::Word; 8] {
-        self.node.clone().node_depth(1).words()
+        self.node.node(0, 1)
     }
+}
+
+/// The digest of `input` with the default parameters.
+pub(crate) fn plain<V: Variant>(input: &[u8]) -> Hash<V> {
+    let functions = V::functions(kernel::active());
+    let (mut leaves, root_words) = V::PLAIN_TREE;
+    compress_leaves::<V>(functions, &mut leaves, input, 0, End::Yes);
+    root(functions, root_words, &leaves, size_of::<V::Digest>() as u8)
 }
 
 impl<V: Variant> Default for Params<V> {

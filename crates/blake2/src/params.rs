@@ -21,6 +21,8 @@ use core::fmt;
 /// ```
 #[derive(Clone)]
 pub struct Params<V: Variant> {
+    /// The state before any input: the initialisation vector and the parameter block.
+    pub(crate) words: [V::Word; 8],
     pub(crate) hash_length: u8,
     pub(crate) key_length: u8,
     pub(crate) key_block: V::Block,
@@ -58,20 +60,12 @@ impl LastNode {
     }
 }
 
-/// The state before any input, without parameters.
-#[inline(always)]
-pub(crate) fn plain_words<V: Variant>() -> [V::Word; 8] {
-    let mut words = V::Word::IV;
-    // A digest of full length, no key, one node in one level.
-    words[0] = words[0] ^ V::Word::small(size_of::<V::Digest>() | 1 << 16 | 1 << 24);
-    words
-}
-
 impl<V: Variant> Params<V> {
     /// The defaults: a digest of full length, no key, no tree.
     #[inline]
     pub fn new() -> Self {
         Self {
+            words: V::PLAIN,
             hash_length: size_of::<V::Digest>() as u8,
             key_length: 0,
             key_block: V::NO_BLOCK,
@@ -88,8 +82,15 @@ impl<V: Variant> Params<V> {
         }
     }
 
-    /// The state before any input: the initialisation vector and the parameter block.
-    pub(crate) fn words(&self) -> [V::Word; 8] {
+    /// Those of the first leaf of a tree.
+    pub(crate) fn of_tree(fanout: u8, max_depth: u8, inner_hash_length: u8) -> Self {
+        let mut params = Self { fanout, max_depth, inner_hash_length, ..Self::new() };
+        params.changed();
+        params
+    }
+
+    /// Makes the state after a change of what the parameter block has.
+    fn changed(&mut self) -> &mut Self {
         let fixed = u32::from_le_bytes([self.hash_length, self.key_length, self.fanout, self.max_depth]);
         let (leaf, inner) = (self.max_leaf_length, self.inner_hash_length);
         let head = V::Word::head(fixed, leaf, self.node_offset, self.node_depth, inner);
@@ -97,8 +98,7 @@ impl<V: Variant> Params<V> {
             V::Word::from_le_slice(&bytes.as_ref()[i * V::Word::BYTES..][..V::Word::BYTES])
         };
         let iv = V::Word::IV;
-        // Written out: a loop over these pieces is not unrolled, and costs more than the words.
-        [
+        self.words = [
             iv[0] ^ head[0],
             iv[1] ^ head[1],
             iv[2] ^ head[2],
@@ -107,7 +107,18 @@ impl<V: Variant> Params<V> {
             iv[5] ^ word(&self.salt, 1),
             iv[6] ^ word(&self.personal, 0),
             iv[7] ^ word(&self.personal, 1),
-        ]
+        ];
+        self
+    }
+
+    /// The state of another node of the same tree, these parameters being those of the first leaf.
+    pub(crate) fn node(&self, offset: u64, depth: u8) -> [V::Word; 8] {
+        debug_assert!((self.node_offset, self.node_depth) == (0, 0), "the first leaf");
+        let mut words = self.words;
+        for (word, place) in words.iter_mut().zip(V::Word::head(0, 0, offset, depth, 0)) {
+            *word = *word ^ place;
+        }
+        words
     }
 
     #[inline(always)]
@@ -117,7 +128,7 @@ impl<V: Variant> Params<V> {
 
     /// The state after the block of the key, and how many bytes that was. `last` says what the key is when no input follows.
     pub(crate) fn keyed_words(&self, last: Last) -> ([V::Word; 8], usize) {
-        let mut words = self.words();
+        let mut words = self.words;
         if self.key_length == 0 {
             return (words, 0);
         }
@@ -155,7 +166,7 @@ impl<V: Variant> Params<V> {
         let most = size_of::<V::Digest>();
         assert!((1..=most).contains(&length), "bad hash length: {length} is not from 1 to {most}");
         self.hash_length = length as u8;
-        self
+        self.changed()
     }
 
     /// A secret key, which makes the hash a MAC. Without bytes it is no key.
@@ -170,7 +181,7 @@ impl<V: Variant> Params<V> {
         self.key_length = key.len() as u8;
         self.key_block = V::NO_BLOCK;
         self.key_block.as_mut()[..key.len()].copy_from_slice(key);
-        self
+        self.changed()
     }
 
     /// A salt, zeros after it.
@@ -181,7 +192,7 @@ impl<V: Variant> Params<V> {
     #[inline]
     pub fn salt(&mut self, salt: &[u8]) -> &mut Self {
         self.salt = padded::<V>(salt, "salt");
-        self
+        self.changed()
     }
 
     /// A personalization, zeros after it: what the hash is for.
@@ -192,28 +203,28 @@ impl<V: Variant> Params<V> {
     #[inline]
     pub fn personal(&mut self, personalization: &[u8]) -> &mut Self {
         self.personal = padded::<V>(personalization, "personalization");
-        self
+        self.changed()
     }
 
     /// Children of a node: 0 is no limit, 1 (the default) is no tree.
     #[inline]
     pub fn fanout(&mut self, fanout: u8) -> &mut Self {
         self.fanout = fanout;
-        self
+        self.changed()
     }
 
     /// Levels of the tree: 255 is no limit, 1 (the default) is no tree, 0 is for BLAKE2X.
     #[inline]
     pub fn max_depth(&mut self, depth: u8) -> &mut Self {
         self.max_depth = depth;
-        self
+        self.changed()
     }
 
     /// Bytes of a leaf: 0 (the default) is no limit, or no tree.
     #[inline]
     pub fn max_leaf_length(&mut self, length: u32) -> &mut Self {
         self.max_leaf_length = length;
-        self
+        self.changed()
     }
 
     /// The place of the node in its level, the first being 0, the default.
@@ -229,14 +240,14 @@ impl<V: Variant> Params<V> {
             "bad node offset: {offset} has more than {bits} bits"
         );
         self.node_offset = offset;
-        self
+        self.changed()
     }
 
     /// The level of the node: 0, the default, is that of the leaves.
     #[inline]
     pub fn node_depth(&mut self, depth: u8) -> &mut Self {
         self.node_depth = depth;
-        self
+        self.changed()
     }
 
     /// Bytes of the digests of inner nodes: from 0 (the default, for no tree) to `OUTBYTES`.
@@ -249,7 +260,7 @@ impl<V: Variant> Params<V> {
         let most = size_of::<V::Digest>();
         assert!(length <= most, "bad inner hash length: {length} is more than {most}");
         self.inner_hash_length = length as u8;
-        self
+        self.changed()
     }
 
     /// Whether the node is the last of its level. [`State::set_last_node`] says so later.

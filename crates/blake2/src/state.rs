@@ -1,7 +1,7 @@
 //! Input in pieces.
 
 use crate::kernel::{self, Kernel, Last};
-use crate::params::{LastNode, compress, plain_words};
+use crate::params::{LastNode, compress};
 use crate::variant::{Variant, Word};
 use crate::{Hash, Params};
 use core::fmt;
@@ -35,7 +35,7 @@ impl<V: Variant> State<V> {
     /// A state with the default parameters.
     pub fn new() -> Self {
         Self {
-            words: plain_words::<V>(),
+            words: V::PLAIN,
             count: 0,
             block: V::NO_BLOCK,
             block_len: 0,
@@ -49,7 +49,7 @@ impl<V: Variant> State<V> {
     pub(crate) fn with_params(params: &Params<V>) -> Self {
         let is_keyed = params.key_length > 0;
         Self {
-            words: params.words(),
+            words: params.words,
             block: params.key_block,
             block_len: if is_keyed { V::Word::BLOCK as u8 } else { 0 },
             last_node: params.last_node,

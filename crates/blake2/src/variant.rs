@@ -121,6 +121,9 @@ word!(
     |fixed, leaf, offset, tree| [fixed, leaf, offset as u32, u32::from(tree) << 16 | (offset >> 32) as u32]
 );
 
+/// The most leaves of either parallel mode.
+pub(crate) const MAX_LEAVES: usize = 8;
+
 /// One of the two hash functions. All types of this crate are generic over it; [`blake2b`](mod@crate::blake2b) and
 /// [`blake2s`](mod@crate::blake2s) name them for each.
 pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
@@ -141,6 +144,13 @@ pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     const LEAVES: usize;
     /// Bytes that the node offset has among the parameters: those that [`Word::head`] takes.
     const NODE_OFFSET_BYTES: usize;
+    /// The state before any input, with the default parameters. A constant, since a state that is put together just before its use makes wide
+    /// loads wait for narrow stores.
+    #[doc(hidden)]
+    const PLAIN: [Self::Word; 8];
+    /// The same of the nodes of the parallel mode: the leaves, and the root. BLAKE2bp has no more than four leaves.
+    #[doc(hidden)]
+    const PLAIN_TREE: ([[Self::Word; 8]; MAX_LEAVES], [Self::Word; 8]);
     /// Zeros.
     const NO_DIGEST: Self::Digest;
     /// Zeros.
@@ -163,7 +173,10 @@ pub struct Blake2b;
 pub struct Blake2s;
 
 macro_rules! variant {
-    ($type:ident, $word:ty, $count:ty, $bytes:literal, $leaves:literal, $offset:literal, $functions:ident) => {
+    (
+        $type:ident, $word:ty, $count:ty, $bytes:literal, $leaves:literal, $offset:literal,
+        node depth in word $tree:literal from bit $tree_shift:literal, $functions:ident
+    ) => {
         impl Variant for $type {
             type Word = $word;
             type Count = $count;
@@ -174,6 +187,26 @@ macro_rules! variant {
 
             const LEAVES: usize = $leaves;
             const NODE_OFFSET_BYTES: usize = $offset;
+            // A digest of full length, no key, one node in one level.
+            const PLAIN: [$word; 8] = {
+                let mut words = <$word as Word>::IV;
+                words[0] ^= 8 * $bytes | 1 << 16 | 1 << 24;
+                words
+            };
+            const PLAIN_TREE: ([[$word; 8]; MAX_LEAVES], [$word; 8]) = {
+                // Two levels, inner digests of full length, and the place of the node: see `Word::head`.
+                let mut root = <$word as Word>::IV;
+                root[0] ^= 8 * $bytes | $leaves << 16 | 2 << 24;
+                root[$tree] ^= 8 * $bytes << ($tree_shift + 8);
+                let mut leaves = [root; MAX_LEAVES];
+                let mut i = 0;
+                while i < $leaves {
+                    leaves[i][$tree - 1] ^= i as $word;
+                    i += 1;
+                }
+                root[$tree] ^= 1 << $tree_shift;
+                (leaves, root)
+            };
             const NO_DIGEST: Self::Digest = [0; 8 * $bytes];
             const NO_BLOCK: Self::Block = [0; 16 * $bytes];
             const NO_SALT: Self::Salt = [0; 2 * $bytes];
@@ -191,5 +224,5 @@ macro_rules! variant {
     };
 }
 
-variant!(Blake2b, u64, u128, 8, 4, 8, blake2b);
-variant!(Blake2s, u32, u64, 4, 8, 6, blake2s);
+variant!(Blake2b, u64, u128, 8, 4, 8, node depth in word 2 from bit 0, blake2b);
+variant!(Blake2s, u32, u64, 4, 8, 6, node depth in word 3 from bit 16, blake2s);

@@ -145,11 +145,23 @@ macro_rules! words {
             }
 
             #[inline(always)]
-            unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+            unsafe fn load_halves(halves: *const *mut $word) -> [Self; 8] {
+                let mut words = [$type(0); 8];
                 let mut i = 0;
                 while i < 8 {
-                    // SAFETY: the caller promised room for eight words.
-                    unsafe { to.cast::<$word>().add(i).write_unaligned(words[i].0.to_le()) };
+                    // SAFETY: the caller promised one pointer, at eight words.
+                    words[i] = unsafe { $type(*(*halves).add(i)) };
+                    i += 1;
+                }
+                words
+            }
+
+            #[inline(always)]
+            unsafe fn store_halves(words: [Self; 8], halves: *const *mut $word) {
+                let mut i = 0;
+                while i < 8 {
+                    // SAFETY: the caller promised one pointer, at eight words.
+                    unsafe { *(*halves).add(i) = words[i].0 };
                     i += 1;
                 }
             }

@@ -62,8 +62,10 @@ pub trait WordColumns: Words {
     /// The sixteen little-endian words of `LANES` blocks, transposed: vector w holds word w of each block. Block i is at
     /// `blocks[i] + offset`; `blocks` points at `LANES` pointers.
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
-    /// The reverse for eight words: one lane after the other, `8 * LANES` words at `to`.
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8);
+    /// The same for eight words, in the order of the machine: those of lane i are at `halves[i]`, which points at `LANES` pointers.
+    unsafe fn load_halves(halves: *const *mut Self::Word) -> [Self; 8];
+    /// The reverse of `load_halves`.
+    unsafe fn store_halves(words: [Self; 8], halves: *const *mut Self::Word);
 }
 
 /// Row form: a vector holds one row of four words of one 4x4 state.

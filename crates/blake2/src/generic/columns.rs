@@ -2,7 +2,7 @@
 //! the transpose of the message. With one lane it is the plain scalar algorithm.
 
 use super::{SIGMA, State, all_rounds, each_block};
-use crate::kernel::{Input, Lane, Last, Step};
+use crate::kernel::{Input, Job, Last, Tail};
 use crate::variant::Word;
 use bulla_simd::WordColumns;
 use core::mem::MaybeUninit;
@@ -123,45 +123,101 @@ pub(crate) unsafe fn input<V: Rounds>(
     }
 }
 
-/// One step of 1 to `W == LANES` lanes.
+/// Counters before the next blocks of all lanes, those up to the end of the last of these, and its flags.
+struct Marks<V> {
+    before: [V; 2],
+    end: [V; 2],
+    flags: [V; 2],
+}
+
+impl<V: Rounds> Marks<V> {
+    /// Those of lanes that are all like the first.
+    #[inline(always)]
+    unsafe fn alike(job: &Job<'_, V::Word>, tail: Tail<V::Word>) -> Self {
+        // SAFETY: the caller has the instruction set of V; so in all functions here.
+        unsafe {
+            Self {
+                before: [V::splat(job.counter[0]), V::splat(job.counter[1])],
+                end: [V::splat(tail.counter[0]), V::splat(tail.counter[1])],
+                flags: [V::splat(tail.flags[0]), V::splat(tail.flags[1])],
+            }
+        }
+    }
+
+    /// Those of each lane, by way of memory: the loads wait for all these stores.
+    #[inline(always)]
+    unsafe fn each<const W: usize>(jobs: &[Job<'_, V::Word>], blocks: usize) -> Self {
+        let mut words = [[V::Word::default(); W]; 6];
+        let mut i = 0;
+        while i < jobs.len() {
+            let (job, tail) = (&jobs[i], jobs[i].tail(blocks));
+            let mut word = 0;
+            while word < 2 {
+                words[word][i] = job.counter[word];
+                words[2 + word][i] = tail.counter[word];
+                words[4 + word][i] = tail.flags[word];
+                word += 1;
+            }
+            i += 1;
+        }
+        // SAFETY: each array has a word for each lane.
+        unsafe {
+            let [a, b, c, d, e, f] = &words;
+            Self {
+                before: [V::load(a.as_ptr()), V::load(b.as_ptr())],
+                end: [V::load(c.as_ptr()), V::load(d.as_ptr())],
+                flags: [V::load(e.as_ptr()), V::load(f.as_ptr())],
+            }
+        }
+    }
+}
+
+/// Compresses the next `blocks` blocks of 1 to `W == LANES` jobs.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(lanes: &mut [Lane<V::Word>], step: Step) {
-    // SAFETY: the caller has the instruction set of V, at least one lane, readable blocks and tails; a record is as long as a block.
+pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
+    // SAFETY: the caller has the instruction set of V, at least one job and at most W, and readable input.
     unsafe {
-        // Lanes without an input do the work of lane 0 again.
-        let lane = |i: usize| &lanes[if i < lanes.len() { i } else { 0 }];
-        let mut records = [core::ptr::null(); W];
-        let (mut from, mut tails) = (records, records);
+        // Lanes without a job do the work of the first again, for a state that nobody reads.
+        let mut unread = *jobs[0].words;
+        let mut states = [&raw mut unread; W];
+        let mut from = [jobs[0].input.from; W];
+        let first = jobs[0].tail(blocks);
+        let mut tails = [first.from; W];
         let mut padded = [const { MaybeUninit::<[u8; 128]>::uninit() }; W];
+        let (start, mut alike) = (jobs[0].counter, true);
         let mut i = 0;
         while i < W {
-            let lane = lane(i);
-            records[i] = (&raw const lane.record).cast::<u8>();
-            from[i] = lane.from;
-            tails[i] = lane.tail;
-            if lane.tail_len < V::Word::BLOCK {
-                V::copy_block(lane.tail, lane.tail_len, padded[i].as_mut_ptr().cast());
+            let tail = if i < jobs.len() {
+                let tail = jobs[i].tail(blocks);
+                alike &=
+                    jobs[i].counter == start && tail.counter == first.counter && tail.flags == first.flags;
+                states[i] = jobs[i].words;
+                from[i] = jobs[i].input.from;
+                tail
+            } else {
+                first
+            };
+            tails[i] = tail.from;
+            if tail.len < V::Word::BLOCK {
+                V::copy_block(tail.from, tail.len, padded[i].as_mut_ptr().cast());
                 tails[i] = padded[i].as_ptr().cast();
             }
             i += 1;
         }
-        let [h0, h1, h2, h3, h4, h5, h6, h7, mut t0, t1, tail0, tail1, f0, f1, _, _] =
-            V::load_blocks(records.as_ptr(), 0);
-        let mut h = [h0, h1, h2, h3, h4, h5, h6, h7];
-        let (zero, block) = (V::splat(V::Word::default()), V::splat(V::Word::small(V::Word::BLOCK)));
-        let mut at = 0;
-        for _ in 0..step.blocks {
-            t0 = V::add(t0, block);
+        let states = states.as_ptr().cast::<*mut V::Word>();
+        let mut h = V::load_halves(states);
+        let marks = if alike { Marks::<V>::alike(&jobs[0], first) } else { Marks::each::<W>(jobs, blocks) };
+        let none = [V::splat(V::Word::default()); 2];
+        let block = V::splat(V::Word::small(V::Word::BLOCK));
+        let [mut low, high] = marks.before;
+        let (stride, mut at) = (jobs[0].input.stride, 0);
+        for _ in 1..blocks {
+            low = V::add(low, block);
             let m = V::load_blocks(from.as_ptr(), at);
-            h = compress(&h, &m, [t0, t1], [zero, zero]);
-            at = at.wrapping_add(step.stride);
+            h = compress(&h, &m, [low, high], none);
+            at = at.wrapping_add(stride);
         }
         let m = V::load_blocks(tails.as_ptr(), 0);
-        h = compress(&h, &m, [tail0, tail1], [f0, f1]);
-        let mut states = [[V::Word::default(); 8]; W];
-        V::store_halves(h, states.as_mut_ptr().cast());
-        for (lane, words) in lanes.iter_mut().zip(states) {
-            lane.record.words = words;
-        }
+        V::store_halves(compress(&h, &m, marks.end, marks.flags), states);
     }
 }

@@ -5,17 +5,21 @@
 //! input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) takes another one for what is made from these parameters.
 
 mod portable;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod schedule;
 mod table;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod x86_64_columns;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rows;
 
 #[doc(hidden)]
 pub use table::Functions;
-pub(crate) use table::{Input, Lane, Last, MAX_LANES, Record, Step};
+pub(crate) use table::{Input, Job, Last, MAX_LANES, Tail};
 #[cfg(all(test, target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) use x86_64_rows::{FastRotate, SlowRotate};
+pub(crate) use x86_64_rows::{FastRotate, NoRotate, SlowRotate};
 
 use bulla_simd::{Cell, cpu};
 use core::fmt;

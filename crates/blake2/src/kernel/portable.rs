@@ -1,6 +1,6 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
 
-use super::table::{Functions, Input, Lane, Last, Step, Tables, Tuning};
+use super::table::{Functions, Input, Job, Last, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::{U32x1, U64x1};
@@ -18,9 +18,9 @@ unsafe fn compress<V: Rounds>(words: &mut [V::Word; 8], input: Input, counter: [
 }
 
 /// Never called, since there is one lane, but right all the same.
-unsafe fn lanes_of<V: Rounds>(lanes: &mut [Lane<V::Word>], step: Step) {
-    for lane in lanes {
-        // SAFETY: the table's caller promised readable blocks.
-        unsafe { columns::lanes::<V, 1>(core::slice::from_mut(lane), step) }
+unsafe fn lanes_of<V: Rounds>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
+    for job in jobs {
+        // SAFETY: the table's caller promised readable input.
+        unsafe { columns::lanes::<V, 1>(core::slice::from_mut(job), blocks) }
     }
 }

@@ -46,8 +46,9 @@ pub struct Functions<W: 'static> {
     pub(crate) lanes: usize,
     /// Compresses one input into the state.
     pub(crate) compress: unsafe fn(&mut [W; 8], Input, [W; 2], Last),
-    /// One step of 2 to `lanes` inputs, of this many blocks and one more.
-    pub(crate) lanes_of: unsafe fn(&mut [Lane<W>], Step),
+    /// Compresses that many blocks, at least one, of 2 to `lanes` jobs of one stride into their states. None has fewer; the counter of
+    /// none wraps its low word in any block but the last.
+    pub(crate) lanes_of: unsafe fn(&mut [Job<'_, W>], usize),
 }
 
 /// One input: `len` bytes, whose blocks begin `stride` bytes apart. All of each must be readable.
@@ -83,37 +84,42 @@ impl Last {
     }
 }
 
-/// How far all lanes go together: `blocks` blocks that are like any other, and then one that may differ from lane to lane.
-#[derive(Clone, Copy)]
-pub(crate) struct Step {
-    pub(crate) blocks: usize,
-    /// Bytes from the start of a block to that of the next.
-    pub(crate) stride: usize,
-}
-
-/// An input beside others. Its blocks, and the bytes of its tail, must be readable.
-pub(crate) struct Lane<W> {
-    pub(crate) record: Record<W>,
-    /// The first of the ordinary blocks.
-    pub(crate) from: *const u8,
-    /// The block after these, of which only so many bytes are there.
-    pub(crate) tail: *const u8,
-    pub(crate) tail_len: usize,
-}
-
-/// The numbers of a lane, a word each, of the size of a block: kernels read the records of all lanes as they read blocks.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Record<W> {
-    /// The state.
-    pub(crate) words: [W; 8],
-    /// Bytes before the ordinary blocks. Its low word does not wrap in these.
+/// A state and what is to be compressed into it.
+pub(crate) struct Job<'a, W> {
+    pub(crate) words: &'a mut [W; 8],
+    pub(crate) input: Input,
+    /// Bytes before the input.
     pub(crate) counter: [W; 2],
-    /// Bytes up to the end of the tail.
-    pub(crate) tail_counter: [W; 2],
-    /// Finalisation flags of the tail.
+    pub(crate) last: Last,
+}
+
+/// The last block of a step of a job: only `len` bytes of it may be there.
+#[derive(Clone, Copy)]
+pub(crate) struct Tail<W> {
+    pub(crate) from: *const u8,
+    pub(crate) len: usize,
+    /// Bytes up to its end.
+    pub(crate) counter: [W; 2],
     pub(crate) flags: [W; 2],
-    pub(crate) unused: [W; 2],
+}
+
+impl<W: Word> Job<'_, W> {
+    /// Blocks that are left; at least 1.
+    #[inline(always)]
+    pub(crate) fn blocks(&self) -> usize {
+        self.input.len.div_ceil(W::BLOCK).max(1)
+    }
+
+    /// The last of the next `step` blocks.
+    #[inline(always)]
+    pub(crate) fn tail(&self, step: usize) -> Tail<W> {
+        let before = (step - 1) * W::BLOCK;
+        let left = self.input.len - before;
+        let (len, flags) =
+            if left <= W::BLOCK { (left, self.last.flags()) } else { (W::BLOCK, Last::No.flags()) };
+        let from = self.input.from.wrapping_add((step - 1) * self.input.stride);
+        Tail { from, len, counter: W::advance(W::advance(self.counter, before), len), flags }
+    }
 }
 
 /// The most lanes of any kernel.

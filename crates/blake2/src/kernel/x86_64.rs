@@ -1,7 +1,7 @@
 //! The x86-64 kernels: for each instruction set, the generic bodies inlined into functions of its own.
 
-use super::table::{Functions, Input, Lane, Last, Step, Tables, Tuning};
-use super::x86_64_rows::{FastRotate, SlowRotate};
+use super::table::{Functions, Input, Job, Last, Tables, Tuning};
+use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};
 use crate::generic::columns::{self, Rounds};
 use crate::generic::rows::{self, Compiled};
 use bulla_simd::Words;
@@ -13,8 +13,6 @@ impl Rounds for avx512::U32x8 {}
 impl Rounds for avx512::U32x16 {}
 impl Rounds for words::U64x4Avx512 {}
 impl Rounds for words::U64x8 {}
-impl Rounds for avx2::U32x8 {}
-impl Rounds for words::U64x4 {}
 impl Rounds for sse41::U32x4 {}
 impl Rounds for words::U64x2 {}
 
@@ -33,15 +31,15 @@ macro_rules! lanes {
             pub(super) const OF_2S: usize = <$SWide as Words>::LANES;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_2b(lanes: &mut [Lane<u64>], step: Step) {
+            pub(super) unsafe fn lanes_2b(jobs: &mut [Job<'_, u64>], blocks: usize) {
                 // SAFETY: as the table asks of the caller; so in all functions here.
-                unsafe { narrowest!(lanes, step, [$($BNarrow),*] or $BWide) }
+                unsafe { narrowest!(jobs, blocks, [$($BNarrow),*] or $BWide) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_2s(lanes: &mut [Lane<u32>], step: Step) {
+            pub(super) unsafe fn lanes_2s(jobs: &mut [Job<'_, u32>], blocks: usize) {
                 // SAFETY: see `lanes_2b`.
-                unsafe { narrowest!(lanes, step, [$($SNarrow),*] or $SWide) }
+                unsafe { narrowest!(jobs, blocks, [$($SNarrow),*] or $SWide) }
             }
         }
     };
@@ -49,13 +47,13 @@ macro_rules! lanes {
 
 /// A step of the lanes by the first vector that has enough of them.
 macro_rules! narrowest {
-    ($lanes:ident, $step:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
+    ($jobs:ident, $blocks:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
         $(
-            if $lanes.len() <= <$Narrow as Words>::LANES {
-                return columns::lanes::<$Narrow, { <$Narrow as Words>::LANES }>($lanes, $step);
+            if $jobs.len() <= <$Narrow as Words>::LANES {
+                return columns::lanes::<$Narrow, { <$Narrow as Words>::LANES }>($jobs, $blocks);
             }
         )*
-        columns::lanes::<$Wide, { <$Wide as Words>::LANES }>($lanes, $step)
+        columns::lanes::<$Wide, { <$Wide as Words>::LANES }>($jobs, $blocks)
     }};
 }
 
@@ -143,7 +141,7 @@ kernel!(
 
 kernel!(
     AVX2, avx2_kernel, avx2_lanes, Isa::Avx2, Tuning::Only, "ssse3,sse4.1,avx2,bmi1,bmi2",
-    blake2b: Compiled<words::U64x4>, blake2s: Compiled<words::U32x4Avx2>
+    blake2b: NoRotate<words::U64x4>, blake2s: NoRotate<words::U32x4Avx2>
 );
 
 kernel!(

@@ -1,17 +1,19 @@
-//! The rounds of the row form in assembly, for AVX-512.
+//! The rounds of the row form in assembly, for AVX-512 and AVX2.
 //!
 //! In the row form all waits for one chain of operations: additions, exclusive ors and rotates, of which each needs the one before. So the order
-//! of the instructions matters, and the compiler does not keep it. Two orders are here, for two kinds of CPU:
+//! of the instructions matters, and the compiler does not keep it. Three orders are here, for three kinds of CPU:
 //! - [`FastRotate`]: a rotate takes one cycle, so the chain is what the specification says, and everything else stands behind it.
 //! - [`SlowRotate`]: a rotate takes two. `rotate(xor(early, late))` then costs three cycles, but `late >> k ^ late << (bits - k) ^
 //!   rotate(early)` costs two after `late`: the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they
 //!   are neighbours in the code.
+//! - [`NoRotate`]: AVX2, which has none. The order of `FastRotate`, with shuffles of bytes, and shifts where the distance is no whole byte.
 //!
-//! In both, the words of the message are fetched by broadcast loads that are merged by mask: no shuffle. Those of the next half round
+//! In all, the words of the message are fetched by broadcast loads that are merged by mask, or blended: no shuffle. Those of the next half round
 //! stand behind the chain of this one.
 //!
 //! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and `0073-blake2-by-cpu.md`.
 
+use super::schedule::schedule;
 use crate::generic::rows::Rounds;
 use bulla_simd::x86_64::{avx512, words};
 use core::arch::asm;
@@ -24,6 +26,10 @@ pub(crate) struct FastRotate<V>(PhantomData<V>);
 /// The order for CPUs whose rotates take two cycles.
 #[derive(Clone, Copy)]
 pub(crate) struct SlowRotate<V>(PhantomData<V>);
+
+/// The order for AVX2.
+#[derive(Clone, Copy)]
+pub(crate) struct NoRotate<V>(PhantomData<V>);
 
 /// The names of registers and instructions; the first word says which set: `b` has four 64-bit words in ymm registers, `s` four 32-bit
 /// words in xmm registers.
@@ -283,20 +289,119 @@ macro_rules! rounds_slow {
     };
 }
 
-/// The rounds of a vector type in both orders: its set, its class of registers, and the schedule.
-macro_rules! row_rounds {
-    ($Type:ty, $set:ident, $a:tt $b:tt $c:tt $d:tt, $($schedule:tt)*) => {
-        row_rounds!(in FastRotate, $Type, $a $b $c $d, rounds_fast!($set, $($schedule)*));
-        row_rounds!(in SlowRotate, $Type, $a $b $c $d, rounds_slow!($set, first, $($schedule)*));
+/// Exclusive or, as AVX2 has it.
+macro_rules! xor {
+    (b, $to:tt $x:tt $y:tt) => {
+        concat!("vpxor ymm", $to, ", ymm", $x, ", ymm", $y, "\n")
     };
-    (in $Order:ident, $Type:ty, $a:tt $b:tt $c:tt $d:tt, $rounds:expr) => {
+    (s, $to:tt $x:tt $y:tt) => {
+        concat!("vpxor xmm", $to, ", xmm", $x, ", xmm", $y, "\n")
+    };
+}
+
+/// Four words of the message, by way of register 10.
+macro_rules! gather_by_blends {
+    ($set:ident, $to:tt, $w0:tt $w1:tt $w2:tt $w3:tt) => {
+        concat!(
+            gather_by_blends!($set first $to $w0),
+            gather_by_blends!($set $to $w1, 1),
+            gather_by_blends!($set $to $w2, 2),
+            gather_by_blends!($set $to $w3, 3),
+        )
+    };
+    (b first $to:tt $word:tt) => {
+        concat!("vmovq xmm", $to, ", qword ptr [{m} + 8*", $word, "]\n")
+    };
+    (s first $to:tt $word:tt) => {
+        concat!("vmovd xmm", $to, ", dword ptr [{m} + 4*", $word, "]\n")
+    };
+    (b $to:tt $word:tt, $place:tt) => {
+        concat!(
+            concat!("vpbroadcastq ymm10, qword ptr [{m} + 8*", $word, "]\n"),
+            concat!("vpblendd ymm", $to, ", ymm", $to, ", ymm10, 3 << 2*", $place, "\n"),
+        )
+    };
+    (s $to:tt $word:tt, $place:tt) => {
+        concat!(
+            concat!("vpbroadcastd xmm10, dword ptr [{m} + 4*", $word, "]\n"),
+            concat!("vpblendd xmm", $to, ", xmm", $to, ", xmm10, 1 << ", $place, "\n"),
+        )
+    };
+}
+
+/// A rotate in place, by way of register 11; registers 12 and 13 hold masks for shuffles of bytes.
+macro_rules! rotate_by_shuffle {
+    (b, 0, $row:tt) => { concat!("vpshufd ymm", $row, ", ymm", $row, ", 0xB1\n") };
+    (b, 1, $row:tt) => { concat!("vpshufb ymm", $row, ", ymm", $row, ", ymm12\n") };
+    (b, 2, $row:tt) => { concat!("vpshufb ymm", $row, ", ymm", $row, ", ymm13\n") };
+    (b, 3, $row:tt) => {
+        concat!(op!(b, "vpadd", 11 $row $row), op_by!(b, "vpsrl", $row $row, 63), xor!(b, $row $row 11))
+    };
+    (s, 0, $row:tt) => { concat!("vpshufb xmm", $row, ", xmm", $row, ", xmm12\n") };
+    (s, 1, $row:tt) => {
+        concat!(op_by!(s, "vpsll", 11 $row, 20), op_by!(s, "vpsrl", $row $row, 12), xor!(s, $row $row 11))
+    };
+    (s, 2, $row:tt) => { concat!("vpshufb xmm", $row, ", xmm", $row, ", xmm13\n") };
+    (s, 3, $row:tt) => {
+        concat!(op_by!(s, "vpsll", 11 $row, 25), op_by!(s, "vpsrl", $row $row, 7), xor!(s, $row $row 11))
+    };
+}
+
+/// As [`half_round_fast`], without instructions of AVX-512.
+macro_rules! half_round_without_rotates {
+    ($set:ident, $half:ident, $x:tt $y:tt) => {
+        concat!(
+            op!($set, "vpadd", 4 0 $x),
+            op!($set, "vpadd", 4 4 1),
+            xor!($set, 14 3 4),
+            rotate_by_shuffle!($set, 0, 14),
+            op!($set, "vpadd", 5 2 14),
+            xor!($set, 1 1 5),
+            rotate_by_shuffle!($set, 1, 1),
+            op!($set, "vpadd", 15 4 $y),
+            op!($set, "vpadd", 15 15 1),
+            xor!($set, 14 14 15),
+            rotate_by_shuffle!($set, 2, 14),
+            op!($set, "vpadd", 5 5 14),
+            xor!($set, 1 1 5),
+            rotate_by_shuffle!($set, 3, 1),
+            turn_after!($set, $half, a 0 15),
+            turn_after!($set, $half, c 2 5),
+            turn_after!($set, $half, d 3 14),
+        )
+    };
+}
+
+/// All rounds, each with the message words of its schedule.
+macro_rules! rounds_without_rotates {
+    ($set:ident, $([
+        $m0:tt $m1:tt $m2:tt $m3:tt $m4:tt $m5:tt $m6:tt $m7:tt
+        $m8:tt $m9:tt $m10:tt $m11:tt $m12:tt $m13:tt $m14:tt $m15:tt
+    ])*) => {
+        concat!($(
+            gather_by_blends!($set, 6, $m0 $m2 $m4 $m6),
+            gather_by_blends!($set, 7, $m1 $m3 $m5 $m7),
+            half_round_without_rotates!($set, column, 6 7),
+            gather_by_blends!($set, 8, $m14 $m8 $m10 $m12),
+            gather_by_blends!($set, 9, $m15 $m9 $m11 $m13),
+            half_round_without_rotates!($set, diagonal, 8 9),
+        )*)
+    };
+}
+
+/// The rounds of a vector type in one order: its registers for the rows, and what else the assembly takes.
+macro_rules! row_rounds {
+    (
+        $Order:ident, $Type:ty, $features:literal, $a:tt $b:tt $c:tt $d:tt, $rounds:expr,
+        in $($in:tt = $value:expr),*; out $($out:tt)*
+    ) => {
         impl Rounds for $Order<$Type> {
             type Row = $Type;
 
             #[inline(always)]
             unsafe fn rounds(rows: [$Type; 4], m: *const u8) -> [$Type; 4] {
                 #[inline]
-                #[target_feature(enable = "avx512f,avx512vl")]
+                #[target_feature(enable = $features)]
                 unsafe fn rounds(rows: [$Type; 4], m: *const u8) -> [$Type; 4] {
                     let [a, b, c, d] = rows;
                     let (a1, b1, c1, d1);
@@ -305,16 +410,12 @@ macro_rules! row_rounds {
                         asm!(
                             $rounds,
                             m = in(reg) m,
-                            in("k1") 2u8,
-                            in("k2") 4u8,
-                            in("k3") 8u8,
+                            $( in($in) $value, )*
                             inlateout($a) a.register() => a1,
                             inlateout($b) b.register() => b1,
                             inlateout($c) c.register() => c1,
                             inlateout($d) d.register() => d1,
-                            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _,
-                            out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _,
-                            out("xmm14") _, out("xmm15") _, out("xmm16") _, out("xmm17") _, out("xmm18") _,
+                            $( out($out) _, )*
                             options(pure, readonly, nostack, preserves_flags)
                         );
                     }
@@ -325,39 +426,39 @@ macro_rules! row_rounds {
                         <$Type>::from_register(d1),
                     ]
                 }
-                // SAFETY: the caller has AVX-512, and a readable block.
+                // SAFETY: the caller has the instruction set, and a readable block.
                 unsafe { rounds(rows, m) }
             }
         }
     };
 }
 
+/// The rounds of a vector type in both orders of AVX-512.
+macro_rules! avx512_rounds {
+    ($Type:ty, $set:ident, $($row:tt)*) => {
+        avx512_rounds!(in FastRotate, $Type, $($row)*, schedule!($set, rounds_fast!($set,)));
+        avx512_rounds!(in SlowRotate, $Type, $($row)*, schedule!($set, rounds_slow!($set, first,)));
+    };
+    (in $Order:ident, $Type:ty, $a:tt $b:tt $c:tt $d:tt, $rounds:expr) => {
+        row_rounds!(
+            $Order, $Type, "avx512f,avx512vl", $a $b $c $d, $rounds,
+            in "k1" = 2u8, "k2" = 4u8, "k3" = 8u8;
+            out "xmm4" "xmm5" "xmm6" "xmm7" "xmm8" "xmm9" "xmm10" "xmm11" "xmm12" "xmm13" "xmm14" "xmm15" "xmm16" "xmm17" "xmm18"
+        );
+    };
+}
+
+avx512_rounds!(words::U64x4Avx512, b, "ymm0" "ymm1" "ymm2" "ymm3");
+avx512_rounds!(avx512::U32x4, s, "xmm0" "xmm1" "xmm2" "xmm3");
+
 row_rounds!(
-    words::U64x4Avx512, b, "ymm0" "ymm1" "ymm2" "ymm3",
-    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
-    [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
-    [11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4]
-    [7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8]
-    [9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13]
-    [2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9]
-    [12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11]
-    [13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10]
-    [6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5]
-    [10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0]
-    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
-    [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
+    NoRotate, words::U64x4, "avx2", "ymm0" "ymm1" "ymm2" "ymm3", schedule!(b, rounds_without_rotates!(b,)),
+    in "ymm12" = words::U64x4::mask1(), "ymm13" = words::U64x4::mask2();
+    out "xmm4" "xmm5" "xmm6" "xmm7" "xmm8" "xmm9" "xmm10" "xmm11" "xmm14" "xmm15"
 );
 
 row_rounds!(
-    avx512::U32x4, s, "xmm0" "xmm1" "xmm2" "xmm3",
-    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
-    [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
-    [11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4]
-    [7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8]
-    [9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13]
-    [2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9]
-    [12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11]
-    [13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10]
-    [6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5]
-    [10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0]
+    NoRotate, words::U32x4Avx2, "avx2", "xmm0" "xmm1" "xmm2" "xmm3", schedule!(s, rounds_without_rotates!(s,)),
+    in "xmm12" = words::U32x4Avx2::mask0(), "xmm13" = words::U32x4Avx2::mask2();
+    out "xmm4" "xmm5" "xmm6" "xmm7" "xmm8" "xmm9" "xmm10" "xmm11" "xmm14" "xmm15"
 );

@@ -33,7 +33,7 @@ pub(super) fn shuffle_two<const I: i32>(a: __m256i, b: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn transpose(r: [__m256i; 4]) -> [__m256i; 4] {
+pub(super) fn transpose(r: [__m256i; 4]) -> [__m256i; 4] {
     transpose4!(r, _mm256_unpacklo_epi32, _mm256_unpackhi_epi32, _mm256_unpacklo_epi64, _mm256_unpackhi_epi64)
 }
 

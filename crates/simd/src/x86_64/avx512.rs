@@ -235,7 +235,7 @@ unsafe fn load_four(blocks: *const *const u8, step: usize, offset: usize) -> __m
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
+pub(super) fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
     transpose4!(r, _mm512_unpacklo_epi32, _mm512_unpackhi_epi32, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64)
 }
 

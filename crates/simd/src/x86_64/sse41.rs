@@ -32,7 +32,7 @@ fn shuffle_two<const I: i32>(a: __m128i, b: __m128i) -> __m128i {
 
 #[inline]
 #[target_feature(enable = "sse4.1")]
-fn transpose(r: [__m128i; 4]) -> [__m128i; 4] {
+pub(super) fn transpose(r: [__m128i; 4]) -> [__m128i; 4] {
     transpose4!(r, _mm_unpacklo_epi32, _mm_unpackhi_epi32, _mm_unpacklo_epi64, _mm_unpackhi_epi64)
 }
 

@@ -3,9 +3,8 @@
 use super::{columns32, forward, pin, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
-use crate::x86_64::avx2::{U32x8, load_two};
+use crate::x86_64::avx2::{U32x8, load_two, transpose};
 use crate::x86_64::sse41::U32x4 as Narrow;
-use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// Four words in a ymm register.
@@ -20,19 +19,30 @@ pub struct U32x4(Narrow);
 
 pin!("avx2", ymm_reg, __m256i);
 
+/// For a shuffle of bytes: words rotated right by this many bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn places<const WORD: usize, const BY: usize>() -> __m128i {
+    let places = const {
+        let mut places = [0u8; 16];
+        let mut i = 0;
+        while i < 16 {
+            places[i] = (i / WORD * WORD + (i + BY) % WORD) as u8;
+            i += 1;
+        }
+        places
+    };
+    // SAFETY: sixteen bytes are readable.
+    unsafe { _mm_loadu_si128(places.as_ptr().cast()) }
+}
+
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rotate<const I: usize>(a: __m256i) -> __m256i {
     match I {
         0 => _mm256_shuffle_epi32::<0xB1>(a),
-        1 => {
-            let places = _mm_setr_epi8(3, 4, 5, 6, 7, 0, 1, 2, 11, 12, 13, 14, 15, 8, 9, 10);
-            _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(places))
-        }
-        2 => {
-            let places = _mm_setr_epi8(2, 3, 4, 5, 6, 7, 0, 1, 10, 11, 12, 13, 14, 15, 8, 9);
-            _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(places))
-        }
+        1 => _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(places::<8, 3>())),
+        2 => _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(places::<8, 2>())),
         _ => _mm256_or_si256(_mm256_srli_epi64::<63>(a), _mm256_add_epi64(a, a)),
     }
 }
@@ -85,14 +95,37 @@ pub(super) unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [__
     words
 }
 
-/// Eight words a lane, one lane after the other.
+/// Eight words of four lanes.
 ///
 /// # Safety
 ///
-/// 256 bytes must be writable at `to`.
+/// As for [`WordColumns::load_halves`].
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn store_halves(w: [__m256i; 8], to: *mut u8) {
+pub(super) unsafe fn load_halves(halves: *const *mut u64) -> [__m256i; 8] {
+    let mut words = [_mm256_setzero_si256(); 8];
+    let mut i = 0;
+    while i < 4 {
+        // SAFETY: the caller promised four pointers at eight words each.
+        unsafe {
+            let at = |k: usize| (*halves.add(k)).add(2 * i).cast::<u8>();
+            let (a, b) = (load_two(at(0), at(2)), load_two(at(1), at(3)));
+            words[2 * i] = _mm256_unpacklo_epi64(a, b);
+            words[2 * i + 1] = _mm256_unpackhi_epi64(a, b);
+        }
+        i += 1;
+    }
+    words
+}
+
+/// The reverse.
+///
+/// # Safety
+///
+/// As for [`WordColumns::store_halves`].
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn store_halves(w: [__m256i; 8], halves: *const *mut u64) {
     let mut half = 0;
     while half < 2 {
         let [a, b, c, d] = [w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]];
@@ -106,11 +139,61 @@ pub(super) unsafe fn store_halves(w: [__m256i; 8], to: *mut u8) {
         ];
         let mut lane = 0;
         while lane < 4 {
-            // SAFETY: as the caller promised.
-            unsafe { _mm256_storeu_si256(to.add(64 * lane + 32 * half).cast(), lanes[lane]) };
+            // SAFETY: see `load_halves`.
+            unsafe { _mm256_storeu_si256((*halves.add(lane)).add(4 * half).cast(), lanes[lane]) };
             lane += 1;
         }
         half += 1;
+    }
+}
+
+/// Eight words of eight lanes, or the reverse.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn transpose8(r: [__m256i; 8]) -> [__m256i; 8] {
+    let [a, b] = [transpose([r[0], r[1], r[2], r[3]]), transpose([r[4], r[5], r[6], r[7]])];
+    let mut out = r;
+    let mut i = 0;
+    while i < 4 {
+        out[i] = _mm256_permute2x128_si256::<0x20>(a[i], b[i]);
+        out[i + 4] = _mm256_permute2x128_si256::<0x31>(a[i], b[i]);
+        i += 1;
+    }
+    out
+}
+
+/// Eight words of eight lanes.
+///
+/// # Safety
+///
+/// As for [`WordColumns::load_halves`].
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn load_halves32(halves: *const *mut u32) -> [__m256i; 8] {
+    let mut rows = [_mm256_setzero_si256(); 8];
+    let mut i = 0;
+    while i < 8 {
+        // SAFETY: the caller promised eight pointers at eight words each.
+        rows[i] = unsafe { _mm256_loadu_si256((*halves.add(i)).cast()) };
+        i += 1;
+    }
+    transpose8(rows)
+}
+
+/// The reverse.
+///
+/// # Safety
+///
+/// As for [`WordColumns::store_halves`].
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn store_halves32(words: [__m256i; 8], halves: *const *mut u32) {
+    let rows = transpose8(words);
+    let mut i = 0;
+    while i < 8 {
+        // SAFETY: see `load_halves32`.
+        unsafe { _mm256_storeu_si256((*halves.add(i)).cast(), rows[i]) };
+        i += 1;
     }
 }
 
@@ -118,8 +201,10 @@ impl WordColumns for U64x4 {
     forward! {
         fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
             core::mem::transmute::<[__m256i; 16], [U64x4; 16]>(load_blocks(blocks, offset));
-        fn store_halves(w: [Self; 8], to: *mut u8) =
-            store_halves(core::mem::transmute::<[U64x4; 8], [__m256i; 8]>(w), to);
+        fn load_halves(halves: *const *mut u64) -> [Self; 8] =
+            core::mem::transmute::<[__m256i; 8], [U64x4; 8]>(load_halves(halves));
+        fn store_halves(w: [Self; 8], halves: *const *mut u64) =
+            store_halves(core::mem::transmute::<[U64x4; 8], [__m256i; 8]>(w), halves);
     }
 }
 
@@ -133,60 +218,12 @@ impl WordRows for U64x4 {
     #[inline(always)]
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
         // SAFETY: the caller promised AVX2, and a block of sixteen words.
-        unsafe { U64x4(gather_u64::<A, B, C, D>(m)) }
+        unsafe {
+            let word = |i: usize| m.cast::<i64>().add(i).read_unaligned();
+            U64x4(_mm256_setr_epi64x(word(A), word(B), word(C), word(D)))
+        }
     }
 }
-
-/// Words from anywhere in a block, by loads that fill a register with one word, and blends: shuffles have one port, which the turns of
-/// the rows need. In assembly, since the compiler would make shuffles of it.
-macro_rules! gather {
-    ($name:ident, $class:ident, $register:ty, $($line:literal),*) => {
-        /// # Safety
-        ///
-        /// Sixteen words must be readable at `m`.
-        #[inline]
-        #[target_feature(enable = "avx2")]
-        unsafe fn $name<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> $register {
-            let words;
-            // SAFETY: reads within the block, and changes the registers named.
-            unsafe {
-                asm!(
-                    $($line,)*
-                    words = out($class) words, other = out($class) _, m = in(reg) m,
-                    a = const A, b = const B, c = const C, d = const D,
-                    options(pure, readonly, nostack, preserves_flags)
-                );
-            }
-            words
-        }
-    };
-}
-
-gather!(
-    gather_u64,
-    ymm_reg,
-    __m256i,
-    "vmovq {words:x}, qword ptr [{m} + 8*{a}]",
-    "vpbroadcastq {other}, qword ptr [{m} + 8*{b}]",
-    "vpblendd {words}, {words}, {other}, 0x0C",
-    "vpbroadcastq {other}, qword ptr [{m} + 8*{c}]",
-    "vpblendd {words}, {words}, {other}, 0x30",
-    "vpbroadcastq {other}, qword ptr [{m} + 8*{d}]",
-    "vpblendd {words}, {words}, {other}, 0xC0"
-);
-
-gather!(
-    gather_u32,
-    xmm_reg,
-    __m128i,
-    "vmovd {words}, dword ptr [{m} + 4*{a}]",
-    "vpbroadcastd {other}, dword ptr [{m} + 4*{b}]",
-    "vpblendd {words}, {words}, {other}, 2",
-    "vpbroadcastd {other}, dword ptr [{m} + 4*{c}]",
-    "vpblendd {words}, {words}, {other}, 4",
-    "vpbroadcastd {other}, dword ptr [{m} + 4*{d}]",
-    "vpblendd {words}, {words}, {other}, 8"
-);
 
 impl Words for U32x4 {
     type Word = u32;
@@ -224,10 +261,54 @@ impl WordRows for U32x4 {
 
     #[inline(always)]
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
-        // SAFETY: the caller promised AVX2, and a block of sixteen words.
-        unsafe { U32x4(Narrow(gather_u32::<A, B, C, D>(m))) }
+        // SAFETY: as the caller promised.
+        unsafe { U32x4(<Narrow as WordRows>::gather::<A, B, C, D>(m)) }
     }
 }
 
+/// For assembly: a vector as a register, and the masks of shuffles of bytes that do two of its rotates.
+macro_rules! registers {
+    ($type:ident, $register:ty, |$vector:ident| $inner:expr, $wrap:expr, $($mask:ident: $rotate:literal = $places:expr;)*) => {
+        impl $type {
+            /// The register.
+            #[inline(always)]
+            pub fn register(self) -> $register {
+                let $vector = self;
+                $inner
+            }
+
+            /// The vector in a register.
+            #[inline(always)]
+            pub fn from_register(register: $register) -> Self {
+                ($wrap)(register)
+            }
+
+            $(
+                #[doc = concat!("The mask for `vpshufb` that does rotate number ", $rotate, ".")]
+                ///
+                /// # Safety
+                ///
+                /// The CPU must have AVX2.
+                #[inline]
+                #[target_feature(enable = "avx2")]
+                pub fn $mask() -> $register {
+                    $places
+                }
+            )*
+        }
+    };
+}
+
+registers!(
+    U64x4, __m256i, |vector| vector.0, U64x4,
+    mask1: 1 = _mm256_broadcastsi128_si256(places::<8, 3>());
+    mask2: 2 = _mm256_broadcastsi128_si256(places::<8, 2>());
+);
+registers!(
+    U32x4, __m128i, |vector| vector.0.0, |register| U32x4(Narrow(register)),
+    mask0: 0 = places::<4, 2>();
+    mask2: 2 = places::<4, 1>();
+);
+
 words32!(U32x8);
-columns32!(U32x8);
+columns32!(U32x8, __m256i, load_halves32, store_halves32);

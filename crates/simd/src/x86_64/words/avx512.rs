@@ -1,10 +1,13 @@
 //! AVX-512: four or eight 64-bit words in a register, and the 32-bit vectors; rotates, masks, and 32 registers.
 
-use super::avx2::{self, load_blocks as load_blocks4, store_halves as store_halves4};
+use super::avx2::{
+    self, load_blocks as load_blocks4, load_halves as load_halves4, load_halves32,
+    store_halves as store_halves4, store_halves32,
+};
 use super::{columns32, forward, pin, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
-use crate::x86_64::avx512::{U32x4, U32x8, U32x16};
+use crate::x86_64::avx512::{U32x4, U32x8, U32x16, transpose as transpose32};
 use crate::x86_64::sse41;
 use core::arch::x86_64::*;
 
@@ -109,62 +112,76 @@ impl WordColumns for U64x4 {
     forward! {
         fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
             core::mem::transmute::<[__m256i; 16], [U64x4; 16]>(load_blocks4(blocks, offset));
-        fn store_halves(w: [Self; 8], to: *mut u8) =
-            store_halves4(core::mem::transmute::<[U64x4; 8], [__m256i; 8]>(w), to);
+        fn load_halves(halves: *const *mut u64) -> [Self; 8] =
+            core::mem::transmute::<[__m256i; 8], [U64x4; 8]>(load_halves4(halves));
+        fn store_halves(w: [Self; 8], halves: *const *mut u64) =
+            store_halves4(core::mem::transmute::<[U64x4; 8], [__m256i; 8]>(w), halves);
     }
 }
 
+/// Four words of eight lanes, or the reverse; each register has the words of lane i and lane i + 4.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    let even = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
+    let odd = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
+    [
+        _mm512_permutex2var_epi64(even.0, low, even.1),
+        _mm512_permutex2var_epi64(odd.0, low, odd.1),
+        _mm512_permutex2var_epi64(even.0, high, even.1),
+        _mm512_permutex2var_epi64(odd.0, high, odd.1),
+    ]
+}
+
+/// `N` words of the eight blocks, or halves of blocks, at these places.
+///
+/// # Safety
+///
+/// As for [`WordColumns::load_blocks`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_words<const N: usize>(blocks: *const *const u8, offset: usize) -> [U64x8; N] {
+    let mut words = [U64x8(_mm512_setzero_si512()); N];
+    let mut q = 0;
+    while q < N / 4 {
+        // SAFETY: the caller promised eight pointers, with N words readable at the offset of each.
+        let [a, b, c, d] = unsafe {
+            let two = |i: usize| {
+                let at = |k: usize| (*blocks.add(k)).wrapping_add(offset + 32 * q).cast();
+                let first = _mm512_castsi256_si512(_mm256_loadu_si256(at(i)));
+                _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(at(i + 4)))
+            };
+            transpose(two(0), two(1), two(2), two(3))
+        };
+        words[4 * q] = U64x8(a);
+        words[4 * q + 1] = U64x8(b);
+        words[4 * q + 2] = U64x8(c);
+        words[4 * q + 3] = U64x8(d);
+        q += 1;
+    }
+    words
+}
+
 impl WordColumns for U64x8 {
-    #[inline(always)]
-    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
-        // SAFETY: the caller promised eight pointers, with 128 readable bytes at the offset of each.
-        unsafe {
-            let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-            let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-            let mut words = [U64x8(_mm512_setzero_si512()); 16];
-            let mut q = 0;
-            while q < 4 {
-                let two = |i: usize| {
-                    let at = |k: usize| (*blocks.add(k)).wrapping_add(offset + 32 * q).cast();
-                    let first = _mm512_castsi256_si512(_mm256_loadu_si256(at(i)));
-                    _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(at(i + 4)))
-                };
-                let (a, b, c, d) = (two(0), two(1), two(2), two(3));
-                let even = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
-                let odd = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
-                words[4 * q] = U64x8(_mm512_permutex2var_epi64(even.0, low, even.1));
-                words[4 * q + 1] = U64x8(_mm512_permutex2var_epi64(odd.0, low, odd.1));
-                words[4 * q + 2] = U64x8(_mm512_permutex2var_epi64(even.0, high, even.1));
-                words[4 * q + 3] = U64x8(_mm512_permutex2var_epi64(odd.0, high, odd.1));
-                q += 1;
-            }
-            words
-        }
+    forward! {
+        fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] = load_words(blocks, offset);
+        fn load_halves(halves: *const *mut u64) -> [Self; 8] = load_words(halves.cast(), 0);
     }
 
     #[inline(always)]
-    unsafe fn store_halves(w: [Self; 8], to: *mut u8) {
-        // SAFETY: the caller promised 8 * 64 writable bytes.
+    unsafe fn store_halves(w: [Self; 8], halves: *const *mut u64) {
+        // SAFETY: the caller promised eight pointers at eight words each.
         unsafe {
-            let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-            let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
             let mut half = 0;
             while half < 2 {
-                let [a, b, c, d] = [w[4 * half].0, w[4 * half + 1].0, w[4 * half + 2].0, w[4 * half + 3].0];
-                let even = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
-                let odd = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
-                // Each holds lane i and lane i + 4.
-                let lanes = [
-                    _mm512_permutex2var_epi64(even.0, low, even.1),
-                    _mm512_permutex2var_epi64(odd.0, low, odd.1),
-                    _mm512_permutex2var_epi64(even.0, high, even.1),
-                    _mm512_permutex2var_epi64(odd.0, high, odd.1),
-                ];
+                let lanes = transpose(w[4 * half].0, w[4 * half + 1].0, w[4 * half + 2].0, w[4 * half + 3].0);
                 let mut i = 0;
                 while i < 4 {
-                    let at = to.add(64 * i + 32 * half);
-                    _mm256_storeu_si256(at.cast(), _mm512_castsi512_si256(lanes[i]));
-                    _mm256_storeu_si256(at.add(256).cast(), _mm512_extracti64x4_epi64::<1>(lanes[i]));
+                    let at = |i: usize| (*halves.add(i)).add(4 * half).cast();
+                    _mm256_storeu_si256(at(i), _mm512_castsi512_si256(lanes[i]));
+                    _mm256_storeu_si256(at(i + 4), _mm512_extracti64x4_epi64::<1>(lanes[i]));
                     i += 1;
                 }
                 half += 1;
@@ -201,18 +218,75 @@ impl U64x4 {
     }
 }
 
+/// Eight words of sixteen lanes.
+///
+/// # Safety
+///
+/// As for [`WordColumns::load_halves`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_halves16(halves: *const *mut u32) -> [__m512i; 8] {
+    // SAFETY: the caller promised sixteen pointers at eight words each.
+    let (u, v) = unsafe {
+        let two = |i: usize| {
+            let at = |i: usize| _mm256_loadu_si256((*halves.add(i)).cast());
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(at(i)), at(i + 4))
+        };
+        (transpose32([two(0), two(1), two(2), two(3)]), transpose32([two(8), two(9), two(10), two(11)]))
+    };
+    let mut words = [_mm512_setzero_si512(); 8];
+    let mut w = 0;
+    while w < 4 {
+        words[w] = _mm512_shuffle_i32x4::<0x88>(u[w], v[w]);
+        words[w + 4] = _mm512_shuffle_i32x4::<0xDD>(u[w], v[w]);
+        w += 1;
+    }
+    words
+}
+
+/// The reverse.
+///
+/// # Safety
+///
+/// As for [`WordColumns::store_halves`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_halves16(w: [__m512i; 8], halves: *const *mut u32) {
+    let [a, b] = [transpose32([w[0], w[1], w[2], w[3]]), transpose32([w[4], w[5], w[6], w[7]])];
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    let mut i = 0;
+    while i < 4 {
+        // Of lanes i and i + 4, and of i + 8 and i + 12.
+        let x = _mm512_permutex2var_epi64(a[i], low, b[i]);
+        let y = _mm512_permutex2var_epi64(a[i], high, b[i]);
+        // SAFETY: see `load_halves16`.
+        unsafe {
+            let at = |i: usize| (*halves.add(i)).cast();
+            _mm256_storeu_si256(at(i), _mm512_castsi512_si256(x));
+            _mm256_storeu_si256(at(i + 4), _mm512_extracti64x4_epi64::<1>(x));
+            _mm256_storeu_si256(at(i + 8), _mm512_castsi512_si256(y));
+            _mm256_storeu_si256(at(i + 12), _mm512_extracti64x4_epi64::<1>(y));
+        }
+        i += 1;
+    }
+}
+
 words32!(U32x4);
 words32!(U32x8);
 words32!(U32x16);
-columns32!(U32x8);
-columns32!(U32x16);
+columns32!(U32x8, __m256i, load_halves32, store_halves32);
+columns32!(U32x16, __m512i, load_halves16, store_halves16);
 
 impl WordColumns for U32x4 {
     forward! {
         fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
             core::mem::transmute::<[sse41::U32x4; 16], [U32x4; 16]>(<sse41::U32x4 as Columns>::load_blocks(blocks, offset));
-        fn store_halves(words: [Self; 8], to: *mut u8) =
-            <sse41::U32x4 as Columns>::store_halves(core::mem::transmute::<[U32x4; 8], [sse41::U32x4; 8]>(words), to);
+        fn load_halves(halves: *const *mut u32) -> [Self; 8] =
+            core::mem::transmute::<[sse41::U32x4; 8], [U32x4; 8]>(<sse41::U32x4 as WordColumns>::load_halves(halves));
+        fn store_halves(words: [Self; 8], halves: *const *mut u32) = <sse41::U32x4 as WordColumns>::store_halves(
+            core::mem::transmute::<[U32x4; 8], [sse41::U32x4; 8]>(words), halves,
+        );
     }
 }
 

@@ -57,14 +57,17 @@ macro_rules! words32 {
     };
 }
 
-/// `WordColumns` of a vector of 32-bit words by the `Columns` that it has.
+/// `WordColumns` of a vector of 32-bit words by the `Columns` that it has, and functions on its register for states.
 macro_rules! columns32 {
-    ($type:ty) => {
+    ($type:ty, $register:ty, $load_halves:path, $store_halves:path) => {
         impl WordColumns for $type {
             forward! {
                 fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
                     <$type as Columns>::load_blocks(blocks, offset);
-                fn store_halves(words: [Self; 8], to: *mut u8) = <$type as Columns>::store_halves(words, to);
+                fn load_halves(halves: *const *mut u32) -> [Self; 8] =
+                    core::mem::transmute::<[$register; 8], [$type; 8]>($load_halves(halves));
+                fn store_halves(words: [Self; 8], halves: *const *mut u32) =
+                    $store_halves(core::mem::transmute::<[$type; 8], [$register; 8]>(words), halves);
             }
         }
     };

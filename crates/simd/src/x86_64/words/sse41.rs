@@ -3,7 +3,7 @@
 use super::{columns32, forward, pin, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
-use crate::x86_64::sse41::U32x4;
+use crate::x86_64::sse41::{U32x4, transpose};
 use core::arch::x86_64::*;
 
 /// Two words in an xmm register.
@@ -72,14 +72,31 @@ impl WordColumns for U64x2 {
     }
 
     #[inline(always)]
-    unsafe fn store_halves(w: [Self; 8], to: *mut u8) {
+    unsafe fn load_halves(halves: *const *mut u64) -> [Self; 8] {
+        // SAFETY: the caller promised two pointers at eight words each.
+        unsafe {
+            let mut words = [U64x2(_mm_setzero_si128()); 8];
+            let mut i = 0;
+            while i < 4 {
+                let at = |k: usize| (*halves.add(k)).add(2 * i).cast();
+                let (a, b) = (_mm_loadu_si128(at(0)), _mm_loadu_si128(at(1)));
+                words[2 * i] = U64x2(_mm_unpacklo_epi64(a, b));
+                words[2 * i + 1] = U64x2(_mm_unpackhi_epi64(a, b));
+                i += 1;
+            }
+            words
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(w: [Self; 8], halves: *const *mut u64) {
         let mut i = 0;
         while i < 4 {
-            // SAFETY: the caller promised 2 * 64 writable bytes.
+            // SAFETY: see `load_halves`.
             unsafe {
                 let (a, b) = (w[2 * i].0, w[2 * i + 1].0);
-                _mm_storeu_si128(to.add(16 * i).cast(), _mm_unpacklo_epi64(a, b));
-                _mm_storeu_si128(to.add(64 + 16 * i).cast(), _mm_unpackhi_epi64(a, b));
+                _mm_storeu_si128((*halves).add(2 * i).cast(), _mm_unpacklo_epi64(a, b));
+                _mm_storeu_si128((*halves.add(1)).add(2 * i).cast(), _mm_unpackhi_epi64(a, b));
             }
             i += 1;
         }
@@ -148,7 +165,55 @@ impl WordRows for U64x4 {
 }
 
 words32!(U32x4);
-columns32!(U32x4);
+
+/// Eight words of four lanes.
+///
+/// # Safety
+///
+/// As for [`WordColumns::load_halves`].
+#[inline]
+#[target_feature(enable = "sse4.1")]
+pub(super) unsafe fn load_halves(halves: *const *mut u32) -> [__m128i; 8] {
+    let mut words = [_mm_setzero_si128(); 8];
+    let mut half = 0;
+    while half < 2 {
+        // SAFETY: the caller promised four pointers at eight words each.
+        let rows = unsafe {
+            let at = |k: usize| (*halves.add(k)).add(4 * half).cast();
+            [_mm_loadu_si128(at(0)), _mm_loadu_si128(at(1)), _mm_loadu_si128(at(2)), _mm_loadu_si128(at(3))]
+        };
+        let [a, b, c, d] = transpose(rows);
+        words[4 * half] = a;
+        words[4 * half + 1] = b;
+        words[4 * half + 2] = c;
+        words[4 * half + 3] = d;
+        half += 1;
+    }
+    words
+}
+
+/// The reverse.
+///
+/// # Safety
+///
+/// As for [`WordColumns::store_halves`].
+#[inline]
+#[target_feature(enable = "sse4.1")]
+pub(super) unsafe fn store_halves(w: [__m128i; 8], halves: *const *mut u32) {
+    let mut half = 0;
+    while half < 2 {
+        let rows = transpose([w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]]);
+        let mut i = 0;
+        while i < 4 {
+            // SAFETY: the caller promised four pointers at eight words each.
+            unsafe { _mm_storeu_si128((*halves.add(i)).add(4 * half).cast(), rows[i]) };
+            i += 1;
+        }
+        half += 1;
+    }
+}
+
+columns32!(U32x4, __m128i, load_halves, store_halves);
 
 impl WordRows for U32x4 {
     forward! {
