@@ -71,6 +71,8 @@ pub trait WordColumns: Words {
 /// Row form: a vector holds one row of four words of one 4x4 state.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait WordRows: Words {
+    /// Four words from `from`, which the caller has just stored, maybe in two halves: a load of all four would then wait for both stores.
+    unsafe fn load_fresh(from: *const Self::Word) -> Self;
     /// The row of these words, made in registers: a load just after four narrow stores would wait for all of them.
     unsafe fn row(words: [Self::Word; 4]) -> Self;
     /// The little-endian words A, B, C and D of the block of sixteen words at `block`.

@@ -117,7 +117,8 @@ pub(crate) unsafe fn input<R: Rounds>(
 ) {
     // SAFETY: the caller has the instruction set of the row, and readable input; the state has eight words.
     unsafe {
-        let state = Between::<R>([R::Row::load(words.as_ptr()), R::Row::load(words.as_ptr().add(4))]);
+        let state =
+            Between::<R>([R::Row::load_fresh(words.as_ptr()), R::Row::load_fresh(words.as_ptr().add(4))]);
         let Between([low, high]) = each_block(state, input, counter, last);
         low.store(words.as_mut_ptr());
         high.store(words.as_mut_ptr().add(4));

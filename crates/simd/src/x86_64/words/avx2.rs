@@ -208,9 +208,24 @@ impl WordColumns for U64x4 {
     }
 }
 
+/// Four words by two loads, which the compiler would make one of.
+///
+/// # Safety
+///
+/// Four words must be readable.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn load_halves_of_row(from: *const u64) -> __m256i {
+    // SAFETY: as the caller promised.
+    let [low, high] = unsafe { [_mm_loadu_si128(from.cast()), _mm_loadu_si128(from.add(2).cast())] };
+    let low = pin(_mm256_castsi128_si256(low));
+    _mm256_inserti128_si256::<1>(low, high)
+}
+
 impl WordRows for U64x4 {
     turns!(U64x4, _mm256_permute4x64_epi64);
     forward! {
+        fn load_fresh(from: *const u64) -> Self = U64x4(load_halves_of_row(from));
         fn row(w: [u64; 4]) -> Self =
             U64x4(_mm256_setr_epi64x(w[0] as i64, w[1] as i64, w[2] as i64, w[3] as i64));
     }
@@ -253,6 +268,7 @@ impl Words for U32x4 {
 
 impl WordRows for U32x4 {
     forward! {
+        fn load_fresh(from: *const u32) -> Self = U32x4(<Narrow as Words>::load(from));
         fn row(w: [u32; 4]) -> Self = U32x4(<Narrow as WordRows>::row(w));
         fn turn1(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn1(a.0));
         fn turn2(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn2(a.0));

@@ -193,6 +193,7 @@ impl WordColumns for U64x8 {
 impl WordRows for U64x4 {
     turns!(U64x4, _mm256_permute4x64_epi64);
     forward! {
+        fn load_fresh(from: *const u64) -> Self = U64x4(avx2::load_halves_of_row(from));
         fn row(w: [u64; 4]) -> Self =
             U64x4(_mm256_setr_epi64x(w[0] as i64, w[1] as i64, w[2] as i64, w[3] as i64));
     }
@@ -292,6 +293,7 @@ impl WordColumns for U32x4 {
 
 impl WordRows for U32x4 {
     forward! {
+        fn load_fresh(from: *const u32) -> Self = <U32x4 as Words>::load(from);
         fn row(w: [u32; 4]) -> Self = U32x4(_mm_setr_epi32(w[0] as i32, w[1] as i32, w[2] as i32, w[3] as i32));
         fn turn1(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x39>(a.0));
         fn turn2(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x4E>(a.0));

@@ -146,6 +146,7 @@ impl Words for U64x4 {
 
 impl WordRows for U64x4 {
     forward! {
+        fn load_fresh(from: *const u64) -> Self = Self::load(from);
         fn row(w: [u64; 4]) -> Self =
             U64x4(_mm_set_epi64x(w[1] as i64, w[0] as i64), _mm_set_epi64x(w[3] as i64, w[2] as i64));
         fn turn1(a: Self) -> Self = U64x4(_mm_alignr_epi8::<8>(a.1, a.0), _mm_alignr_epi8::<8>(a.0, a.1));
@@ -217,6 +218,7 @@ columns32!(U32x4, __m128i, load_halves, store_halves);
 
 impl WordRows for U32x4 {
     forward! {
+        fn load_fresh(from: *const u32) -> Self = <U32x4 as Words>::load(from);
         fn row(w: [u32; 4]) -> Self = U32x4(_mm_setr_epi32(w[0] as i32, w[1] as i32, w[2] as i32, w[3] as i32));
         fn turn1(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x39>(a.0));
         fn turn2(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x4E>(a.0));
