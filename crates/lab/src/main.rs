@@ -6,13 +6,13 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use bulla_lab::{
     code::{
         budget,
         build::{self, Units},
         image::Image,
-        kernels,
+        kernels, secret,
     },
     measure::Plan,
     suites::{self, Filter},
@@ -65,6 +65,24 @@ enum Command {
         #[arg(long)]
         record: bool,
     },
+    /// Read the machine code of the Ed25519 steps that see secrets: no branch and no address may depend on one
+    SecretsCode {
+        /// An ELF executable with symbols, an object file or a library; none means a fresh build of the library
+        file: Option<PathBuf>,
+    },
+}
+
+/// What was read of each step; an error if a secret could choose a branch or an address.
+fn secrets_code(file: Option<PathBuf>) -> Result<()> {
+    let file = file.map_or_else(|| build::library("bulla-ed25519", Units::Default), Ok)?;
+    let steps = secret::find(&Image::read(&file)?)?;
+    for step in &steps {
+        let (instructions, branches) = (step.instructions, step.branches);
+        print(&format!("{:<16} {instructions:>6} instructions {branches:>4} branches", step.name))?;
+    }
+    let faults: Vec<_> = steps.into_iter().flat_map(|step| step.faults).collect();
+    ensure!(faults.is_empty(), "a secret could choose a branch or an address:\n  {}", faults.join("\n  "));
+    print("no branch and no address depends on a secret")
 }
 
 const KERNELS_CODE_HELP: &str = "Stores and loads are those of vector registers to and from the stack; zmm, ymm and xmm \
@@ -86,6 +104,7 @@ fn main() -> Result<()> {
             (suites::find(&suite)?.kernels)().iter().try_for_each(|name| print(name))
         }
         Command::Dispatch => print(&bulla_blake3::kernel::report().to_string()),
+        Command::SecretsCode { file } => secrets_code(file),
         Command::KernelsCode { file, record } => {
             let files = match file {
                 Some(file) => vec![file],

@@ -19,8 +19,8 @@ pub(crate) type Comb = [[[u64; 16]; 15]; COUNT as usize];
 /// Eight signatures in the making.
 #[derive(Clone, Copy)]
 pub(crate) struct Signing<V> {
-    /// The secret scalars of the keys.
-    pub(crate) key: Scalar<V>,
+    /// The secret scalars of the keys, as little-endian words.
+    pub(crate) key: [V; 4],
     /// The nonces.
     nonce: Scalar<V>,
     /// X, Y and Z of R.
@@ -38,7 +38,7 @@ impl<V: Lanes> Signing<V> {
     pub(crate) fn new(like: V) -> Self {
         let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
         let point = Projective { x: element, y: element, z: element, sum: element };
-        Self { key: scalar, nonce: scalar, point, before: element, r: words, s: words }
+        Self { key: words, nonce: scalar, point, before: element, r: words, s: words }
     }
 
     /// The nonce from its digest, and its multiple of the base point.
@@ -59,7 +59,8 @@ impl<V: Lanes> Signing<V> {
     /// S from the digest of R, A and the message.
     #[inline(always)]
     pub(crate) fn finish(&mut self, digest: &[V; 8]) {
-        self.s = Scalar::from_digest(digest).multiply_add(&self.key, &self.nonce).to_words();
+        let key = Scalar::from_words(&self.key);
+        self.s = Scalar::from_digest(digest).multiply_add(&key, &self.nonce).to_words();
     }
 }
 

@@ -45,7 +45,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
                     word[lane] = u64::from_le_bytes(*bytes);
                 }
             }
-            signing.key = crate::generic::scalar::Scalar::from_words(&words.map(|lanes| like.load(&lanes)));
+            signing.key = words.map(|lanes| like.load(&lanes));
             machine.multiply_nonce(signing, &digests(machine, &mut framed), self.comb());
         }
         machine.encode(all);

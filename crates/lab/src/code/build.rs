@@ -53,9 +53,12 @@ pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
 /// It does not build; on a machine of another kind, perhaps because rustup has not installed the target.
 pub fn library(package: &str, units: Units) -> Result<PathBuf> {
     let (profile, count) = units.profile();
+    // What a feature switches on is read as well.
+    let features: &[&str] = if package == "bulla-ed25519" { &["--features", "lane-signing"] } else { &[] };
     // The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "-p", package, "--target", TARGET, "--profile", profile])
+        .args(features)
         .args(["--config", &format!("profile.{profile}.inherits=\"release\"")])
         .args(["--config", &format!("profile.{profile}.codegen-units={count}")])
         // What cargo does where a user sets nothing; with more, the library may hold LLVM's own form and no machine code.

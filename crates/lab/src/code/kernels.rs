@@ -1,4 +1,4 @@
-//! The kernels of the hash functions for x86-64 within a compiled file, and what must be true of their code.
+//! The kernels for x86-64 within a compiled file, and what must be true of their code.
 
 use std::fmt::Write as _;
 
@@ -8,6 +8,7 @@ use iced_x86::{CpuidFeature, Mnemonic};
 use super::{
     count::Counts,
     image::{Function, Image},
+    secret,
 };
 
 /// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them, that work on one input, or on any number.
@@ -22,6 +23,38 @@ const ONE: &[&str] = &["compress_2b", "compress_2s"];
 /// Those that work on up to as many as the registers have lanes.
 const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
 
+/// The steps of Ed25519, as `steps!` in `crates/ed25519/src/kernel/machine.rs` lists them.
+const STEPS: &[&str] = &[
+    "compress",
+    "take_scalars",
+    "decode_two",
+    "decode_four",
+    "decode_key_and_r",
+    "compare_decoded",
+    "compare",
+    "base_point",
+    "double_times",
+    "addend",
+    "key_point",
+    "fill_key_tables",
+    "fill_own_tables",
+    "multiply_own",
+    "multiply_by_one",
+    "multiply_by_two",
+    "multiply_by_four",
+    "multiply_nonce",
+    "encode",
+    "finish",
+    "add",
+    "require_canonical",
+    "weigh",
+    "compare_cofactored",
+    "accumulate",
+    "sum_buckets",
+    "is_torsion",
+    "eight_rows",
+];
+
 /// Those that take any number of inputs. They may hand over to another function of their kernel, and stop the program when a
 /// caller breaks the contract; no other function calls anything.
 const DISPATCHING: [&str; 5] = ["lanes_of", "uniform", "parents", "lanes_2b", "lanes_2s"];
@@ -35,23 +68,35 @@ pub struct Library {
     crate_name: &'static str,
     /// How those of its kernels begin.
     module: &'static str,
+    /// How the names of other functions begin that only kernels, and what holds their vectors, call: after detection.
+    after_detection: &'static [&'static str],
     /// The instruction sets, best first.
     pub sets: &'static [Set],
 }
 
 /// The libraries whose kernels are read.
-pub static LIBRARIES: [Library; 2] = [
+pub static LIBRARIES: [Library; 3] = [
     Library {
         package: "bulla-blake3",
         crate_name: "bulla_blake3::",
         module: "bulla_blake3::kernel::x86_64::",
+        after_detection: &[],
         sets: &BLAKE3,
     },
     Library {
         package: "bulla-blake2",
         crate_name: "bulla_blake2::",
         module: "bulla_blake2::kernel::x86_64::",
+        after_detection: &[],
         sets: &BLAKE2,
+    },
+    Library {
+        package: "bulla-ed25519",
+        crate_name: "bulla_ed25519::",
+        module: "bulla_ed25519::kernel::machine::",
+        // Vectors go into memory and out of it between the steps.
+        after_detection: &["bulla_ed25519::wipe::vector_registers", "core::core_arch::x86::avx512"],
+        sets: &ED25519,
     },
 ];
 
@@ -85,6 +130,10 @@ const BASELINE: &[CpuidFeature] = {
 const AVX512: &[CpuidFeature] = {
     use CpuidFeature::*;
     &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ]
+};
+const AVX512_IFMA: &[CpuidFeature] = {
+    use CpuidFeature::*;
+    &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ, AVX512_IFMA]
 };
 const AVX2: &[CpuidFeature] = {
     use CpuidFeature::*;
@@ -147,6 +196,13 @@ static BLAKE2: [Set; 4] = [
     },
 ];
 
+static ED25519: [Set; 1] = [Set {
+    name: "ed25519 x86_64/avx512ifma",
+    modules: &[("ifma", STEPS)],
+    widest: Width::Zmm,
+    features: AVX512_IFMA,
+}];
+
 /// The code of one function of one kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
@@ -207,9 +263,17 @@ impl Kernel {
     /// The calls that should not be there.
     pub fn forbidden_calls(&self) -> Vec<&str> {
         let own = format!("{}{}::", self.library.module, self.module);
-        let allowed = |callee: &&String| {
-            DISPATCHING.contains(&self.function)
-                && (callee.starts_with(&own) || callee.starts_with("core::panicking::"))
+        let panics = |callee: &str| callee.starts_with("core::panicking::");
+        let allowed = |callee: &&String| match self.function {
+            function if DISPATCHING.contains(&function) => callee.starts_with(&own) || panics(callee),
+            // Whole tables are copied and cleared, by functions outside of the library, which alone are called through pointers; but where
+            // secrets are nothing is called.
+            function if STEPS.contains(&function) && !secret::STEPS.contains(&function) => {
+                ["memcpy", "memset"].contains(&callee.as_str())
+                    || ["a pointer: ", "core::slice::index::"].iter().any(|name| callee.starts_with(name))
+                    || panics(callee)
+            }
+            _ => false,
         };
         self.counts.calls.iter().filter(|callee| !allowed(callee)).map(String::as_str).collect()
     }
@@ -227,8 +291,13 @@ impl Kernel {
             Width::Zmm => (self.counts.zmm, "zmm"),
         };
         // Narrow ones remain in the wide functions: blocks are read in pieces of 128 bits, and counters made.
-        let least = if WIDE.contains(&self.function) { self.counts.vector() * 3 / 4 } else { 1 };
-        let is_wide = WIDE.contains(&self.function) || DISPATCHING.contains(&self.function);
+        let least = match self.function {
+            function if WIDE.contains(&function) => self.counts.vector() * 3 / 4,
+            // Some write rows of one lane each, in pairs of words.
+            function if STEPS.contains(&function) => self.counts.vector() * 2 / 3,
+            _ => 1,
+        };
+        let is_wide = [WIDE, STEPS, &DISPATCHING].iter().any(|functions| functions.contains(&self.function));
         (is_wide && wide < least.max(1))
             .then(|| format!("{wide} of {} vector instructions use {register}", self.counts.vector()))
     }
@@ -240,6 +309,7 @@ pub fn foreign_outside(image: &Image) -> Vec<String> {
         LIBRARIES.iter().any(|library| {
             let mut modules = library.sets.iter().flat_map(|set| set.modules);
             modules.any(|(module, _)| function.name.starts_with(&format!("{}{module}::", library.module)))
+                || library.after_detection.iter().any(|name| function.name.starts_with(name))
         })
     };
     let mut found = Vec::new();
@@ -331,6 +401,22 @@ mod tests {
         assert_eq!(calling("lanes_of", "memset"), 1);
         assert_eq!(calling("group", own), 1);
         assert_eq!(calling("group", "core::panicking::panic_bounds_check"), 1);
+    }
+
+    #[test]
+    fn steps_of_ed25519_clear_memory_unless_secrets_are_in_them() {
+        let calls = |function: &str| {
+            let library = LIBRARIES.iter().find(|library| library.package == "bulla-ed25519").unwrap();
+            let function = STEPS.iter().find(|step| **step == function).unwrap();
+            let counts = Counts {
+                calls: ["memset".to_owned(), "bulla_ed25519::any".to_owned()].into(),
+                ..Counts::default()
+            };
+            let kernel = Kernel { library, set: &library.sets[0], module: "ifma", function, counts };
+            kernel.forbidden_calls().len()
+        };
+        assert_eq!(calls("multiply_own"), 1);
+        assert!(secret::STEPS.iter().all(|step| calls(step) == 2));
     }
 
     #[test]

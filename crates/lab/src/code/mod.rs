@@ -8,9 +8,11 @@
 //! - [`kernels`] knows the kernels: where they are, and what must be true of them.
 //! - [`budget`] holds the counts to those that are recorded in `lab/kernels.toml`.
 //! - [`build`] makes the file that is read.
+//! - [`secret`] reads the steps of Ed25519 that see secrets.
 
 pub mod budget;
 pub mod build;
 pub mod count;
 pub mod image;
 pub mod kernels;
+pub mod secret;
