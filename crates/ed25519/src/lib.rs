@@ -29,6 +29,7 @@ mod message;
 #[cfg(feature = "rayon")]
 mod parallel;
 pub mod prehash;
+mod prepared_key;
 mod signing;
 mod verdict;
 mod verifying_keys;
@@ -37,6 +38,7 @@ mod wipe;
 pub use item::Item;
 #[cfg(feature = "rayon")]
 pub use parallel::{verify_many_parallel, verify_many_parallel_into};
+pub use prepared_key::{PreparedItem, PreparedKey, verify_many_prepared};
 pub use signing::{SignItem, SigningKey, sign_many, sign_many_into};
 pub use verdict::{Reason, Verdict};
 pub use verifying_keys::{Tables, VerifyingKeys};

@@ -10,7 +10,7 @@
 //! text begins so, and neither does what a keystore signs otherwise (`spec/signature.md`: `"bulla signature" 00`), so a signature of one kind is never
 //! one of the other.
 
-use crate::{Item, Reason, SignItem, Verdict, kernel};
+use crate::{Item, Reason, SignItem, SigningKey, Verdict, kernel};
 
 /// How messages are hashed before they are signed, side by side where the CPU has vectors. A context separates uses of one key; it has at most 255 bytes and may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +45,34 @@ struct Hashed {
     messages: Vec<Vec<u8>>,
 }
 
+/// The prefix of what is hashed under Ed25519ph (RFC 8032, section 5.1: dom2 with the flag 1).
+fn ed25519ph_domain(context: &[u8]) -> Result<Vec<u8>, ContextTooLong> {
+    let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
+    Ok([b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat())
+}
+
+/// The signature of one SHA-512 digest as Ed25519ph: what [`Prehash::sign_many`] makes for a message with this digest.
+///
+/// # Errors
+///
+/// [`ContextTooLong`].
+pub fn sign_ed25519ph_digest(
+    key: &SigningKey,
+    digest: &[u8; 64],
+    context: &[u8],
+) -> Result<[u8; 64], ContextTooLong> {
+    let mut out = [[0; 64]];
+    kernel::active().sign_in(&ed25519ph_domain(context)?, &[SignItem { key, message: digest }], &mut out);
+    Ok(out[0])
+}
+
 impl Prehash<'_> {
     fn hash(self, messages: &[&[u8]]) -> Result<Hashed, ContextTooLong> {
         let (Self::Ed25519ph { context } | Self::Blake3 { context }) = self;
         let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
         match self {
             Self::Ed25519ph { .. } => {
-                let domain =
-                    [b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat();
+                let domain = ed25519ph_domain(context)?;
                 let mut digests = vec![[0; 64]; messages.len()];
                 kernel::active().hash(messages, &mut digests);
                 Ok(Hashed { domain, messages: digests.iter().map(|digest| digest.to_vec()).collect() })

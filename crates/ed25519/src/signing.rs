@@ -31,9 +31,20 @@ impl SigningKey {
         self.public.as_bytes()
     }
 
-    /// The signature of one message: R and S, 64 bytes.
+    /// The signature of one message: R and S, 64 bytes. Where the kernel has vectors, all lanes work for it ([`sign_many`]).
+    ///
+    /// # Panics
+    ///
+    /// As [`sign_many`].
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        let mut out = [[0; 64]];
+        kernel::active().sign_in(&[], &[SignItem { key: self, message }], &mut out);
+        out[0]
+    }
+
+    /// The same by ed25519-dalek.
+    pub(crate) fn sign_portable(&self, message: &[u8]) -> [u8; 64] {
         raw_sign::<Sha512>(&self.secret, message, &self.public).to_bytes()
     }
 

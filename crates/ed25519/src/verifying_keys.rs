@@ -35,7 +35,7 @@ impl Tables {
         }
     }
 
-    const fn count(self) -> usize {
+    pub(crate) const fn count(self) -> usize {
         match self {
             Self::One => 1,
             Self::Two => 2,

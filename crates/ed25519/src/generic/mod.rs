@@ -1,7 +1,9 @@
 //! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md` has it in prose, with the bounds.
 
+pub(crate) mod alone;
 pub(crate) mod field;
 pub(crate) mod msm;
+pub(crate) mod narrow;
 pub(crate) mod point;
 pub(crate) mod power;
 pub(crate) mod scalar;

@@ -220,6 +220,16 @@ impl<V: Lanes> AffineAddend<V> {
         Self { plus: y.add(x).canonical(), minus: y.sub(x).canonical(), t2d: t2d.canonical() }
     }
 
+    /// Lane i of this one where bit i of `mask` is set, else of `other`.
+    #[inline(always)]
+    pub(crate) fn select_where(&self, mask: Mask, other: &Self) -> Self {
+        Self {
+            plus: Element::select(mask, &self.plus, &other.plus),
+            minus: Element::select(mask, &self.minus, &other.minus),
+            t2d: Element::select(mask, &self.t2d, &other.t2d),
+        }
+    }
+
     /// As [`Addend::swap_where`].
     #[inline(always)]
     pub(crate) fn swap_where(&self, mask: Mask) -> Self {

@@ -1,6 +1,7 @@
 //! The steps of eight signatures. No branch and no address depends on a nonce or a key: rows of the table are chosen by permutations of
 //! whole rows, signs by masks.
 
+use super::alone;
 use super::field::Element;
 use super::point::{AffineAddend, Completed, Projective};
 use super::power;
@@ -8,9 +9,9 @@ use super::scalar::{Scalar, Windows};
 use crate::lanes::Lanes;
 
 /// Windows of a nonce.
-const COUNT: u32 = 51;
+pub(super) const COUNT: u32 = 51;
 /// Windows of five bits, from which 31 odd digits of -31 to 31 are made: no digit is 0, and half a table is enough.
-const WINDOWS: Windows = Windows { bits: 5, count: 0 };
+pub(super) const WINDOWS: Windows = Windows { bits: 5, count: 0 };
 
 /// For each window, the odd multiples 1, 3, ... 31 of the base point times 32^window. Word by word as in
 /// [`AffineRow`](super::table::AffineRow), the sixteen multiples of a word side by side.
@@ -56,6 +57,19 @@ impl<V: Lanes> Signing<V> {
         self.point = sum.projective();
     }
 
+    /// [`Signing::multiply`] for one digest that is in every lane.
+    #[inline(always)]
+    pub(crate) fn multiply_alone(&mut self, digest: &[V; 8], comb: &Comb) {
+        self.nonce = Scalar::from_digest(digest);
+        self.point = alone::multiply_nonce(&self.nonce, comb);
+    }
+
+    /// R of the point in lane 0.
+    #[inline(always)]
+    pub(crate) fn encode_alone(&self) -> [u64; 4] {
+        alone::encode(&self.point)
+    }
+
     /// S from the digest of R, A and the message.
     #[inline(always)]
     pub(crate) fn finish(&mut self, digest: &[V; 8]) {
@@ -66,7 +80,7 @@ impl<V: Lanes> Signing<V> {
 
 /// The row that `index` chooses, in every lane for itself.
 #[inline(always)]
-fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
+pub(super) fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
     let mut words = [index; 15];
     for n in 0..15 {
         words[n] = index.pick(&row[n]);

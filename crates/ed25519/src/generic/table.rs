@@ -30,6 +30,9 @@ pub(crate) const EMPTY_KEY_TABLE: KeyTable = [[0; 20]; 17];
 /// The same of [`OwnTables`].
 pub(crate) static EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
 
+/// Tables of a key and of the base point with which one signature is verified alone: together a lane has one.
+pub(crate) const TABLES_ALONE: usize = LANES / 2;
+
 /// Digits of the factor of A: -16 to 15.
 pub(crate) const KEY_WINDOWS: Windows = Windows { bits: 5, count: 51 };
 /// Digits of the factor of the base point: -512 to 511; the top one is not signed, since its window is not full.
@@ -37,26 +40,32 @@ pub(crate) const BASE_WINDOWS: Windows = Windows { bits: 10, count: 25 };
 
 /// The rows of one sum, on their way to the vectors: each lane's row is copied word by word, lane by lane, long before it is loaded. So it costs
 /// nothing of the ports that the multiplier and shuffles share.
-struct StagedRows<const N: usize> {
+pub(super) struct StagedRows<const N: usize> {
     elements: [Staged; N],
     digits: [u64; LANES],
     /// The lanes whose row is to be subtracted: the first two elements are swapped already.
-    negated: Mask,
+    pub(super) negated: Mask,
 }
 
 impl<const N: usize> StagedRows<N> {
-    const EMPTY: Self = Self { elements: [Staged::EMPTY; N], digits: [0; LANES], negated: 0 };
+    pub(super) const EMPTY: Self = Self { elements: [Staged::EMPTY; N], digits: [0; LANES], negated: 0 };
 
     /// The digits that say which rows.
     #[inline(always)]
-    fn choose<V: Lanes>(&mut self, digit: V) {
+    pub(super) fn choose<V: Lanes>(&mut self, digit: V) {
         self.digits = digit.store();
         self.negated = digit.negative();
     }
 
     /// Copies the row of one lane; `word` has limb `n` of element `e` of multiple `m`, which is no more than `most`: that saves the tests of bounds.
     #[inline(always)]
-    fn stage<V: Lanes>(&mut self, _: V, lane: usize, most: usize, word: impl Fn(usize, usize, usize) -> u64) {
+    pub(super) fn stage<V: Lanes>(
+        &mut self,
+        _: V,
+        lane: usize,
+        most: usize,
+        word: impl Fn(usize, usize, usize) -> u64,
+    ) {
         let digit = self.digits[lane].cast_signed();
         let multiple = (digit.unsigned_abs() as usize).min(most);
         let swapped = usize::from(digit < 0);
@@ -81,7 +90,7 @@ impl<const N: usize> StagedRows<N> {
 
 impl StagedRows<4> {
     #[inline(always)]
-    fn addend<V: Lanes>(&self, like: V) -> Addend<V> {
+    pub(super) fn addend<V: Lanes>(&self, like: V) -> Addend<V> {
         Addend {
             plus: self.element(like, 0),
             minus: self.element(like, 1),
@@ -377,7 +386,7 @@ pub(crate) const fn base_step(tables: usize) -> u32 {
 }
 
 /// How many times the sum pauses for look-ups: every five doublings.
-const fn stops(tables: usize) -> u32 {
+pub(super) const fn stops(tables: usize) -> u32 {
     let (key, base) = (key_step(tables), 2 * base_step(tables) - 1);
     if key > base { key } else { base }
 }

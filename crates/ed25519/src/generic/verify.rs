@@ -1,10 +1,11 @@
 //! The steps of strict verification of eight signatures: s B - k A, compared with R as bytes.
 
+use super::alone;
 use super::field::Element;
 use super::point::has_small_order;
 use super::power;
 use super::scalar::Scalar;
-use super::table::{self, BaseTable, KeyTable, OwnTables};
+use super::table::{self, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
 use crate::lanes::{LANES, Lanes, Mask};
 
 /// What is known of eight signatures between two steps.
@@ -98,6 +99,17 @@ impl<V: Lanes> Group<V> {
     ) {
         let sum = table::multiply(&self.k, &self.s, keys, base);
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
+    }
+
+    /// The same for one signature in lane 0, and compares with R: [`alone::multiply`].
+    #[inline(always)]
+    pub(crate) fn multiply_alone(
+        &mut self,
+        keys: &[KeyTable; TABLES_ALONE],
+        base: &[&BaseTable; TABLES_ALONE],
+    ) {
+        let encoding = alone::encode(&alone::multiply(&self.k, &self.s, keys, base));
+        self.passed.equation = Mask::from(encoding == alone::first(&self.r));
     }
 
     /// Whether the affine point is the one that R encodes.

@@ -187,6 +187,17 @@ pub(super) fn digests<V: Lanes, M: Machine<V>>(machine: M, framed: &mut [Framed<
     }
 }
 
+/// SHA-512 of one framed message, in every lane.
+pub(super) fn digest_alone<V: Lanes, M: Machine<V>>(machine: M, mut framed: Framed<'_>) -> [V; 8] {
+    let mut state = sha512::START.map(|word| machine.splat(word));
+    let mut blocks: [Block; LANES] = [[[0; 2]; 8]; LANES];
+    while framed.next_block(&mut blocks[0]) {
+        blocks = [blocks[0]; LANES];
+        machine.compress(&mut state, &blocks, Mask::MAX);
+    }
+    state.map(Lanes::swap_bytes)
+}
+
 /// Decodes the keys of all groups: four at a time, since their chains wait for each other less than two do.
 fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
     let (fours, rest) = groups.as_chunks_mut();

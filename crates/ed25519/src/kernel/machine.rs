@@ -6,7 +6,7 @@ use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Comb, Signing};
-use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
+use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
 use crate::generic::verify::{self, Group};
 use crate::lanes::model::Model;
 use crate::lanes::{LANES, Lanes, Mask};
@@ -95,6 +95,18 @@ macro_rules! steps {
             /// [`sign::encode`].
             fn encode(all: &mut [Signing<V>]) {
                 sign::encode(all)
+            }
+            /// [`Group::multiply_alone`].
+            fn multiply_alone(group: &mut Group<V>, keys: &[KeyTable; TABLES_ALONE], base: &[&BaseTable; TABLES_ALONE]) {
+                group.multiply_alone(keys, base)
+            }
+            /// [`Signing::multiply_alone`].
+            fn multiply_nonce_alone(signing: &mut Signing<V>, digest: &[V; 8], comb: &Comb) {
+                signing.multiply_alone(digest, comb)
+            }
+            /// [`Signing::encode_alone`].
+            fn encode_alone(signing: &Signing<V>, r: &mut [u64; 4]) {
+                *r = signing.encode_alone()
             }
             /// [`Signing::finish`].
             fn finish(signing: &mut Signing<V>, digest: &[V; 8]) {

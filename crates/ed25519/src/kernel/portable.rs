@@ -139,7 +139,8 @@ impl Engine for Portable {
 
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         for (item, signature) in items.iter().zip(out) {
-            *signature = if domain.is_empty() { item.key.sign(item.message) } else { sign_in(domain, item) };
+            *signature =
+                if domain.is_empty() { item.key.sign_portable(item.message) } else { sign_in(domain, item) };
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Keys whose tables are kept.
 
-use super::lanes::LaneEngine;
+use super::lanes::{LaneEngine, give_verdicts};
 use super::machine::Machine;
 use crate::generic::point::Point;
-use crate::generic::table::{self, EMPTY_KEY_TABLE, KeyTable};
+use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
 use crate::lanes::{LANES, Lanes};
 use crate::{Item, Reason, Verdict};
@@ -67,6 +67,15 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables.
     pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         const GROUPS: usize = 16;
+        // A lone last one takes half of the time that a group does when all lanes work for it.
+        if items.len() % LANES == 1
+            && let ([first @ .., item], [first_keys @ .., key], [first_out @ .., verdict]) =
+                (items, keys, &mut *out)
+            && let Ok(tables) = (&*key.tables).try_into()
+        {
+            self.verify_under(first, first_keys, first_out);
+            return self.verify_alone(item, key, tables, verdict);
+        }
         for ((items, keys), out) in
             items.chunks(GROUPS * LANES).zip(keys.chunks(GROUPS * LANES)).zip(out.chunks_mut(GROUPS * LANES))
         {
@@ -80,6 +89,20 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
+    /// The strict verdict on one signature under a key with four tables.
+    fn verify_alone(&self, item: &Item<'_>, key: &PreparedKey, tables: &[KeyTable; 4], out: &mut Verdict) {
+        let mut group = Group::new(self.machine.splat(0));
+        self.take_groups(std::slice::from_mut(&mut group), &[], std::slice::from_ref(item));
+        self.machine.multiply_alone(&mut group, tables, &self.four_bases());
+        pass_keys(&mut group, &[key]);
+        give_verdicts(&group.passed, std::slice::from_mut(out));
+    }
+
+    /// Tables of the base point for keys with four tables.
+    fn four_bases(&self) -> [&BaseTable; 4] {
+        std::array::from_fn(|n| self.base(10 * n as u32 * table::base_step(4)))
+    }
+
     fn multiply_under(&self, group: &mut Group<V>, keys: &[&PreparedKey]) {
         let key = |lane: usize| keys[lane.min(keys.len() - 1)];
         let table = |n: usize| -> [&KeyTable; LANES] { std::array::from_fn(|lane| &key(lane).tables[n]) };
@@ -90,19 +113,21 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
                 &[table(0), table(1)],
                 &[self.base(0), self.base(10 * table::base_step(2))],
             ),
-            _ => {
-                let base = |n: u32| self.base(10 * n * table::base_step(4));
-                self.machine.multiply_by_four(
-                    group,
-                    &[table(0), table(1), table(2), table(3)],
-                    &[base(0), base(1), base(2), base(3)],
-                );
-            }
+            _ => self.machine.multiply_by_four(
+                group,
+                &[table(0), table(1), table(2), table(3)],
+                &self.four_bases(),
+            ),
         }
-        for (lane, key) in keys.iter().enumerate() {
-            let bit = |good: bool| u8::from(good) << lane;
-            group.passed.point |= bit(key.fault != Some(Reason::KeyNotAPoint));
-            group.passed.large_key |= bit(key.fault != Some(Reason::KeyOfSmallOrder));
-        }
+        pass_keys(group, keys);
+    }
+}
+
+/// What is known of the keys of a group.
+fn pass_keys<V: Lanes>(group: &mut Group<V>, keys: &[&PreparedKey]) {
+    for (lane, key) in keys.iter().enumerate() {
+        let bit = |good: bool| u8::from(good) << lane;
+        group.passed.point |= bit(key.fault != Some(Reason::KeyNotAPoint));
+        group.passed.large_key |= bit(key.fault != Some(Reason::KeyOfSmallOrder));
     }
 }

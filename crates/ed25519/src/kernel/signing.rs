@@ -1,6 +1,6 @@
 //! Signatures, eight at a time.
 
-use super::lanes::{LaneEngine, digests};
+use super::lanes::{LaneEngine, digest_alone, digests};
 use super::machine::Machine;
 use crate::generic::point::{Addend, Point};
 use crate::generic::sign::{Comb, Signing};
@@ -17,7 +17,10 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// One signature for each item.
     pub(crate) fn sign_all(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
-            if items.len() <= LANES {
+            if let ([item], [out]) = (items, &mut *out) {
+                self.sign_alone(domain, item, out);
+                wipe::stack::<{ 24 << 10 }>();
+            } else if items.len() <= LANES {
                 self.sign_groups::<1>(domain, items, out);
                 wipe::stack::<{ 24 << 10 }>();
             } else {
@@ -60,8 +63,42 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
+    /// One signature with all lanes; as in [`LaneEngine::sign_groups`], the caller wipes the stack.
+    #[inline(never)]
+    fn sign_alone(&self, domain: &[u8], item: &SignItem<'_>, out: &mut [u8; 64]) {
+        let machine = self.machine;
+        let mut signing = Signing::new(machine.splat(0));
+        signing.key = words(item.key.scalar()).map(|word| machine.splat(word));
+        let empty: &[u8] = &[];
+        let nonce = digest_alone(machine, Framed::new([domain, item.key.prefix(), item.message, empty]));
+        machine.multiply_nonce_alone(&mut signing, &nonce, self.comb());
+        let (r, s) = out.split_at_mut(32);
+        let mut encoding = [0; 4];
+        machine.encode_alone(&signing, &mut encoding);
+        put_words(&encoding, r);
+        machine.finish(
+            &mut signing,
+            &digest_alone(machine, Framed::new([domain, r, item.key.public_key(), item.message])),
+        );
+        put_words(&signing.s.map(|word| word.store()[0]), s);
+    }
+
     fn comb(&self) -> &Comb {
         self.comb.get_or_init(|| comb(self.machine))
+    }
+}
+
+fn words(bytes: &[u8; 32]) -> [u64; 4] {
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words
+}
+
+fn put_words(words: &[u64; 4], to: &mut [u8]) {
+    for (bytes, word) in to.as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
     }
 }
 

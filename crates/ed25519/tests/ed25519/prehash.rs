@@ -1,7 +1,7 @@
 //! Prehashed signatures.
 
 use crate::cases::{self, Case};
-use bulla_ed25519::prehash::{ContextTooLong, Prehash};
+use bulla_ed25519::prehash::{ContextTooLong, Prehash, sign_ed25519ph_digest};
 use bulla_ed25519::{Item, SignItem, SigningKey, Verdict, verify_many, verify_many_parallel};
 use sha2::{Digest as _, Sha512};
 
@@ -34,6 +34,8 @@ fn ed25519ph_is_that_of_dalek() {
             let expected =
                 dalek.sign_prehashed(Sha512::new_with_prefix(&messages[i]), Some(context)).unwrap();
             assert_eq!(*signature, expected.to_bytes());
+            let digest = Sha512::digest(&messages[i]).into();
+            assert_eq!(sign_ed25519ph_digest(&keys[i], &digest, context), Ok(*signature));
         }
         // One alone goes another way.
         assert_eq!(round_trip(Prehash::Ed25519ph { context }, &keys[..1], &messages[..1]), signatures[..1]);
@@ -91,6 +93,7 @@ fn contexts_have_an_end() {
     let context = [0; 256];
     assert!(Prehash::Ed25519ph { context: &context[..255] }.sign_many(&[]).is_ok());
     assert_eq!(Prehash::Ed25519ph { context: &context }.sign_many(&[]), Err(ContextTooLong));
+    assert_eq!(sign_ed25519ph_digest(&keys(1)[0], &[0; 64], &context), Err(ContextTooLong));
     assert_eq!(Prehash::Blake3 { context: &context }.verify_many(&[]), Err(ContextTooLong));
 }
 

@@ -2,7 +2,9 @@
 
 use crate::cases::{self, Case};
 use bulla_ed25519::kernel::{self, Kernel};
-use bulla_ed25519::{SignItem, SigningKey, Tables, Verdict, VerifyingKeys};
+use bulla_ed25519::{
+    PreparedItem, PreparedKey, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, verify_many_prepared,
+};
 use ed25519_dalek::Signer as _;
 
 fn signers(count: usize) -> Vec<(ed25519_dalek::SigningKey, SigningKey)> {
@@ -38,9 +40,11 @@ fn signatures_are_those_of_dalek() {
             compare(kernel, count, 100);
         }
         for length in 0..=300 {
+            compare(kernel, 1, length);
             compare(kernel, 9, length);
         }
     }
+    compare(Kernel::by_name("model").unwrap(), 1, 50);
     compare(Kernel::by_name("model").unwrap(), 9, 50);
 }
 
@@ -84,6 +88,39 @@ fn keys_that_are_used_much_get_more_tables_while_there_is_room() {
     assert_eq!(Tables::for_use(64, 12), Tables::Four);
     for keys in [1 << 20, usize::MAX] {
         assert_eq!(Tables::for_use(keys, usize::MAX), Tables::One);
+    }
+}
+
+#[test]
+fn a_prepared_key_alone_changes_no_verdict() {
+    let cases = cases::cases(640, 100, 26);
+    for kernel in kernel::available() {
+        let cases = if kernel.name() == "model" { &cases[..32] } else { &cases[..] };
+        for case in cases {
+            let mut expected = [Verdict::Valid];
+            kernel.verify_many_into(&[case.item()], &mut expected);
+            let key = PreparedKey::with_kernel(kernel, &case.public_key);
+            assert_eq!(key.verify(&case.message, &case.signature), expected[0], "{kernel}: {case:x?}");
+        }
+    }
+}
+
+#[test]
+fn every_size_of_batches_under_prepared_keys() {
+    let cases = cases::cases(80, 100, 27);
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+        let keys: Vec<_> =
+            cases.iter().map(|case| PreparedKey::with_kernel(kernel, &case.public_key)).collect();
+        let items = keys.iter().zip(&cases).map(|(key, case)| PreparedItem {
+            key,
+            message: &case.message,
+            signature: &case.signature,
+        });
+        let items: Vec<_> = items.collect();
+        let expected: Vec<_> = cases.iter().map(|case| bulla_ed25519::verify_strict(&case.item())).collect();
+        for size in 0..=items.len() {
+            assert_eq!(verify_many_prepared(&items[..size]), expected[..size], "{kernel}: {size}");
+        }
     }
 }
 

@@ -1,0 +1,170 @@
+//! One signature with all eight lanes: each lane takes a part of the factor, and the parts are summed at the end.
+
+use super::field::Element;
+use super::narrow;
+use super::point::{AffineAddend, Completed, Point, Projective};
+use super::scalar::{Scalar, Windows};
+use super::sign::{COUNT, Comb, WINDOWS, chosen};
+use super::table::{
+    BASE_WINDOWS, BaseTable, KEY_WINDOWS, KeyTable, StagedRows, TABLES_ALONE, base_step, key_step, stops,
+};
+use crate::lanes::{LANES, Lanes};
+
+/// 2 Z of a row that has Z = 1.
+const TWO: [u64; 5] = [2, 0, 0, 0, 0];
+
+/// k A + s B in every lane, by four tables of the key in lanes 0 to 3 and four of the base point in lanes 4 to 7: see
+/// [`super::table::multiply`]. The factors are those of lane 0.
+#[inline(always)]
+pub(crate) fn multiply<V: Lanes>(
+    k: &Scalar<V>,
+    s: &Scalar<V>,
+    key: &[KeyTable; TABLES_ALONE],
+    base: &[&BaseTable; TABLES_ALONE],
+) -> Projective<V> {
+    let like = k.0[0];
+    let (k, s) = (first(&k.with_windows(KEY_WINDOWS).0), first(&s.with_windows(BASE_WINDOWS).0));
+    let mut rows = StagedRows::<4>::EMPTY;
+    let mut sum = Completed::identity(like);
+    let mut at = stops(TABLES_ALONE) - 1;
+    loop {
+        rows.choose(like.load(&digits(&k, &s, at)));
+        let mut point = sum.projective();
+        let first = at + 1 == stops(TABLES_ALONE);
+        for lane in 0..TABLES_ALONE {
+            rows.stage(like, lane, 16, |multiple, e, n| key[lane][multiple][5 * e + n]);
+            let word = |multiple: usize, e: usize, n: usize| match e {
+                3 => TWO[n],
+                e => base[lane][multiple].0[5 * e + n],
+            };
+            rows.stage(like, TABLES_ALONE + lane, 512, word);
+            if !first {
+                point = point.double().projective();
+            }
+        }
+        if !first {
+            sum = point.double();
+        }
+        sum = sum.point().add(&rows.addend(like), rows.negated);
+        if at == 0 {
+            return sum_of_lanes(sum).projective();
+        }
+        at -= 1;
+    }
+}
+
+/// The digits at one stop: lanes 0 to 3 of the key's factor, lanes 4 to 7 of the base point's, which has one at every second stop.
+#[inline(always)]
+fn digits(k: &[u64; 5], s: &[u64; 5], at: u32) -> [u64; LANES] {
+    let mut digits = [0; LANES];
+    for part in 0..TABLES_ALONE {
+        let step = part as u32;
+        digits[part] = KEY_WINDOWS.digit_of(k, at + step * key_step(TABLES_ALONE));
+        if at.is_multiple_of(2) {
+            digits[TABLES_ALONE + part] = BASE_WINDOWS.digit_of(s, at / 2 + step * base_step(TABLES_ALONE));
+        }
+    }
+    digits
+}
+
+impl Windows {
+    /// As [`Windows::digit`], of the limbs of one number; 0 for windows that it has not. For what is public.
+    #[inline(always)]
+    fn digit_of(self, limbs: &[u64; 5], window: u32) -> u64 {
+        if window > self.count {
+            return 0;
+        }
+        let (limb, bit) = ((window * self.bits / 52) as usize, window * self.bits % 52);
+        let low = limbs[limb] >> bit;
+        let high = if bit + self.bits > 52 && limb < 4 { limbs[limb + 1] << (52 - bit) } else { 0 };
+        let half = if window < self.count { 1 << (self.bits - 1) } else { 0 };
+        ((low | high) & ((1 << self.bits) - 1)).wrapping_sub(half)
+    }
+}
+
+/// The multiple of the base point by a nonce that is the same in every lane; the sum is in every lane. Lane i takes windows i, i + 8 and so on.
+///
+/// Nothing branches on the nonce or uses it as an address.
+#[inline(always)]
+pub(crate) fn multiply_nonce<V: Lanes>(nonce: &Scalar<V>, comb: &Comb) -> Projective<V> {
+    let like = nonce.0[0];
+    let windows = nonce.halved_odd();
+    let mut sum = Completed::identity(like);
+    for round in 0..COUNT.div_ceil(LANES as u32) {
+        let first = round * LANES as u32;
+        let lanes = (COUNT - first).min(LANES as u32);
+        // Of a lane without a window: nothing to be subtracted, and the identity to be added.
+        let mut digit = like.like(16);
+        for lane in 0..lanes {
+            digit = V::select(1 << lane, WINDOWS.digit(&windows, first + lane), digit);
+        }
+        let negative = !digit.shr::<4>().odd();
+        let index = V::select(negative, digit.xor(like.like(15)), digit);
+        let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
+        let mut row = AffineAddend { plus: one, minus: one, t2d: zero };
+        for lane in 0..lanes {
+            row = chosen(index, &comb[(first + lane) as usize]).select_where(1 << lane, &row);
+        }
+        sum = sum.add_affine(&row.swap_where(negative), negative);
+    }
+    sum_of_lanes(sum).projective()
+}
+
+/// The sum of the points of all lanes, in every lane.
+#[inline(always)]
+fn sum_of_lanes<V: Lanes>(mut sum: Completed<V>) -> Completed<V> {
+    for by in [4, 2, 1] {
+        let point = sum.point();
+        sum = point.add(&point.turned(by).addend(), 0);
+    }
+    sum
+}
+
+impl<V: Lanes> Point<V> {
+    /// Lane i has what lane i + `by` had, modulo the number of lanes.
+    #[inline(always)]
+    fn turned(&self, by: usize) -> Self {
+        let like = self.z.0[0];
+        let mut from = [0; LANES];
+        for lane in 0..LANES {
+            from[lane] = ((lane + by) % LANES) as u64;
+        }
+        let from = like.load(&from);
+        Self {
+            plus: picked(&self.plus, from),
+            minus: picked(&self.minus, from),
+            z: picked(&self.z, from),
+            t: picked(&self.t, from),
+        }
+    }
+}
+
+/// Each lane has what the lane had that `from` says.
+#[inline(always)]
+fn picked<V: Lanes>(element: &Element<V>, from: V) -> Element<V> {
+    let mut limbs = element.0;
+    for limb in &mut limbs {
+        let mut row = [0; 2 * LANES];
+        row[..LANES].copy_from_slice(&limb.store());
+        *limb = from.pick(&row);
+    }
+    Element(limbs)
+}
+
+/// Lane 0 of each vector.
+#[inline(always)]
+pub(super) fn first<V: Lanes, const N: usize>(vectors: &[V; N]) -> [u64; N] {
+    let mut words = [0; N];
+    for (word, vector) in words.iter_mut().zip(vectors) {
+        *word = vector.store()[0];
+    }
+    words
+}
+
+/// The encoding of the point in lane 0, as little-endian words.
+#[inline(always)]
+pub(crate) fn encode<V: Lanes>(point: &Projective<V>) -> [u64; 4] {
+    let x = first(&point.x.canonical().to_words());
+    let y = first(&point.y.canonical().to_words());
+    narrow::encode(&x, &y, &first(&point.z.canonical().to_words()))
+}
