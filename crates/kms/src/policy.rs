@@ -70,10 +70,10 @@ pub struct RotationPolicy {
 }
 
 impl RotationPolicy {
-    /// Whether a version of that age has to be replaced.
-    pub(crate) fn is_too_old(&self, version: &VersionRecord, now: Timestamp) -> bool {
+    /// Whether a version of that age has to be replaced. The clock is asked only when the age counts.
+    pub(crate) fn is_too_old(&self, version: &VersionRecord, now: impl FnOnce() -> Timestamp) -> bool {
         self.max_age_seconds.is_some_and(|seconds| {
-            let age = now.unix_millis().saturating_sub(version.created.unix_millis());
+            let age = now().unix_millis().saturating_sub(version.created.unix_millis());
             Duration::from_millis(age) >= Duration::from_secs(seconds.get())
         })
     }

@@ -10,6 +10,7 @@ use sha2::digest::typenum::U64;
 use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
 
 use crate::algorithm::Algorithm;
+use crate::backend::DecodedKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyRef;
 use crate::keystore::{Keystore, Signature};
@@ -184,7 +185,7 @@ impl PublicKey {
         match message.form() {
             Form::Message(framed) => self.verify(&framed, signature),
             Form::Ed25519ph(digest) => {
-                let key = self.prepared::<ed25519_dalek::VerifyingKey>();
+                let key = self.prepared::<DecodedKey>().map(DecodedKey::key);
                 let signature = ed25519_dalek::Signature::from_slice(signature).ok();
                 let verified = key.zip(signature).is_some_and(|(key, signature)| {
                     key.verify_prehashed_strict(Ready(digest), Some(message.context()), &signature).is_ok()

@@ -1,18 +1,22 @@
-//! Ed25519 (RFC 8032) in software: one signature by `ed25519-dalek`, many by `bulla-ed25519`, whose verdicts are the same.
+//! Ed25519 (RFC 8032) in software, by `bulla-ed25519`; what a key verifies before it is known to do so often, by `ed25519-dalek`. Verdicts and signatures are
+//! the same.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use bulla_ed25519::Item;
-use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use bulla_ed25519::{Item, PreparedItem, PreparedKey, SignItem, SigningKey, prehash};
+use ed25519_dalek::{Signature, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::{Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey};
+use super::hot::{DecodedKey, verdict};
+use super::{
+    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, SignRequest,
+};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::prehash::Ready;
 use crate::public_key::Verdict;
 
-/// Signatures that one step of the lanes verifies.
+/// Signatures that one step of the lanes verifies or makes.
 const LANES: usize = 8;
 
 /// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32 random bytes.
@@ -27,7 +31,7 @@ impl Backend for Software {
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
         (algorithm == Algorithm::Ed25519).then_some(Capabilities {
             verify_lanes: LANES,
-            sign_lanes: 1,
+            sign_lanes: LANES,
             material_is_key: true,
         })
     }
@@ -39,38 +43,76 @@ impl Backend for Software {
     }
 
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
-        let key = SigningKey::try_from(material.as_slice())
-            .map_err(|_| KmsError::damaged("a sealed Ed25519 key does not have 32 bytes"))?;
-        Ok(Arc::new(SoftwareKey(key)))
+        let seed = material.as_slice().try_into();
+        let seed = seed.map_err(|_| KmsError::damaged("a sealed Ed25519 key does not have 32 bytes"))?;
+        Ok(Arc::new(SoftwareKey(SigningKey::from_seed(seed))))
     }
 
     fn prepare(&self, _algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
-        Ok(Box::new(decode(public_key)?))
+        Ok(Box::new(DecodedKey::from(decode(public_key)?)))
     }
 
     fn verify(&self, request: Request<'_>) -> Verdict {
-        match request.public_key.prepared() {
-            Some(key) => verify(key, request.message, request.signature),
+        match request.public_key.prepared::<DecodedKey>() {
+            Some(key) => key.verify(request.message, request.signature),
             None => Verdict::Invalid,
         }
     }
 
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
-        // What cannot be an item, by its length, keeps the verdict that it has from the beginning.
+        // What cannot be an item, by its key or its length, keeps the verdict that it has from the beginning.
         let mut verdicts = vec![Verdict::Invalid; requests.len()];
-        let items = requests.iter().enumerate().filter_map(|(place, request)| {
-            let public_key = request.public_key.as_bytes().try_into().ok()?;
-            let signature = request.signature.try_into().ok()?;
-            Some((place, Item { public_key, message: request.message, signature }))
-        });
-        let (places, items): (Vec<_>, Vec<_>) = items.unzip();
-        for (place, verdict) in places.into_iter().zip(bulla_ed25519::verify_many(&items)) {
-            if verdict == bulla_ed25519::Verdict::Valid {
-                verdicts[place] = Verdict::Valid;
+        let (mut hot, mut cold) = (Vec::new(), Vec::new());
+        for (place, request) in requests.iter().enumerate() {
+            let key = request.public_key.prepared::<DecodedKey>();
+            let (Some(key), Ok(signature)) = (key, request.signature.try_into()) else { continue };
+            let item = Item { public_key: key.key().as_bytes(), message: request.message, signature };
+            match key.tables() {
+                Some(tables) => hot.push((place, tables, item)),
+                None => cold.push((place, item)),
             }
+        }
+        if !is_worth_splitting(hot.len(), cold.len()) {
+            cold.extend(hot.drain(..).map(|(place, _, item)| (place, item)));
+        }
+        let items: Vec<_> = hot.iter().map(|(_, tables, item)| prepared(tables, item)).collect();
+        for ((place, ..), given) in hot.iter().zip(bulla_ed25519::verify_many_prepared(&items)) {
+            verdicts[*place] = verdict(given);
+        }
+        let (places, items): (Vec<_>, Vec<_>) = cold.into_iter().unzip();
+        for (place, given) in places.into_iter().zip(bulla_ed25519::verify_many(&items)) {
+            verdicts[place] = verdict(given);
         }
         verdicts
     }
+
+    fn sign_many(&self, _algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
+        match requests.iter().map(sign_item).collect::<Option<Vec<_>>>() {
+            Some(items) => {
+                let signatures = bulla_ed25519::sign_many(&items);
+                signatures.into_iter().map(|signature| Ok(signature.to_vec())).collect()
+            }
+            None => requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect(),
+        }
+    }
+}
+
+/// The request as an item; `None` for a key that is not of this backend.
+fn sign_item<'a>(request: &SignRequest<'a>) -> Option<SignItem<'a>> {
+    let key: &dyn Any = request.key;
+    Some(SignItem { key: &key.downcast_ref::<SoftwareKey>()?.0, message: request.message })
+}
+
+/// The item with the tables of its key.
+fn prepared<'a>(key: &'a PreparedKey, item: &Item<'a>) -> PreparedItem<'a> {
+    PreparedItem { key, message: item.message, signature: item.signature }
+}
+
+/// Whether so many signatures under keys with tables are better verified apart from so many others: a step of the lanes costs half with tables, and the same
+/// however many lanes are used.
+fn is_worth_splitting(hot: usize, cold: usize) -> bool {
+    let steps = |count: usize| count.div_ceil(LANES);
+    steps(hot) + 2 * steps(cold) <= 2 * steps(hot + cold)
 }
 
 /// A public key under which a signature says something: a point of the curve that is not of small order.
@@ -90,22 +132,22 @@ pub(super) fn verify(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Ve
     }
 }
 
-/// The seed together with its public key: deriving that again for each signature would double its cost.
+/// The seed expanded, together with its public key: deriving them again for each signature would double its cost.
 struct SoftwareKey(SigningKey);
 
 impl PrivateKey for SoftwareKey {
     fn public_key(&self) -> Result<Vec<u8>> {
-        Ok(self.0.verifying_key().to_bytes().to_vec())
+        Ok(self.0.public_key().to_vec())
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
-        Ok(self.0.sign(message).to_bytes().to_vec())
+        Ok(self.0.sign(message).to_vec())
     }
 
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
-        let signature = self.0.sign_prehashed(Ready(*digest), Some(context));
-        let error = || KmsError::new(Code::InvalidArgument, "a context has at most 255 bytes");
-        signature.map(|signature| signature.to_bytes().to_vec()).map_err(|_| error())
+        let signature = prehash::sign_ed25519ph_digest(&self.0, digest, context);
+        let error = |_| KmsError::new(Code::InvalidArgument, "a context has at most 255 bytes");
+        signature.map(|signature| signature.to_vec()).map_err(error)
     }
 
     fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
@@ -171,6 +213,77 @@ mod tests {
     fn material_of_another_length_is_no_key() {
         for length in [0, 31, 33, 64] {
             assert!(Software.load(Algorithm::Ed25519, &Zeroizing::new(vec![1; length])).is_err());
+        }
+    }
+
+    fn key(seed: u8) -> Arc<dyn PrivateKey> {
+        Software.load(Algorithm::Ed25519, &Zeroizing::new(vec![seed; 32])).unwrap()
+    }
+
+    /// Batches of every mixture of keys with tables and without, some signatures changed.
+    #[test]
+    fn verdicts_do_not_depend_on_which_keys_have_tables() {
+        for (hot, cold) in [(0, 9), (1, 7), (3, 6), (4, 4), (8, 8), (9, 0), (17, 1), (1, 17)] {
+            let signed = (0..hot + cold).map(|number: u8| {
+                let key = key(number);
+                let public_key =
+                    PublicKey::from_bytes(Algorithm::Ed25519, &key.public_key().unwrap()).unwrap();
+                let mut signature = key.sign(&[number]).unwrap();
+                signature[usize::from(number)] ^= u8::from(number % 3 == 2);
+                if number % 5 == 4 {
+                    signature.push(0);
+                }
+                (public_key, [number], signature)
+            });
+            let signed: Vec<_> = signed.collect();
+            let request = |(public_key, message, signature): &'static (PublicKey, [u8; 1], Vec<u8>)| {
+                Request { public_key, message, signature }
+            };
+            let requests: Vec<_> = signed.leak().iter().map(request).collect();
+            for request in &requests[..usize::from(hot)] {
+                let key = request.public_key.prepared::<DecodedKey>().unwrap();
+                while bulla_ed25519::kernel::active().name() != "portable" && key.tables().is_none() {}
+            }
+            let expected: Vec<_> = (0..requests.len())
+                .map(
+                    |number| {
+                        if number % 3 == 2 || number % 5 == 4 { Verdict::Invalid } else { Verdict::Valid }
+                    },
+                )
+                .collect();
+            assert_eq!(Software.verify_many(&requests), expected, "{hot} with tables, {cold} without");
+            assert_eq!(
+                requests.iter().map(|request| Software.verify(*request)).collect::<Vec<_>>(),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn many_signatures_are_those_made_one_by_one_whatever_the_keys() {
+        /// A key of some other backend.
+        struct Foreign(Arc<dyn PrivateKey>);
+        impl PrivateKey for Foreign {
+            fn public_key(&self) -> Result<Vec<u8>> {
+                self.0.public_key()
+            }
+            fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+                self.0.sign(message)
+            }
+            fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
+                self.0.decapsulate(ciphertext)
+            }
+        }
+        let mut keys: Vec<_> = (0..20).map(key).collect();
+        for _ in 0..2 {
+            let messages: Vec<_> = (0..20).map(|number| vec![number; 7 * usize::from(number)]).collect();
+            let requests =
+                keys.iter().zip(&messages).map(|(key, message)| SignRequest { key: &**key, message });
+            let made = Software.sign_many(Algorithm::Ed25519, &requests.collect::<Vec<_>>());
+            for ((key, message), made) in keys.iter().zip(&messages).zip(made) {
+                assert_eq!(made.unwrap(), key.sign(message).unwrap());
+            }
+            keys[3] = Arc::new(Foreign(key(3)));
         }
     }
 }

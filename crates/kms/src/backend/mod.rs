@@ -8,6 +8,7 @@ mod composite;
 mod ed25519;
 #[cfg(feature = "fast")]
 mod fast;
+mod hot;
 #[cfg(feature = "mldsa")]
 mod mldsa;
 #[cfg(feature = "mlkem")]
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+pub(crate) use self::hot::DecodedKey;
 pub use self::set::Backends;
 use crate::algorithm::{Algorithm, Use};
 use crate::error::{Code, KmsError, Result};
@@ -51,7 +53,7 @@ pub struct Capabilities {
     /// How many signatures are best verified together: calls of [`Backend::verify_many`] with a multiple of it are the
     /// cheapest for each. 1 where nothing is gained.
     pub verify_lanes: usize,
-    /// The same for [`PrivateKey::sign_many`].
+    /// The same for [`Backend::sign_many`].
     pub sign_lanes: usize,
     /// Whether the material is the private key itself, so that it can be exported and imported.
     pub material_is_key: bool,
@@ -66,6 +68,15 @@ pub struct Request<'a> {
     pub message: &'a [u8],
     /// The signature, of whatever length.
     pub signature: &'a [u8],
+}
+
+/// One message to sign.
+#[derive(Clone, Copy)]
+pub struct SignRequest<'a> {
+    /// The private key, as the backend loaded it.
+    pub key: &'a (dyn PrivateKey + 'static),
+    /// The message.
+    pub message: &'a [u8],
 }
 
 /// A key that two parties share after an encapsulation.
@@ -183,10 +194,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
         requests.iter().map(|request| self.verify(*request)).collect()
     }
+
+    /// What [`PrivateKey::sign`] gives for each request, in their order. All keys are of this algorithm, and ones that this backend loaded.
+    fn sign_many(&self, _algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
+        requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect()
+    }
 }
 
 /// A private key that is ready for use. Implementations wipe it from memory when it is dropped, and print nothing of it.
-pub trait PrivateKey: Send + Sync {
+pub trait PrivateKey: Any + Send + Sync {
     /// The bytes of its public key.
     ///
     /// # Errors
@@ -214,13 +230,5 @@ pub trait PrivateKey: Send + Sync {
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         let _ = (digest, context);
         Err(KmsError::new(Code::WrongUse, "the key's backend does not make signatures of Ed25519ph"))
-    }
-
-    /// Signs each message, in their order.
-    ///
-    /// # Errors
-    /// The first one of [`PrivateKey::sign`].
-    fn sign_many(&self, messages: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
-        messages.iter().map(|message| self.sign(message)).collect()
     }
 }

@@ -1,9 +1,12 @@
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 use std::thread::ThreadId;
 
 use super::*;
-use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE};
+use crate::backend::{
+    Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SignRequest,
+};
 use crate::{Algorithm, KeystoreOptions, NewKey};
 
 /// A message at which the backend panics.
@@ -102,6 +105,16 @@ impl Backend for Gated {
         self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
         inner().verify_many(requests)
     }
+
+    fn sign_many(&self, algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
+        self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
+        let inner_keys = requests.iter().map(|SignRequest { key, message }| {
+            let key: &dyn Any = *key;
+            let GatedKey(_, key) = key.downcast_ref().expect("a key that this backend loaded");
+            SignRequest { key: &**key, message }
+        });
+        inner().sign_many(algorithm, &inner_keys.collect::<Vec<_>>())
+    }
 }
 
 impl PrivateKey for GatedKey {
@@ -110,16 +123,12 @@ impl PrivateKey for GatedKey {
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
-        self.sign_many(&[message]).map(|mut signatures| signatures.remove(0))
+        self.0.pass(&[message]);
+        self.1.sign(message)
     }
 
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<crate::backend::SharedKey> {
         self.1.decapsulate(ciphertext)
-    }
-
-    fn sign_many(&self, messages: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
-        self.0.pass(messages);
-        self.1.sign_many(messages)
     }
 }
 

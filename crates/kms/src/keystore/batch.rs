@@ -1,14 +1,12 @@
 //! Verifying and signing many messages at once.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use super::index::LoadedKey;
 use super::observe::Subject;
 use super::{Keystore, Signature};
 use crate::algorithm::Algorithm;
 use crate::audit_log::{Actor, Operation, Outcome};
-use crate::backend::{Backend, Request};
+use crate::backend::{Backend, Request, SignRequest};
 use crate::error::Result;
 use crate::id::{KeyId, KeyRef};
 use crate::public_key::Verdict;
@@ -123,7 +121,7 @@ impl Keystore {
         self.verify_batch(items).into_iter().all(Verdict::is_valid)
     }
 
-    /// What [`Keystore::sign`] gives for each item, in their order. Messages for the same key go to its backend together.
+    /// What [`Keystore::sign`] gives for each item, in their order. Messages for keys of one algorithm go to their backend together.
     pub fn sign_batch(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
         self.sign_batch_as(items, &|_| Actor::current())
     }
@@ -148,41 +146,32 @@ impl Keystore {
     }
 
     fn signatures(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
-        let heads = items.iter().map(|item| self.head_for_message(item.key, item.message));
-        let heads: Vec<_> = heads.collect();
-        let mut together: HashMap<*const LoadedKey, Vec<usize>> = HashMap::new();
-        for (place, head) in heads.iter().enumerate() {
-            if let Ok((_, loaded)) = head {
-                together.entry(Arc::as_ptr(loaded)).or_default().push(place);
-            }
+        let heads: Vec<_> = items.iter().map(|item| self.head_for_message(item.key, item.message)).collect();
+        let mut signatures = Vec::with_capacity(items.len());
+        let mut by_backend: BTreeMap<(Algorithm, &str), (Vec<usize>, Vec<SignRequest<'_>>)> = BTreeMap::new();
+        for (place, (head, item)) in heads.iter().zip(items).enumerate() {
+            let head = head.as_ref().map_err(Clone::clone);
+            let signer = head.and_then(|(_, key)| Ok((key, key.signer(&self.sealer, &self.backends)?)));
+            signatures.push(signer.map(|(key, signer)| {
+                let backend = (key.record.key.algorithm(), key.record.backend.as_str());
+                let (places, requests) = by_backend.entry(backend).or_default();
+                places.push(place);
+                requests.push(SignRequest { key: &**signer, message: item.message });
+                Vec::new()
+            }));
         }
-        let mut results: Vec<_> =
-            heads.iter().map(|head| head.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
-        for places in together.into_values() {
-            let Ok((_, loaded)) = &heads[places[0]] else { continue };
-            let messages: Vec<_> = places.iter().map(|place| items[*place].message).collect();
-            for (place, bytes) in places.iter().zip(self.sign_with(loaded, &messages)) {
-                results[*place] = bytes;
+        for ((algorithm, backend), (places, requests)) in by_backend {
+            let made = match self.backends.find(backend, algorithm) {
+                Ok(backend) => backend.sign_many(algorithm, &requests),
+                Err(error) => vec![Err(error); requests.len()],
+            };
+            for (place, signature) in places.into_iter().zip(made) {
+                signatures[place] = signature;
             }
         }
         let signature = |(head, bytes): (Result<(KeyId, _)>, Result<Vec<u8>>)| {
             Ok(Signature { key: head?.0, bytes: bytes? })
         };
-        heads.into_iter().zip(results).map(signature).collect()
-    }
-
-    /// Signs messages with one key: together and, when that fails, one by one, so that none fails for another one.
-    fn sign_with(&self, key: &LoadedKey, messages: &[&[u8]]) -> Vec<Result<Vec<u8>>> {
-        let signer = match key.signer(&self.sealer, &self.backends) {
-            Ok(signer) => signer,
-            Err(error) => return vec![Err(error); messages.len()],
-        };
-        match messages {
-            [message] => vec![signer.sign(message)],
-            _ => match signer.sign_many(messages) {
-                Ok(signatures) => signatures.into_iter().map(Ok).collect(),
-                Err(_) => messages.iter().map(|message| signer.sign(message)).collect(),
-            },
-        }
+        heads.into_iter().zip(signatures).map(signature).collect()
     }
 }

@@ -120,8 +120,8 @@ impl Keystore {
         loop {
             let (id, loaded) = self.head(key)?;
             let policy = loaded.record.rotation;
-            if policy.is_too_old(loaded.record.head_version(), Timestamp::now()) {
-                self.replace(&id, |record| policy.is_too_old(record.head_version(), Timestamp::now()))?;
+            if policy.is_too_old(loaded.record.head_version(), Timestamp::now) {
+                self.replace(&id, |record| policy.is_too_old(record.head_version(), Timestamp::now))?;
                 continue;
             }
             match policy.max_uses {

@@ -1,0 +1,213 @@
+//! Public keys of Ed25519 that verify often, and get tables for it: a batch of signatures then takes half of the time, and one alone a third.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+
+use arc_swap::ArcSwapOption;
+use bulla_ed25519::{PreparedKey, kernel};
+use ed25519_dalek::VerifyingKey;
+
+use super::ed25519;
+use crate::public_key::Verdict;
+
+/// After so many verifications without tables a key gets them: making them takes as long as about one, so that keys which push each other out cost
+/// next to nothing.
+const OFTEN: u32 = 64;
+
+/// How many keys of the process have tables at a time: 5.3 MiB in all.
+const MOST: usize = 512;
+
+/// Whether this machine's kernel uses tables.
+static USES_TABLES: LazyLock<bool> = LazyLock::new(|| kernel::active().name() != "portable");
+
+static SHELF: Shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
+
+/// A public key, decoded, and its tables when it has some.
+pub(crate) struct DecodedKey {
+    key: VerifyingKey,
+    hot: Arc<Hot>,
+}
+
+#[derive(Default)]
+struct Hot {
+    tables: ArcSwapOption<PreparedKey>,
+    /// Verifications without tables.
+    cold_uses: AtomicU32,
+    /// Whether the tables were used since the shelf's hand last passed.
+    used: AtomicBool,
+}
+
+impl From<VerifyingKey> for DecodedKey {
+    fn from(key: VerifyingKey) -> Self {
+        Self { key, hot: Arc::default() }
+    }
+}
+
+impl DecodedKey {
+    /// The key without its tables.
+    pub(crate) fn key(&self) -> &VerifyingKey {
+        &self.key
+    }
+
+    /// The strict predicate, whichever way it is computed.
+    pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
+        match (self.tables(), signature.try_into()) {
+            (Some(tables), Ok(signature)) => verdict(tables.verify(message, signature)),
+            _ => ed25519::verify(&self.key, message, signature),
+        }
+    }
+
+    /// The tables, for one verification. A key that was asked for them often enough gets some.
+    pub(super) fn tables(&self) -> Option<Arc<PreparedKey>> {
+        let tables = self.hot.tables.load_full();
+        if tables.is_some() {
+            // Read first: a write would take the line of the cache from all other threads.
+            if !self.hot.used.load(Ordering::Relaxed) {
+                self.hot.used.store(true, Ordering::Relaxed);
+            }
+            return tables;
+        }
+        if !*USES_TABLES {
+            return None;
+        }
+        let uses = self.hot.cold_uses.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if !uses.is_multiple_of(OFTEN) {
+            return None;
+        }
+        SHELF.put(&self.hot, || PreparedKey::new(self.key.as_bytes()));
+        self.hot.tables.load_full()
+    }
+}
+
+/// What a verdict of the library is called here.
+pub(super) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
+    match verdict {
+        bulla_ed25519::Verdict::Valid => Verdict::Valid,
+        bulla_ed25519::Verdict::Invalid(_) => Verdict::Invalid,
+    }
+}
+
+/// The keys that have tables.
+struct Shelf(Mutex<Places>);
+
+struct Places {
+    keys: Vec<Weak<Hot>>,
+    /// The place that is looked at first when one has to be had: a clock.
+    hand: usize,
+}
+
+impl Shelf {
+    /// Gives a key its tables, and takes those of a key that was not used of late. Nobody waits: when another thread is at it, the key has to come again.
+    fn put(&self, key: &Arc<Hot>, make: impl FnOnce() -> PreparedKey) {
+        let Ok(mut places) = self.0.try_lock() else { return };
+        if key.tables.load().is_some() {
+            return;
+        }
+        let place = places.free();
+        key.used.store(true, Ordering::Relaxed);
+        key.tables.store(Some(Arc::new(make())));
+        places.keys[place] = Arc::downgrade(key);
+    }
+}
+
+impl Places {
+    /// A place in which no key has tables.
+    fn free(&mut self) -> usize {
+        if self.keys.len() < MOST {
+            self.keys.push(Weak::new());
+            return self.keys.len() - 1;
+        }
+        loop {
+            let place = self.hand;
+            self.hand = (place + 1) % MOST;
+            match self.keys[place].upgrade() {
+                Some(key) if key.used.swap(false, Ordering::Relaxed) => {}
+                Some(key) => {
+                    key.tables.store(None);
+                    return place;
+                }
+                None => return place,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ed25519_dalek::{Signature, Signer, SigningKey};
+    use proptest::prelude::*;
+
+    /// A key that has been verified with just not often enough for tables, and its private key.
+    fn warm(seed: u8) -> (SigningKey, DecodedKey) {
+        let signing = SigningKey::from_bytes(&[seed; 32]);
+        let key = DecodedKey::from(signing.verifying_key());
+        key.hot.cold_uses.store(OFTEN - 1, Ordering::Relaxed);
+        (signing, key)
+    }
+
+    fn has_tables(key: &DecodedKey) -> bool {
+        key.hot.tables.load().is_some()
+    }
+
+    #[test]
+    fn a_key_that_verifies_often_gets_tables_where_there_are_lanes() {
+        let signing = SigningKey::from_bytes(&[3; 32]);
+        let signature = signing.sign(b"message").to_bytes();
+        let key = DecodedKey::from(signing.verifying_key());
+        // More often than needed, since a test beside this one may be at the shelf.
+        for uses in 1..=4 * OFTEN {
+            assert_eq!(key.verify(b"message", &signature), Verdict::Valid);
+            assert!(uses >= OFTEN || !has_tables(&key), "{uses}");
+        }
+        assert_eq!(has_tables(&key), *USES_TABLES);
+        assert_eq!(key.verify(b"another", &signature), Verdict::Invalid);
+    }
+
+    #[test]
+    fn the_shelf_keeps_those_that_are_used_and_forgets_those_that_are_gone() {
+        let shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
+        let tables = PreparedKey::new(&[1; 32]);
+        let new = || {
+            let key = Arc::<Hot>::default();
+            shelf.put(&key, || tables.clone());
+            assert!(key.tables.load().is_some());
+            key
+        };
+        let mut keys: Vec<_> = (0..MOST).map(|_| new()).collect();
+        // One that is gone leaves its place, once the hand has been round.
+        keys.remove(7);
+        keys.push(new());
+        let held = |keys: &[Arc<Hot>]| keys.iter().filter(|key| key.tables.load().is_some()).count();
+        assert_eq!(held(&keys), MOST);
+        let used = Arc::clone(&keys[100]);
+        for _ in 0..3 * MOST {
+            used.used.store(true, Ordering::Relaxed);
+            keys.push(new());
+            assert!(used.tables.load().is_some(), "it is used all the time");
+        }
+        assert_eq!(held(&keys), MOST);
+        assert_eq!(shelf.0.lock().unwrap().keys.len(), MOST);
+    }
+
+    proptest! {
+        #[test]
+        fn with_tables_the_verdict_is_the_strict_one(
+            seed: u8, message: Vec<u8>, flip in prop::option::of(0_usize..512), cut in 0_usize..66,
+        ) {
+            let (signing, key) = warm(seed);
+            let mut signature = signing.sign(&message).to_bytes();
+            if let Some(bit) = flip {
+                signature[bit / 8] ^= 1 << (bit % 8);
+            }
+            let strict =
+                signing.verifying_key().verify_strict(&message, &Signature::from_bytes(&signature)).is_ok();
+            prop_assert_eq!(strict, flip.is_none());
+            for _ in 0..2 {
+                prop_assert_eq!(key.verify(&message, &signature).is_valid(), strict);
+            }
+            let cut = &[&signature[..], &[0]].concat()[..cut];
+            prop_assert!(cut.len() == 64 || !key.verify(&message, cut).is_valid());
+        }
+    }
+}
