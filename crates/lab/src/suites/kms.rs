@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use bulla_ed25519::kernel;
 use bulla_kms::backend::{Backends, SOFTWARE};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
-use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, VerifyItem};
+use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, SignItem, VerifyItem};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rayon::prelude::*;
@@ -92,8 +92,9 @@ pub(super) fn suite() -> Suite {
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![verify_beside_library(64), sign_beside_backend()];
-    cases.push(case("sign", 1, keystore_sign(), vec![dalek_sign(), ring_sign()]));
+    cases.push(case("sign", 1, keystore_sign(), vec![dalek_sign(), ring_sign(), aws_lc_sign()]));
     cases.push(case("verify", 1, keystore_verify(), verifying_peers(1, Threads::One)));
+    cases.push(sign_batch(64));
     for count in [8, 32, 64] {
         cases.push(case(
             "batch",
@@ -227,6 +228,51 @@ fn ring_sign() -> Peer {
     })
 }
 
+fn aws_lc_sign() -> Peer {
+    Peer::of_package("aws-lc-rs", || {
+        let key = aws_lc_rs::signature::Ed25519KeyPair::from_seed_unchecked(&[7; 32]);
+        let key = key.expect("a seed of 32 bytes");
+        signs_once(move |message, out| out.copy_from_slice(key.sign(message).as_ref()))
+    })
+}
+
+/// Messages that are signed together, each with a key of its own.
+fn sign_batch(count: usize) -> Case {
+    let ours = Box::new(move || {
+        let signed = Signed::new(count);
+        let items: Vec<_> = (signed.keys.iter().zip(&signed.messages))
+            .map(|(key, message)| SignItem { key: key.into(), message })
+            .collect();
+        verifies(count, move |out| {
+            for (out, signature) in out.iter_mut().zip(signed.keystore.sign_batch(&items)) {
+                *out = std::hint::black_box(signature).is_ok();
+            }
+        })
+    });
+    let seed = |number: usize| [number as u8; 32];
+    let dalek = move || {
+        let keys: Vec<_> = (0..count).map(|number| SigningKey::from_bytes(&seed(number))).collect();
+        one_by_one(count, move |number, message| keys[number].sign(message).to_bytes() != [0; 64])
+    };
+    let aws_lc = move || {
+        let key = |number| aws_lc_rs::signature::Ed25519KeyPair::from_seed_unchecked(&seed(number));
+        let keys: Vec<_> = (0..count).map(|number| key(number).expect("a seed of 32 bytes")).collect();
+        one_by_one(count, move |number, message| keys[number].sign(message).as_ref() != [0; 64])
+    };
+    let peers = vec![Peer::of_package("ed25519-dalek", dalek), Peer::of_package("aws-lc-rs", aws_lc)];
+    case("sign-batch", count, ours, peers)
+}
+
+/// Signs one message after the other; `sign` says whether there is a signature.
+fn one_by_one(count: usize, sign: impl Fn(usize, &[u8]) -> bool + 'static) -> Box<dyn Subject> {
+    let signed = Signed::new(count);
+    verifies(count, move |out| {
+        for (number, (out, message)) in out.iter_mut().zip(&signed.messages).enumerate() {
+            *out = sign(number, message);
+        }
+    })
+}
+
 fn verifying_peers(count: usize, threads: Threads) -> Vec<Peer> {
     let dalek = move || {
         let items = Signed::new(count).decoded();
@@ -244,7 +290,23 @@ fn verifying_peers(count: usize, threads: Threads) -> Vec<Peer> {
         };
         verifies(count, move |out| run(out, &items, verify, threads))
     };
-    vec![Peer::of_package("ed25519-dalek", dalek), Peer::of_package("ring", ring)]
+    let aws_lc = move || {
+        let signed = Signed::new(count);
+        let key = |bytes: &[u8; 32]| {
+            let key = aws_lc_rs::signature::ParsedPublicKey::new(&aws_lc_rs::signature::ED25519, bytes);
+            key.expect("a key of the keystore")
+        };
+        let items: Vec<_> = signed.items().into_iter().zip(signed.public_keys.iter().map(key)).collect();
+        let verify = |(item, key): &(VerifyItem<'_>, aws_lc_rs::signature::ParsedPublicKey)| {
+            key.verify_sig(item.message, item.signature).is_ok()
+        };
+        verifies(count, move |out| run(out, &items, verify, threads))
+    };
+    vec![
+        Peer::of_package("ed25519-dalek", dalek),
+        Peer::of_package("ring", ring),
+        Peer::of_package("aws-lc-rs", aws_lc),
+    ]
 }
 
 /// One verification after the other, or shared by all threads.
@@ -317,7 +379,7 @@ mod tests {
 
     #[test]
     fn the_peers_are_in_the_lock_file() {
-        for peer in ["ed25519-dalek", "ring", "bulla-ed25519"] {
+        for peer in ["ed25519-dalek", "ring", "aws-lc-rs", "bulla-ed25519"] {
             assert_ne!(locked_version(peer), "of unknown version", "{peer}");
         }
     }
