@@ -274,9 +274,9 @@ mod tests {
                 self.0.decapsulate(ciphertext)
             }
         }
-        let mut keys: Vec<_> = (0..20).map(key).collect();
+        let mut keys: Vec<_> = (0..20_u8).map(key).collect();
         for _ in 0..2 {
-            let messages: Vec<_> = (0..20).map(|number| vec![number; 7 * usize::from(number)]).collect();
+            let messages: Vec<_> = (0..20_u8).map(|number| vec![number; 7 * usize::from(number)]).collect();
             let requests =
                 keys.iter().zip(&messages).map(|(key, message)| SignRequest { key: &**key, message });
             let made = Software.sign_many(Algorithm::Ed25519, &requests.collect::<Vec<_>>());
