@@ -129,6 +129,33 @@ pub(crate) fn node_packages(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`; returns the path of its program.
+pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<PathBuf> {
+    debian(&DebianTool { program: "python3", package: "python3" })?;
+    let wanted = fs::read_to_string(requirements)?;
+    let root = context.tools().join("python");
+    let (python, stamp) = (root.join("bin/python"), root.join("requirements.txt"));
+    if python.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    eprintln!("xtask: installing the Python packages of {}", requirements.display());
+    let make = || quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&root));
+    if make().is_err() {
+        // Debian keeps what makes environments apart.
+        let venv = ["install", "-y", "--no-install-recommends", "python3-venv"];
+        if quiet(apt()?.args(venv)).is_err() {
+            quiet(apt()?.arg("update"))?;
+            quiet(apt()?.args(venv)).context("install the package python3-venv by hand")?;
+        }
+        make()?;
+    }
+    quiet(
+        Command::new(&python).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements),
+    )?;
+    fs::write(&stamp, wanted)?;
+    Ok(python)
+}
+
 /// Makes sure that `tool` stands in the tools folder in exactly its version; returns the path of its program.
 pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {
     let root = context.tools();

@@ -1,6 +1,6 @@
 //! The suites that `cargo test` runs.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -82,8 +82,20 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.cargo_test(&["-p", "bulla-kms", "--all-features"]);
+    runner.check("the vectors are read in Python", read_vectors);
     // And what a build without them says of algorithms that it does not serve.
     runner.cargo_test(&["-p", "bulla-kms", "--test", "algorithms"]);
+}
+
+/// The example reader of another language, with implementations that share no code with ours.
+fn read_vectors(context: &Context) -> Result<()> {
+    let folder = context.root.join("spec/readers/python");
+    let python = install::python_packages(context, &folder.join("requirements.txt"))?;
+    let mut run = Command::new(python);
+    let said = quiet(run.arg(folder.join("read_vectors.py")).arg(context.root.join("spec/vectors")))?;
+    print!("{said}");
+    ensure!(said.lines().filter(|line| line.starts_with("ok ")).count() >= 10, "it read too few groups");
+    Ok(())
 }
 
 pub(super) fn cli(runner: &mut Runner<'_>) {

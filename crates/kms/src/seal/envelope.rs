@@ -260,6 +260,25 @@ mod tests {
     }
 
     #[test]
+    fn envelopes_of_the_vectors_open() {
+        let bytes = |text: &serde_json::Value| -> Vec<u8> {
+            let hex = text.as_str().unwrap();
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+        };
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/sealing.json");
+        let vectors: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let cases = vectors["envelopes"].as_array().unwrap();
+        assert!(cases.len() >= 4);
+        for case in cases {
+            let subject = case["subject"].as_str().unwrap();
+            let place = Place::parse(case["kind"].as_u64().unwrap().try_into().unwrap(), subject).unwrap();
+            let envelope = Envelope::parse(&bytes(&case["envelope"])).unwrap();
+            let key = bytes(&case["key"]).try_into().unwrap();
+            assert_eq!(*envelope.open(&key, &place).unwrap(), bytes(&case["secret"]));
+        }
+    }
+
+    #[test]
     fn no_two_envelopes_share_a_nonce() {
         let seal = || Envelope::seal(&KEY, Place::StoreState, b"secret").unwrap();
         assert_ne!(seal().nonce, seal().nonce);

@@ -1,5 +1,5 @@
 //! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`, `blake2b_simd` and `blake2s_simd`,
-//! and dalek's.
+//! those of dalek and RustCrypto, and `biscuit-auth`.
 //!
 //! Usage: `cargo run --release -- FOLDER`. But for BLAKE2 and Ed25519, the input of every vector of n bytes is the pattern 0, 1, ... 250, 0, 1, ...
 #![forbid(unsafe_code)]
@@ -8,7 +8,11 @@ mod bao_vectors;
 mod blake2;
 mod ed25519;
 mod hash;
+mod keys;
+mod post_quantum;
+mod sealing;
 mod state;
+mod tokens;
 
 use serde_json::Value;
 use std::path::Path;
@@ -35,5 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("blake2.json", blake2::cases())?;
     write("bao.json", bao_vectors::cases())?;
     write("ed25519.json", ed25519::cases())?;
+    write("keys.json", keys::cases())?;
+    write("post-quantum.json", post_quantum::cases())?;
+    write("sealing.json", sealing::cases())?;
+    write("tokens.json", tokens::cases())?;
     Ok(())
 }

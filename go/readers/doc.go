@@ -1,0 +1,3 @@
+// Package readers shows how to read in Go what bulla writes: keys, signatures, envelopes and wrapped keys. Its tests read the vectors of
+// spec/vectors, with implementations that share no code with those that wrote them.
+package readers

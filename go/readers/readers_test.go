@@ -1,0 +1,259 @@
+package readers
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	kemschemes "github.com/cloudflare/circl/kem/schemes"
+	"github.com/cloudflare/circl/sign"
+	signschemes "github.com/cloudflare/circl/sign/schemes"
+)
+
+// A Hex is bytes that stand in JSON in hexadecimal.
+type Hex []byte
+
+func (h *Hex) UnmarshalText(text []byte) error {
+	decoded, err := hex.DecodeString(string(text))
+	*h = decoded
+	return err
+}
+
+func vectors(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "spec", "vectors", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func notNone(t *testing.T, cases int) {
+	t.Helper()
+	if cases == 0 {
+		t.Fatal("there are no cases")
+	}
+}
+
+func TestKeyIDs(t *testing.T) {
+	var file struct {
+		KeyIDs struct {
+			Valid []struct {
+				ID, Tenant, Purpose, Algorithm, UUID string
+				Version                              uint32
+			}
+			Invalid []string
+		} `json:"key_ids"`
+	}
+	vectors(t, "keys.json", &file)
+	notNone(t, len(file.KeyIDs.Valid))
+	for _, c := range file.KeyIDs.Valid {
+		got, err := ParseKeyID(c.ID)
+		if want := (KeyID{c.Tenant, c.Purpose, c.Algorithm, c.UUID, c.Version}); err != nil || got != want {
+			t.Errorf("%s: %v, %v", c.ID, got, err)
+		}
+	}
+	for _, id := range file.KeyIDs.Invalid {
+		if _, err := ParseKeyID(id); err == nil {
+			t.Errorf("%q was read", id)
+		}
+	}
+}
+
+func TestPublicKeyOfPEM(t *testing.T) {
+	var file struct {
+		PublicKeys []struct {
+			Algorithm, PEM string
+			Raw            Hex
+		} `json:"public_keys"`
+	}
+	vectors(t, "keys.json", &file)
+	notNone(t, len(file.PublicKeys))
+	for _, c := range file.PublicKeys {
+		block, rest := pem.Decode([]byte(c.PEM))
+		if block == nil || len(rest) != 0 || !bytes.HasSuffix(block.Bytes, c.Raw) {
+			t.Fatalf("%s: not PEM of the key", c.Algorithm)
+		}
+		if c.Algorithm != "ed25519" {
+			continue
+		}
+		key, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil || !bytes.Equal(key.(ed25519.PublicKey), c.Raw) {
+			t.Errorf("%v, %v", key, err)
+		}
+	}
+}
+
+func TestSignaturesOfDigests(t *testing.T) {
+	var file struct {
+		Prehash []struct {
+			Prehash                     string
+			PublicKey                   Hex `json:"public_key"`
+			Message, Context, Signature Hex
+		}
+	}
+	vectors(t, "keys.json", &file)
+	notNone(t, len(file.Prehash))
+	for _, c := range file.Prehash {
+		key := ed25519.PublicKey(c.PublicKey)
+		switch c.Prehash {
+		case "blake3":
+			if !ed25519.Verify(key, PrehashMessage(c.Message, c.Context), c.Signature) {
+				t.Errorf("blake3, context %x", c.Context)
+			}
+		case "ed25519ph":
+			digest := sha512.Sum512(c.Message)
+			options := &ed25519.Options{Hash: crypto.SHA512, Context: string(c.Context)}
+			if err := ed25519.VerifyWithOptions(key, digest[:], c.Signature, options); err != nil {
+				t.Errorf("ed25519ph, context %x: %v", c.Context, err)
+			}
+		default:
+			t.Errorf("unknown prehash %q", c.Prehash)
+		}
+	}
+}
+
+type signature struct {
+	Algorithm          string
+	PublicKey          Hex `json:"public_key"`
+	Message, Signature Hex
+}
+
+func verifies(t *testing.T, scheme sign.Scheme, publicKey, message, signature []byte, context string) bool {
+	t.Helper()
+	key, err := scheme.UnmarshalBinaryPublicKey(publicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scheme.Verify(key, message, signature, &sign.SignatureOpts{Context: context})
+}
+
+func TestPostQuantumSignatures(t *testing.T) {
+	var file struct {
+		MLDSA     []signature `json:"ml_dsa"`
+		SLHDSA    []signature `json:"slh_dsa"`
+		Composite []signature
+	}
+	vectors(t, "post-quantum.json", &file)
+	notNone(t, min(len(file.MLDSA), len(file.SLHDSA), len(file.Composite)))
+	for _, c := range append(file.MLDSA, file.SLHDSA...) {
+		// Their names here: ML-DSA-44, SLH-DSA-SHA2-128s.
+		name := strings.ToUpper(c.Algorithm[:len(c.Algorithm)-1]) + c.Algorithm[len(c.Algorithm)-1:]
+		scheme := signschemes.ByName(name)
+		if scheme == nil {
+			t.Fatalf("no scheme %s", name)
+		}
+		if !verifies(t, scheme, c.PublicKey, c.Message, c.Signature, "") {
+			t.Errorf("%s does not verify", name)
+		}
+		if verifies(t, scheme, c.PublicKey, append(c.Message, 'x'), c.Signature, "") {
+			t.Errorf("%s verifies another message", name)
+		}
+	}
+	for _, c := range file.Composite {
+		label := "COMPSIG-MLDSA65-Ed25519-SHA512"
+		digest := sha512.Sum512(c.Message)
+		signed := append([]byte("CompositeAlgorithmSignatures2025"+label+"\x00"), digest[:]...)
+		scheme := signschemes.ByName("ML-DSA-65")
+		key, sig := scheme.PublicKeySize(), scheme.SignatureSize()
+		if !verifies(t, scheme, c.PublicKey[:key], signed, c.Signature[:sig], label) {
+			t.Error("ML-DSA-65 of the composite does not verify")
+		}
+		if !ed25519.Verify(ed25519.PublicKey(c.PublicKey[key:]), signed, c.Signature[sig:]) {
+			t.Error("Ed25519 of the composite does not verify")
+		}
+	}
+}
+
+var kemNames = map[string]string{
+	"ml-kem-512": "ML-KEM-512", "ml-kem-768": "ML-KEM-768", "ml-kem-1024": "ML-KEM-1024", "x-wing": "X-Wing",
+}
+
+func TestEncapsulatedKeys(t *testing.T) {
+	var file struct {
+		KEM []struct {
+			Algorithm  string
+			PrivateKey Hex `json:"private_key"`
+			PublicKey  Hex `json:"public_key"`
+			Ciphertext Hex
+			SharedKey  Hex `json:"shared_key"`
+		}
+	}
+	vectors(t, "post-quantum.json", &file)
+	notNone(t, len(file.KEM))
+	for _, c := range file.KEM {
+		scheme := kemschemes.ByName(kemNames[c.Algorithm])
+		if scheme == nil {
+			t.Fatalf("no scheme for %s", c.Algorithm)
+		}
+		public, private := scheme.DeriveKeyPair(c.PrivateKey)
+		encoded, err := public.MarshalBinary()
+		if err != nil || !bytes.Equal(encoded, c.PublicKey) {
+			t.Errorf("%s: another public key, %v", c.Algorithm, err)
+		}
+		shared, err := scheme.Decapsulate(private, c.Ciphertext)
+		if err != nil || !bytes.Equal(shared, c.SharedKey) {
+			t.Errorf("%s: another shared key, %v", c.Algorithm, err)
+		}
+	}
+}
+
+func TestEnvelopes(t *testing.T) {
+	var file struct {
+		Envelopes []struct {
+			Kind                  byte
+			Subject               string
+			Key, Secret, Envelope Hex
+		}
+	}
+	vectors(t, "sealing.json", &file)
+	notNone(t, len(file.Envelopes))
+	for _, c := range file.Envelopes {
+		got, err := OpenEnvelope(c.Key, c.Envelope)
+		if err != nil || got.Kind != c.Kind || got.Subject != c.Subject || !bytes.Equal(got.Secret, c.Secret) {
+			t.Errorf("kind %d: %v, %v", c.Kind, got, err)
+		}
+		for i := range c.Envelope {
+			changed := bytes.Clone(c.Envelope)
+			changed[i] ^= 1
+			if _, err := OpenEnvelope(c.Key, changed); err == nil {
+				t.Errorf("kind %d: byte %d was changed", c.Kind, i)
+			}
+		}
+	}
+}
+
+func TestWrappedKey(t *testing.T) {
+	var file struct {
+		Wrapped struct {
+			Recipient Hex `json:"recipient_private_key"`
+			PKCS8     Hex
+			Text      string
+		} `json:"wrapped_key"`
+	}
+	vectors(t, "sealing.json", &file)
+	scheme := kemschemes.ByName("X-Wing")
+	_, private := scheme.DeriveKeyPair(file.Wrapped.Recipient)
+	document, err := UnwrapKey(scheme, private, file.Wrapped.Text)
+	if err != nil || !bytes.Equal(document, file.Wrapped.PKCS8) {
+		t.Fatalf("%x, %v", document, err)
+	}
+	if _, err := x509.ParsePKCS8PrivateKey(document); err != nil {
+		t.Error(err)
+	}
+	changed := strings.Replace(file.Wrapped.Text, "/v3\n", "/v4\n", 1)
+	if _, err := UnwrapKey(scheme, private, changed); err == nil {
+		t.Error("a line was changed")
+	}
+}
