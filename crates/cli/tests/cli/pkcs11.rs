@@ -28,7 +28,9 @@ fn a_key_on_a_token_signs_and_its_signature_verifies_without_the_token() {
         let mut command = home.command();
         Done::of(command.env("SOFTHSM2_CONF", &configuration).env("BULLA_PKCS11", uri).args(args))
     };
-    run(&with_pin, &["keys", "new", "release", "--backend", "pkcs11"]).exits(0).says("created release");
+    let new = ["keys", "new", "release", "--backend", "pkcs11"];
+    run(&with_pin, &[&new[..], &["--exportable"]].concat()).exits(2).complains("none of them is exportable");
+    run(&with_pin, &new).exits(0).says("created release");
     run(&with_pin, &["keys", "show", "release", "--json"]).exits(0).says("\"backend\":\"pkcs11\"");
     run(&with_pin, &["sign", "a", "--key", "release"]).exits(0);
     run(&with_pin, &["keys", "rotate", "release"]).exits(0).says("version 2");

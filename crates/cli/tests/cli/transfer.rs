@@ -20,9 +20,15 @@ fn key(home: &Home, name: &str) -> serde_json::Value {
 fn keys_of_every_algorithm_are_made_and_sign() {
     let home = Home::new();
     home.write("a", "a");
-    for algorithm in
-        ["ed25519", "ml-dsa-44", "ml-dsa-65", "ml-dsa-87", "slh-dsa-shake-128f", "ml-dsa-65-ed25519"]
-    {
+    for algorithm in [
+        "ed25519",
+        "ecdsa-p256",
+        "ml-dsa-44",
+        "ml-dsa-65",
+        "ml-dsa-87",
+        "slh-dsa-shake-128f",
+        "ml-dsa-65-ed25519",
+    ] {
         home.run(["keys", "create", algorithm, "--algorithm", algorithm])
             .exits(0)
             .says(&format!("/{algorithm}/"));

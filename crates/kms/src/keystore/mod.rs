@@ -157,13 +157,27 @@ impl Keystore {
     /// Makes a key with its version 1.
     ///
     /// # Errors
-    /// [`Code::LabelTaken`] when another key of the tenant has the label; [`Code::UnsupportedAlgorithm`]; those of the
+    /// [`Code::LabelTaken`] when another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
+    /// [`Code::NotExportable`] when `new` is exportable and its backend never gives private keys away; those of the
     /// backend; those of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
-        let (backend, algorithm) = (new.backend.clone(), new.algorithm);
+        let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
         self.add_key(Operation::Create, new, || {
+            if exportable {
+                self.check_gives_keys(&backend, algorithm)?;
+            }
             Ok(NewVersion::generated(self.generate(&backend, algorithm)?))
         })
+    }
+
+    fn check_gives_keys(&self, backend: &str, algorithm: Algorithm) -> Result<()> {
+        let capabilities = self.backends.find(backend, algorithm)?.capabilities(algorithm);
+        if capabilities.is_some_and(|capabilities| capabilities.material_is_key) {
+            return Ok(());
+        }
+        let message =
+            format!("the backend {backend} keeps its private keys to itself: none of them is exportable");
+        Err(KmsError::new(Code::NotExportable, message))
     }
 
     /// Adds a key whose version 1 `first` gives.
