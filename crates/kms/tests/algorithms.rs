@@ -1,4 +1,5 @@
-//! What holds for every algorithm that this build serves, whatever its backend.
+//! What holds for every algorithm that this build serves, whatever its backend. A program apart from `kms`: it is built a second time, as a
+//! library without features is, and then with little else.
 
 use bulla_kms::backend::Backends;
 use bulla_kms::{

@@ -1,8 +1,6 @@
 //! Keys on a token: a real SoftHSM, made for each test.
 #![cfg(feature = "pkcs11")]
 
-mod softhsm;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +15,8 @@ use cryptoki::context::Pkcs11 as Library;
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, AttributeInfo, AttributeType, ObjectClass, ObjectHandle};
 use cryptoki::session::Session;
-use softhsm::{Hsm, LABEL, MODULE, PIN, with_token};
+
+use crate::support::softhsm::{Hsm, LABEL, MODULE, PIN, with_token};
 
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::Ed25519, Algorithm::EcdsaP256];
 /// Until when a token that is back has to be found.
@@ -68,7 +67,7 @@ fn sign_patiently(keystore: &Keystore, key: &KeyId) {
 
 #[test]
 fn a_key_on_a_token_signs_verifies_rotates_and_attests() {
-    with_token("a_key_on_a_token_signs_verifies_rotates_and_attests", |hsm| {
+    with_token("pkcs11::a_key_on_a_token_signs_verifies_rotates_and_attests", |hsm| {
         let options = options(&hsm.config());
         let (path, secret) = (hsm.folder().join("keystore"), hsm.folder().join("secret"));
         KeyFile::create(&secret).unwrap();
@@ -110,7 +109,7 @@ fn a_key_on_a_token_signs_verifies_rotates_and_attests() {
 
 #[test]
 fn a_private_key_cannot_leave_its_token() {
-    with_token("a_private_key_cannot_leave_its_token", |hsm| {
+    with_token("pkcs11::a_private_key_cannot_leave_its_token", |hsm| {
         let options = options(&hsm.config());
         let keystore = options.in_memory();
         for algorithm in ALGORITHMS {
@@ -138,7 +137,7 @@ fn a_private_key_cannot_leave_its_token() {
 
 #[test]
 fn a_wrong_pin_is_an_error_that_does_not_tell_it() {
-    with_token("a_wrong_pin_is_an_error_that_does_not_tell_it", |hsm| {
+    with_token("pkcs11::a_wrong_pin_is_an_error_that_does_not_tell_it", |hsm| {
         let wrong = TokenConfig { pin: Some(PinSource::Given("not the pin".into())), ..hsm.config() };
         let error = Pkcs11::open(&wrong).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::WrongPin, false), "{error}");
@@ -156,7 +155,7 @@ fn a_wrong_pin_is_an_error_that_does_not_tell_it() {
 
 #[test]
 fn a_token_is_found_by_its_name_and_by_nothing_else() {
-    with_token("a_token_is_found_by_its_name_and_by_nothing_else", |hsm| {
+    with_token("pkcs11::a_token_is_found_by_its_name_and_by_nothing_else", |hsm| {
         hsm.make_token("another");
         hsm.make_token("another");
         assert!(Pkcs11::open(&hsm.config()).is_ok());
@@ -178,7 +177,7 @@ fn a_token_is_found_by_its_name_and_by_nothing_else() {
 
 #[test]
 fn a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back() {
-    with_token("a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back", |hsm| {
+    with_token("pkcs11::a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back", |hsm| {
         let keystore = options(&hsm.config()).in_memory();
         let keys = ALGORITHMS.map(|algorithm| keystore.create_key(on_token(algorithm)).unwrap());
         let signature = keystore.sign(keys[0].family(), b"a message").unwrap();
@@ -201,7 +200,7 @@ fn a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back() {
 
 #[test]
 fn a_key_that_was_deleted_on_the_token_is_not_found() {
-    with_token("a_key_that_was_deleted_on_the_token_is_not_found", |hsm| {
+    with_token("pkcs11::a_key_that_was_deleted_on_the_token_is_not_found", |hsm| {
         let keystore = options(&hsm.config()).in_memory();
         let key = keystore.create_key(on_token(Algorithm::Ed25519)).unwrap();
         let session = session();
@@ -215,7 +214,7 @@ fn a_key_that_was_deleted_on_the_token_is_not_found() {
 
 #[test]
 fn many_threads_sign_at_once() {
-    with_token("many_threads_sign_at_once", |hsm| {
+    with_token("pkcs11::many_threads_sign_at_once", |hsm| {
         let config = TokenConfig { sessions: 4.try_into().unwrap(), ..hsm.config() };
         let keystore = options(&config).in_memory();
         let keys = ALGORITHMS.map(|algorithm| keystore.create_key(on_token(algorithm)).unwrap());
@@ -241,7 +240,7 @@ fn many_threads_sign_at_once() {
 
 #[test]
 fn threads_that_sign_while_the_token_comes_and_goes_lose_nothing() {
-    with_token("threads_that_sign_while_the_token_comes_and_goes_lose_nothing", |hsm| {
+    with_token("pkcs11::threads_that_sign_while_the_token_comes_and_goes_lose_nothing", |hsm| {
         let keystore = options(&hsm.config()).in_memory();
         let key = keystore.create_key(on_token(Algorithm::Ed25519)).unwrap();
         let (done, signed, failed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
@@ -285,7 +284,7 @@ fn threads_that_sign_while_the_token_comes_and_goes_lose_nothing() {
 
 #[test]
 fn a_private_key_that_is_destroyed_is_deleted_from_its_token() {
-    with_token("a_private_key_that_is_destroyed_is_deleted_from_its_token", |hsm| {
+    with_token("pkcs11::a_private_key_that_is_destroyed_is_deleted_from_its_token", |hsm| {
         let options = options(&hsm.config());
         let (path, secret) = (hsm.folder().join("keystore"), hsm.folder().join("secret"));
         KeyFile::create(&secret).unwrap();
@@ -330,7 +329,7 @@ fn a_private_key_that_is_destroyed_is_deleted_from_its_token() {
 
 #[test]
 fn who_uses_the_same_library_keeps_his_session() {
-    with_token("who_uses_the_same_library_keeps_his_session", |hsm: &Hsm| {
+    with_token("pkcs11::who_uses_the_same_library_keeps_his_session", |hsm: &Hsm| {
         use cryptoki::context::{CInitializeArgs, CInitializeFlags};
         let library = Library::new(MODULE).unwrap();
         library.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)).unwrap();

@@ -6,8 +6,11 @@ use std::process::Command;
 
 use bulla_kms::{Algorithm, Keystore, NewKey};
 
+use crate::support::child::alone;
+
 const CHILD: &str = "BULLA_KMS_TEST_IN_MEMORY";
-const TEST: &str = "a_keystore_in_memory_asks_the_system_for_no_write_but_to_the_standard_streams";
+const TEST: &str =
+    "memory_mode::a_keystore_in_memory_asks_the_system_for_no_write_but_to_the_standard_streams";
 
 /// Everything that a keystore in memory does.
 fn work() {
@@ -68,8 +71,7 @@ fn trace(what: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("trace");
     let mut command = Command::new("strace");
-    command.args(["-f", "-s", "64", "-o"]).arg(&log).arg(std::env::current_exe().unwrap());
-    command.args([TEST, "--exact", "--nocapture", "--test-threads=1"]);
+    command.args(["-f", "-s", "64", "-o"]).arg(&log).arg(std::env::current_exe().unwrap()).args(alone(TEST));
     let output = command
         .env(CHILD, what)
         .env("BULLA_KMS_TEST_FILE", folder.path().join("file"))

@@ -1,15 +1,12 @@
 //! Processes that are killed, and disks that are full.
 
-#[path = "support/child.rs"]
-mod child;
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, KeyId, Keystore, NewKey, Unlock, Verdict};
 
-use child::{Harm, limit_file_size, lines, tell};
+use crate::support::child::{Harm, child, limit_file_size, lines, tell};
 
 const MESSAGE: &[u8] = b"a message";
 const ROUNDS: u64 = 60;
@@ -74,7 +71,7 @@ fn check(place: &Place, key: &KeyFamily, told: &[String]) -> u32 {
 
 #[test]
 fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
-    if let Some(place) = child::child().map(Place) {
+    if let Some(place) = child().map(Place) {
         rotate_until_stopped(&place.open());
     }
     let (folder, place, key) = parent();
@@ -83,7 +80,7 @@ fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
     for round in 0..ROUNDS {
         let delay = Duration::from_millis(5 + round * 37 % 120);
         let before = told.len();
-        let test = "no_acknowledged_version_is_lost_when_the_process_is_killed";
+        let test = "crash::no_acknowledged_version_is_lost_when_the_process_is_killed";
         told.extend(lines(test, folder.path(), Harm::Kill(delay)));
         let new = (told.len() - before) as u32;
         let now = check(&place, &key, &told);
@@ -99,7 +96,7 @@ fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
 
 #[test]
 fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
-    if let Some(place) = child::child().map(Place) {
+    if let Some(place) = child().map(Place) {
         for number in 0.. {
             let path = place.0.join(format!("made-{number}"));
             drop(Keystore::create(&path, &place.unlock()).unwrap());
@@ -110,7 +107,7 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
     for round in 0..ROUNDS {
         let (folder, place, _) = parent();
         let delay = Duration::from_millis(5 + round * 37 % 60);
-        let test = "a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed";
+        let test = "crash::a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed";
         let told = lines(test, folder.path(), Harm::Kill(delay));
         let made: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
@@ -129,7 +126,7 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
 /// A limit on the size of files fails as a full disk does: in the middle of a change, with an error of the system.
 #[test]
 fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
-    if let Some(place) = child::child().map(Place) {
+    if let Some(place) = child().map(Place) {
         let keystore = place.open();
         limit_file_size(&fs::metadata(place.keystore()).unwrap().len().to_string());
         let error = rotate_until_stopped(&keystore);
@@ -144,7 +141,7 @@ fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
         std::process::exit(0);
     }
     let (folder, place, key) = parent();
-    let test = "a_full_disk_is_an_error_that_loses_nothing_and_passes";
+    let test = "crash::a_full_disk_is_an_error_that_loses_nothing_and_passes";
     let mut told = lines(test, folder.path(), Harm::FullDisk);
     let full = told.iter().position(|line| line == "storage_full true").expect("the child ran out of room");
     told.remove(full);

@@ -1,13 +1,11 @@
 //! Rotation under load, on every store. For minutes instead of seconds:
-//! `BULLA_KMS_CHAOS_SECONDS=300 cargo test --release -p bulla-kms --features etcd --test chaos -- --nocapture`
-
-#[allow(unreachable_pub)]
-mod support;
+//! `BULLA_KMS_CHAOS_SECONDS=300 cargo test --release -p bulla-kms --features etcd --test kms chaos:: -- --nocapture`
 
 use std::time::Duration;
 
 use bulla_kms::{KeyFile, Keystore, Unlock};
-use support::chaos;
+
+use crate::support::chaos;
 
 fn seconds() -> Duration {
     let seconds = std::env::var("BULLA_KMS_CHAOS_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -42,7 +40,7 @@ fn rotation_in_a_file_disturbs_no_reader_and_all_of_it_is_there_afterwards() {
 #[test]
 fn rotation_in_a_cluster_disturbs_no_reader_on_the_same_node_or_on_another() {
     let (_folder, unlock) = secret();
-    let cluster = support::etcd::Cluster::start(3);
+    let cluster = crate::support::etcd::Cluster::start(3);
     let etcd = bulla_kms::EtcdOptions::new(cluster.endpoints(), "chaos");
     let writer = Keystore::create_etcd(&etcd, &unlock).unwrap();
     let other = Keystore::open_etcd(&etcd, &unlock).unwrap();

@@ -1,9 +1,6 @@
 //! Keystores in a cluster of etcd: several processes' worth of them, nodes that are killed, and networks that are cut.
 #![cfg(feature = "etcd")]
 
-#[allow(unreachable_pub)]
-mod support;
-
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,8 +9,9 @@ use bulla_kms::{
     Algorithm, Code, EtcdOptions, KeyFamily, KeyFile, Keystore, KmsError, NewKey, RotationPolicy, Signature,
     Unlock, UnlockMethod, Verdict,
 };
-use support::etcd::Cluster;
-use support::proxy::Gate;
+
+use crate::support::etcd::{Cluster, free_port};
+use crate::support::proxy::Gate;
 
 const MESSAGE: &[u8] = b"a message";
 /// How long anything may take that has to happen by itself.
@@ -388,7 +386,7 @@ fn keystores_of_one_cluster_are_apart_and_secrets_are_those_of_files() {
     }
     let nowhere = EtcdOptions {
         timeout: Duration::from_millis(300),
-        ..EtcdOptions::new([format!("http://127.0.0.1:{}", support::etcd::free_port())], "a")
+        ..EtcdOptions::new([format!("http://127.0.0.1:{}", free_port())], "a")
     };
     let error = Keystore::open_etcd(&nowhere, &secret.unlock()).unwrap_err();
     assert_eq!((error.code, error.retryable), (Code::Unavailable, true), "{error}");

@@ -1,15 +1,12 @@
 //! An audit log whose process is killed, or whose disk is full.
 
-#[path = "support/child.rs"]
-mod child;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
 use bulla_kms::{Algorithm, Code, KeyId, Keystore, KeystoreOptions, NewKey};
 
-use child::{Harm, child, limit_file_size, lines, tell};
+use crate::support::child::{Harm, child, limit_file_size, lines, tell};
 
 const ROUNDS: u64 = 30;
 
@@ -43,7 +40,7 @@ fn no_entry_that_was_acknowledged_is_lost_when_the_process_is_killed() {
     }
     let folder = tempfile::tempdir().unwrap();
     drop(AuditLog::create(folder.path(), options()).unwrap());
-    let test = "no_entry_that_was_acknowledged_is_lost_when_the_process_is_killed";
+    let test = "audit_log_crash::no_entry_that_was_acknowledged_is_lost_when_the_process_is_killed";
     let mut told = Vec::new();
     for round in 0..ROUNDS {
         let delay = Duration::from_millis(10 + round * 37 % 120);
@@ -87,7 +84,7 @@ fn a_full_disk_withholds_what_cannot_be_recorded_and_passes() {
     }
     let folder = tempfile::tempdir().unwrap();
     drop(AuditLog::create(folder.path(), options()).unwrap());
-    let test = "a_full_disk_withholds_what_cannot_be_recorded_and_passes";
+    let test = "audit_log_crash::a_full_disk_withholds_what_cannot_be_recorded_and_passes";
     let told = lines(test, folder.path(), Harm::FullDisk);
     let (code, signed) = told[0].split_once(' ').unwrap();
     assert_eq!(code, "storage_full");

@@ -2,9 +2,6 @@
 //!
 //! Signatures are made once, by every backend that can; properties then change them, their messages and their keys, and ask everybody.
 
-#[cfg(feature = "pkcs11")]
-mod softhsm;
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -231,7 +228,7 @@ fn hold_for(algorithm: Algorithm, tokens: &[Arc<dyn Backend>]) {
 /// The tokens that there are, and what is proved with them.
 fn with_tokens(test: &str, body: impl FnOnce(&[Arc<dyn Backend>])) {
     #[cfg(feature = "pkcs11")]
-    softhsm::with_token(test, |hsm| {
+    crate::support::softhsm::with_token(test, |hsm| {
         let token = bulla_kms::backend::pkcs11::Pkcs11::open(&hsm.config()).unwrap();
         body(&[Arc::new(token)]);
     });
@@ -249,7 +246,7 @@ fn signing() -> impl Iterator<Item = Algorithm> {
 
 #[test]
 fn every_backend_of_ed25519_and_p256_has_the_same_verdicts() {
-    with_tokens("every_backend_of_ed25519_and_p256_has_the_same_verdicts", |tokens| {
+    with_tokens("parity::every_backend_of_ed25519_and_p256_has_the_same_verdicts", |tokens| {
         for algorithm in signing().filter(|a| matches!(a, Algorithm::Ed25519 | Algorithm::EcdsaP256)) {
             let backends = 1 + tokens.len() + usize::from(cfg!(feature = "fast"));
             assert_eq!(self::backends(algorithm, tokens).len(), backends, "{algorithm}");

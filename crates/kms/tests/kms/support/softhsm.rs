@@ -2,13 +2,14 @@
 //!
 //! SoftHSM reads where its tokens are from a variable, once in a process. So each test is started again as a process with that
 //! variable, and has its tokens for itself.
-#![allow(dead_code, reason = "each program of tests uses some of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bulla_kms::backend::pkcs11::{PinSource, TokenConfig};
+
+use super::child::again;
 
 /// Where Debian's package softhsm2 has the library.
 pub(crate) const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
@@ -21,7 +22,7 @@ const CONFIGURATION: &str = "SOFTHSM2_CONF";
 /// The folder of the tokens.
 pub(crate) struct Hsm(PathBuf);
 
-/// Runs `body`, the test of that name, with one token.
+/// Runs `body`, the test of that whole name, with one token.
 pub(crate) fn with_token(test: &str, body: impl FnOnce(&Hsm)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return body(&Hsm(folder.into()));
@@ -34,12 +35,8 @@ pub(crate) fn with_token(test: &str, body: impl FnOnce(&Hsm)) {
         format!("directories.tokendir = {tokens}\nobjectstore.backend = file\nlog.level = ERROR\n");
     fs::write(hsm.configuration(), configuration).unwrap();
     hsm.make_token(LABEL);
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder.path())
-        .env(CONFIGURATION, hsm.configuration())
-        .output()
-        .unwrap();
+    let output =
+        again(test).env(FOLDER, folder.path()).env(CONFIGURATION, hsm.configuration()).output().unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success() && said[0].contains("1 passed"), "{}\n{}", said[0], said[1]);
 }

@@ -15,14 +15,14 @@ const KEPT: usize = 512;
 
 /// What happened.
 #[derive(Debug, Default)]
-pub struct Report {
-    pub rotations: u64,
-    pub signatures: u64,
-    pub verifications: u64,
+pub(crate) struct Report {
+    pub(crate) rotations: u64,
+    pub(crate) signatures: u64,
+    pub(crate) verifications: u64,
     /// Of one signature or verification.
-    pub slowest_read: Duration,
-    pub slowest_rotation: Duration,
-    pub keys: usize,
+    pub(crate) slowest_read: Duration,
+    pub(crate) slowest_rotation: Duration,
+    pub(crate) keys: usize,
 }
 
 /// What all threads see of the key that is rotated now.
@@ -37,7 +37,7 @@ struct Key {
 ///
 /// Each signature is made by a version that was the head when the call began or later, and verifies: at once, and whenever
 /// it is met again.
-pub fn run(writer: &Keystore, reader: &Keystore, time: Duration) -> Report {
+pub(crate) fn run(writer: &Keystore, reader: &Keystore, time: Duration) -> Report {
     let chaos = Chaos {
         writer,
         reader,

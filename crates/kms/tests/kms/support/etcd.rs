@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::proxy::{Gate, Proxy};
 
 /// A port that nobody uses, outside of those that the system gives to connections.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     const FIRST: u16 = 20_000;
     const PORTS: u16 = 12_000;
@@ -27,14 +27,14 @@ pub fn free_port() -> u16 {
 
 /// How the nodes are set up beside their places.
 #[derive(Clone, Default)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// More arguments of etcd.
-    pub arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
     /// `https`, with certificates that the arguments name.
-    pub tls: bool,
+    pub(crate) tls: bool,
 }
 
-pub struct Cluster {
+pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     setup: Setup,
     nodes: Vec<Node>,
@@ -54,11 +54,11 @@ struct Node {
 
 impl Cluster {
     /// Starts nodes and waits until they have a leader.
-    pub fn start(nodes: usize) -> Self {
+    pub(crate) fn start(nodes: usize) -> Self {
         Self::with(nodes, Setup::default())
     }
 
-    pub fn with(nodes: usize, setup: Setup) -> Self {
+    pub(crate) fn with(nodes: usize, setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let isolated = Arc::<Mutex<Vec<String>>>::default();
         let node = |_| {
@@ -76,17 +76,13 @@ impl Cluster {
     }
 
     /// The nodes' client URLs.
-    pub fn endpoints(&self) -> Vec<String> {
+    pub(crate) fn endpoints(&self) -> Vec<String> {
         (0..self.nodes.len()).map(|node| self.endpoint(node)).collect()
     }
 
-    pub fn endpoint(&self, node: usize) -> String {
+    pub(crate) fn endpoint(&self, node: usize) -> String {
         let scheme = if self.setup.tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.nodes[node].client)
-    }
-
-    pub fn client_port(&self, node: usize) -> u16 {
-        self.nodes[node].client
     }
 
     fn spawn(&mut self, number: usize) {
@@ -151,7 +147,7 @@ impl Cluster {
     }
 
     /// The body of a node's answer over HTTP; nothing when there is none.
-    pub fn http(&self, node: usize, method: &str, path: &str, body: &str) -> Option<String> {
+    pub(crate) fn http(&self, node: usize, method: &str, path: &str, body: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.nodes[node].client)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
         let length = body.len();
@@ -163,7 +159,7 @@ impl Cluster {
     }
 
     /// A call of the JSON gateway.
-    pub fn call(&self, node: usize, path: &str, body: &serde_json::Value) -> serde_json::Value {
+    pub(crate) fn call(&self, node: usize, path: &str, body: &serde_json::Value) -> serde_json::Value {
         let answer = self.http(node, "POST", path, &body.to_string()).expect("the node answers");
         serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"))
     }
@@ -187,31 +183,31 @@ impl Cluster {
     }
 
     /// Cuts a node off from the others; clients still reach it.
-    pub fn isolate(&self, node: usize) {
+    pub(crate) fn isolate(&self, node: usize) {
         self.isolated.lock().unwrap().push(self.nodes[node].member.clone());
         self.nodes.iter().for_each(|node| node.proxy.as_ref().unwrap().check());
     }
 
     /// Undoes [`Cluster::isolate`] and waits until all nodes agree on a leader.
-    pub fn heal(&self) {
+    pub(crate) fn heal(&self) {
         self.isolated.lock().unwrap().clear();
         (0..self.nodes.len()).for_each(|node| self.wait(node));
     }
 
     /// Kills a node, as with SIGKILL.
-    pub fn kill(&mut self, node: usize) {
+    pub(crate) fn kill(&mut self, node: usize) {
         let mut process = self.nodes[node].process.take().expect("the node runs");
         drop(process.stdin.take());
         process.wait().unwrap();
     }
 
-    pub fn restart(&mut self, node: usize) {
+    pub(crate) fn restart(&mut self, node: usize) {
         self.spawn(node);
         self.wait(node);
     }
 
     /// A way for clients to a node, that can be closed.
-    pub fn way_to(&self, node: usize) -> Proxy {
+    pub(crate) fn way_to(&self, node: usize) -> Proxy {
         Proxy::start(self.nodes[node].client)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +12,8 @@ use bulla_kms::{
     Algorithm, Code, KeyFamily, KeyFile, Keystore, KeystoreOptions, KmsError, NamedPublicKey, NewKey, Result,
     Timestamp, Unlock,
 };
+
+use crate::support::child::again;
 
 struct Place {
     _temporary: Option<tempfile::TempDir>,
@@ -228,9 +230,8 @@ fn a_kill_at_any_place_of_the_protocol_locks_nobody_out() {
         drop(keystore);
         let yesterday = place.folder.join("yesterday");
         copy(&place.store(), &yesterday);
-        let test = "a_kill_at_any_place_of_the_protocol_locks_nobody_out";
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        let test = "rollback::a_kill_at_any_place_of_the_protocol_locks_nobody_out";
+        let output = again(test)
             .env(CHILD, &place.folder)
             .env("BULLA_KMS_TEST_PLACE", at)
             .stdout(Stdio::null())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// What a proxy does with connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub(crate) enum Gate {
     Open,
     /// What is sent waits, and arrives when the gate is opened.
     Paused,
@@ -34,7 +34,7 @@ impl Connection {
     }
 }
 
-pub struct Proxy {
+pub(crate) struct Proxy {
     port: u16,
     shared: Arc<Shared>,
 }
@@ -46,7 +46,7 @@ struct Shared {
 
 impl Proxy {
     /// To a port of this machine; open.
-    pub fn start(target: u16) -> Self {
+    pub(crate) fn start(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = State { gate: Gate::Open, rule: Box::new(|_| true), connections: Vec::new() };
@@ -61,27 +61,27 @@ impl Proxy {
         Self { port, shared }
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub fn endpoint(&self) -> String {
+    pub(crate) fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub fn set(&self, gate: Gate) {
+    pub(crate) fn set(&self, gate: Gate) {
         self.shared.state.lock().unwrap().gate = gate;
         self.shared.changed.notify_all();
         self.check();
     }
 
     /// Lets pass only those for whom `rule` is true.
-    pub fn only_if(&self, rule: impl Fn(Option<&str>) -> bool + Send + 'static) {
+    pub(crate) fn only_if(&self, rule: impl Fn(Option<&str>) -> bool + Send + 'static) {
         self.shared.state.lock().unwrap().rule = Box::new(rule);
     }
 
     /// Ends connections that may not be any more.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let mut state = self.shared.state.lock().unwrap();
         let State { gate, rule, connections } = &mut *state;
         connections.retain(|connection| {

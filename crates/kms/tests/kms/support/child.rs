@@ -21,25 +21,34 @@ pub(crate) fn child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
+/// The arguments with which this program runs one test, by its whole name, and no other.
+pub(crate) fn alone(test: &str) -> [&str; 4] {
+    [test, "--exact", "--nocapture", "--test-threads=1"]
+}
+
+/// This program once more, with one test.
+pub(crate) fn again(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(alone(test));
+    command
+}
+
 /// Runs `test` as the child with this folder, and gives the lines that it told. It must not panic.
 pub(crate) fn lines(test: &str, folder: &Path, harm: Harm) -> Vec<String> {
-    let program = std::env::current_exe().unwrap();
     let mut command = match harm {
-        Harm::Kill(_) => Command::new(program),
+        Harm::Kill(_) => again(test),
         Harm::FullDisk => {
             // The signal that a limit sends would end the process; a full disk sends none.
             let mut shell = Command::new("sh");
-            shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(program);
+            shell
+                .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+                .arg(std::env::current_exe().unwrap())
+                .args(alone(test));
             shell
         }
     };
-    let mut process = command
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut process =
+        command.env(FOLDER, folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     if let Harm::Kill(delay) = harm {
         std::thread::sleep(delay);
         process.kill().unwrap();

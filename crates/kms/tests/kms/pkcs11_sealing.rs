@@ -1,8 +1,6 @@
 //! What else a token does for a keystore: it opens it, and notices an older copy. A real SoftHSM, made for each test.
 #![cfg(feature = "pkcs11")]
 
-mod softhsm;
-
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +13,8 @@ use bulla_kms::{
 };
 use cryptoki::context::Pkcs11 as Library;
 use cryptoki::object::{Attribute, AttributeInfo, AttributeType, ObjectClass};
-use softhsm::{LABEL, MODULE, with_token};
+
+use crate::support::softhsm::{LABEL, MODULE, with_token};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -31,7 +30,7 @@ fn by(provider: TokenKeyProvider) -> Unlock {
 
 #[test]
 fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
-    with_token("a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else", |hsm| {
+    with_token("pkcs11_sealing::a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let path = hsm.folder().join("keystore");
         let unlock = by(TokenKeyProvider::create(&token, name("main")).unwrap());
@@ -62,7 +61,7 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
 
 #[test]
 fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
-    with_token("the_key_that_opens_a_keystore_cannot_leave_its_token", |hsm| {
+    with_token("pkcs11_sealing::the_key_that_opens_a_keystore_cannot_leave_its_token", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let provider = TokenKeyProvider::create(&token, name("main")).unwrap();
         let library = Library::new(MODULE).unwrap();
@@ -92,7 +91,7 @@ fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
 
 #[test]
 fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
-    with_token("yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token", |hsm| {
+    with_token("pkcs11_sealing::yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let guard = TokenGuard::create(&token, name("main")).unwrap();
         assert_eq!(TokenGuard::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
@@ -131,7 +130,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
 
 #[test]
 fn a_guard_on_a_token_counts_up_and_never_down() {
-    with_token("a_guard_on_a_token_counts_up_and_never_down", |hsm| {
+    with_token("pkcs11_sealing::a_guard_on_a_token_counts_up_and_never_down", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let guard = TokenGuard::create(&token, name("main")).unwrap();
         let mark = |counter: u64, digest: u8| StoreMark {

@@ -1,15 +1,11 @@
 //! Changing the secret of a keystore, and keystores that open with other secrets than passphrases and key files.
 
-#[allow(dead_code, reason = "no disk is full here")]
-#[path = "support/child.rs"]
-mod child;
-
 use std::path::Path;
 use std::time::Duration;
 
 use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, Keystore, NewKey, Unlock, UnlockMethod};
 
-use child::{Harm, child, lines, tell};
+use crate::support::child::{Harm, child, lines, tell};
 
 fn create_key(keystore: &Keystore) -> KeyFamily {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
@@ -79,7 +75,7 @@ fn a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_open
     let key = create_key(&Keystore::create(&path, &secrets[0]).unwrap());
     let mut told = 0;
     for round in 0..40 {
-        let test = "a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_opens";
+        let test = "reseal::a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_opens";
         told += lines(test, folder.path(), Harm::Kill(Duration::from_millis(20 + round * 37 % 90))).len();
         // One after the other: a keystore that is open locks the others out.
         let open = |which: usize| Keystore::open(&path, &secrets[which]);

@@ -1,0 +1,34 @@
+//! The keystore as its users meet it, from outside. One program, so that all of it is compiled and linked once.
+//!
+//! A test that needs a process of its own (one that is killed, whose disk is full, whose system calls are traced, or that reads a
+//! variable once) starts this program again with itself alone: see `support::child`.
+
+mod audit_log;
+mod audit_log_crash;
+mod backup;
+mod chaos;
+mod concurrency;
+mod crash;
+mod etcd;
+mod etcd_limits;
+mod keys;
+mod lifecycle;
+mod manifest;
+mod memory_mode;
+mod metrics;
+mod names;
+mod parity;
+mod persistence;
+mod pkcs11;
+mod pkcs11_sealing;
+mod prehash;
+mod programs;
+mod reseal;
+mod rollback;
+mod sealing;
+mod signature_file;
+mod strict;
+mod support;
+mod tokens;
+mod transfer;
+mod vectors;
