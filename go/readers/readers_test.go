@@ -3,12 +3,16 @@ package readers
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,15 +86,59 @@ func TestPublicKeyOfPEM(t *testing.T) {
 	notNone(t, len(file.PublicKeys))
 	for _, c := range file.PublicKeys {
 		block, rest := pem.Decode([]byte(c.PEM))
-		if block == nil || len(rest) != 0 || !bytes.HasSuffix(block.Bytes, c.Raw) {
-			t.Fatalf("%s: not PEM of the key", c.Algorithm)
+		if block == nil || len(rest) != 0 {
+			t.Fatalf("%s: not PEM", c.Algorithm)
 		}
-		if c.Algorithm != "ed25519" {
-			continue
+		raw := block.Bytes[max(0, len(block.Bytes)-len(c.Raw)):]
+		if c.Algorithm == "ed25519" || c.Algorithm == "ecdsa-p256" {
+			key, err := x509.ParsePKIXPublicKey(block.Bytes)
+			switch key := key.(type) {
+			case ed25519.PublicKey:
+				raw = key
+			case *ecdsa.PublicKey:
+				raw = compressed(t, key)
+			default:
+				t.Fatalf("%s: %v", c.Algorithm, err)
+			}
 		}
-		key, err := x509.ParsePKIXPublicKey(block.Bytes)
-		if err != nil || !bytes.Equal(key.(ed25519.PublicKey), c.Raw) {
-			t.Errorf("%v, %v", key, err)
+		if !bytes.Equal(raw, c.Raw) {
+			t.Errorf("%s: another key, %x", c.Algorithm, raw)
+		}
+	}
+}
+
+func compressed(t *testing.T, key *ecdsa.PublicKey) []byte {
+	t.Helper()
+	point, err := key.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte{2 + point[64]&1}, point[1:33]...)
+}
+
+func TestECDSA(t *testing.T) {
+	var file struct {
+		ECDSA []struct {
+			PublicKey          Hex `json:"public_key"`
+			Message, Signature Hex
+		}
+	}
+	vectors(t, "keys.json", &file)
+	notNone(t, len(file.ECDSA))
+	for _, c := range file.ECDSA {
+		x, y := elliptic.UnmarshalCompressed(elliptic.P256(), c.PublicKey)
+		if x == nil || len(c.Signature) != 64 {
+			t.Fatalf("%x: not a compressed point, or no signature", c.PublicKey)
+		}
+		point := append(x.FillBytes(make([]byte, 32)), y.FillBytes(make([]byte, 32))...)
+		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), append([]byte{4}, point...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, s := new(big.Int).SetBytes(c.Signature[:32]), new(big.Int).SetBytes(c.Signature[32:])
+		digest, other := sha256.Sum256(c.Message), sha256.Sum256(append(c.Message, 'x'))
+		if !ecdsa.Verify(key, digest[:], r, s) || ecdsa.Verify(key, other[:], r, s) {
+			t.Errorf("%q: not a signature of it, or of another message too", c.Message)
 		}
 	}
 }

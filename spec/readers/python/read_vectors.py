@@ -13,8 +13,10 @@ from pathlib import Path
 
 from blake3 import blake3
 from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.keywrap import aes_key_unwrap_with_padding
@@ -29,7 +31,7 @@ SLH_DSA = {"slh-dsa-sha2-128s": sha2_128s, "slh-dsa-shake-128s": shake_128s}
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 ALGORITHM = (
-    r"ed25519|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing"
+    r"ed25519|ecdsa-p256|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing"
 )
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 KEY_ID = re.compile(rf"({NAME})/({NAME})/({ALGORITHM})/({UUID})/v([1-9][0-9]{{0,9}})")
@@ -103,11 +105,20 @@ def key_ids(cases):
         assert not parts or int(parts[5]) >= 2**32, text
 
 
+def compressed(key):
+    return key.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint)
+
+
 def public_keys(cases):
     for case in cases:
         raw, der = bytes.fromhex(case["raw"]), bytes.fromhex(case["der"])
         body = "".join(case["pem"].splitlines()[1:-1])
-        assert base64.b64decode(body) == der and der.endswith(raw)
+        assert base64.b64decode(body) == der
+        if case["algorithm"] == "ecdsa-p256":
+            for key in (serialization.load_pem_public_key(case["pem"].encode()), serialization.load_der_public_key(der)):
+                assert compressed(key) == raw
+            continue
+        assert der.endswith(raw)
         jwk = json.loads(case["jwk"])
         encoded = jwk["x"] if jwk["kty"] == "OKP" else jwk["pub"]
         assert base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)) == raw
@@ -138,6 +149,22 @@ def prehash(cases):
 
 def fields(case):
     return [bytes.fromhex(case[name]) for name in ("private_key", "public_key", "message", "signature")]
+
+
+def ecdsa(cases):
+    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+    for case in cases:
+        scalar, public_key, message, signature = fields(case)
+        key = ec.derive_private_key(int.from_bytes(scalar, "big"), ec.SECP256R1()).public_key()
+        assert compressed(key) == public_key
+        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+        assert len(signature) == 64 and s <= order // 2
+        key.verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+        try:
+            key.verify(encode_dss_signature(r, s), message + b"x", ec.ECDSA(hashes.SHA256()))
+        except InvalidSignature:
+            continue
+        raise AssertionError("another message verifies")
 
 
 def ml_dsa(cases):
@@ -303,6 +330,7 @@ def main():
         (key_ids, keys["key_ids"]),
         (public_keys, keys["public_keys"]),
         (prehash, keys["prehash"]),
+        (ecdsa, keys["ecdsa"]),
         (ml_dsa, quantum["ml_dsa"]),
         (composite, quantum["composite"]),
         (slh_dsa, quantum["slh_dsa"]),

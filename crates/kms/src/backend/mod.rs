@@ -119,6 +119,30 @@ pub(crate) fn is_p256_pair(scalar: &[u8], point: &[u8]) -> bool {
     }
 }
 
+/// The uncompressed form (SEC 1, section 2.3.3) of a public key of P-256.
+#[cfg(feature = "transfer")]
+pub(crate) fn p256_uncompressed(public_key: &[u8]) -> Option<Vec<u8>> {
+    #[cfg(feature = "p256")]
+    return Some(p256::uncompressed(public_key)).filter(|point| !point.is_empty());
+    #[cfg(not(feature = "p256"))]
+    {
+        let _ = public_key;
+        None
+    }
+}
+
+/// A public key of P-256 from its uncompressed form, and from no other.
+#[cfg(feature = "transfer")]
+pub(crate) fn p256_compressed(point: &[u8]) -> Option<Vec<u8>> {
+    #[cfg(feature = "p256")]
+    return (point.first() == Some(&4)).then(|| p256::compress(point)).flatten();
+    #[cfg(not(feature = "p256"))]
+    {
+        let _ = point;
+        None
+    }
+}
+
 /// Whether the parts of a private key fit each other; where it is a seed alone they do.
 #[cfg(feature = "transfer")]
 pub(crate) fn is_consistent(algorithm: Algorithm, material: &KeyMaterial) -> bool {

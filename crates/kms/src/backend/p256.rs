@@ -100,13 +100,13 @@ fn is_low(signature: &Signature) -> bool {
 }
 
 /// The public key in the form that [`Algorithm::EcdsaP256`] has, from any form of SEC 1.
-#[cfg(feature = "pkcs11")]
+#[cfg(any(feature = "pkcs11", feature = "transfer"))]
 pub(super) fn compress(point: &[u8]) -> Option<Vec<u8>> {
     Some(encode(&VerifyingKey::from_sec1_bytes(point).ok()?))
 }
 
 /// The uncompressed form of a public key that is one.
-#[cfg(feature = "fast")]
+#[cfg(any(feature = "fast", feature = "transfer"))]
 pub(super) fn uncompressed(public_key: &[u8]) -> Vec<u8> {
     decode(public_key).map(|key| key.to_sec1_point(false).as_bytes().to_vec()).unwrap_or_default()
 }

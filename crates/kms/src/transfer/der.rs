@@ -81,10 +81,19 @@ fn unwritable(error: pkcs8::der::Error) -> KmsError {
     KmsError::new(Code::InvalidArgument, "the key cannot be written as DER").with_source(error)
 }
 
+/// SubjectPublicKeyInfo. A point of P-256 is uncompressed in it, as everybody writes and some alone read it (RFC 5480, section 2.2).
 pub(super) fn public_der(key: &PublicKey) -> Result<Vec<u8>> {
+    let uncompressed = match key.algorithm() {
+        Algorithm::EcdsaP256 => backend::p256_uncompressed(key.as_bytes()),
+        _ => None,
+    };
+    public_info(key.algorithm(), uncompressed.as_deref().unwrap_or(key.as_bytes()))
+}
+
+fn public_info(algorithm: Algorithm, key: &[u8]) -> Result<Vec<u8>> {
     let write = || {
-        let subject_public_key = BitStringRef::new(0, key.as_bytes())?;
-        SubjectPublicKeyInfoRef { algorithm: identifier(key.algorithm()), subject_public_key }.to_der()
+        let subject_public_key = BitStringRef::new(0, key)?;
+        SubjectPublicKeyInfoRef { algorithm: identifier(algorithm), subject_public_key }.to_der()
     };
     write().map_err(unwritable)
 }
@@ -98,9 +107,17 @@ pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
     let info = SubjectPublicKeyInfoRef::from_der(bytes)
         .map_err(|_| invalid_public("it is not a SubjectPublicKeyInfo in DER"))?;
     let algorithm = algorithm(&info.algorithm).map_err(invalid_public)?;
-    let key = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
-    let key = PublicKey::from_bytes(algorithm, key)?;
-    if public_der(&key)? == bytes { Ok(key) } else { Err(invalid_public("its DER has another form")) }
+    let bits = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
+    let compressed = match algorithm {
+        Algorithm::EcdsaP256 => backend::p256_compressed(bits),
+        _ => None,
+    };
+    let key = PublicKey::from_bytes(algorithm, compressed.as_deref().unwrap_or(bits))?;
+    if public_info(algorithm, bits)? == bytes {
+        Ok(key)
+    } else {
+        Err(invalid_public("its DER has another form"))
+    }
 }
 
 pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
@@ -114,7 +131,7 @@ pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
         _ => return Err(invalid_public("its label is not PUBLIC KEY")),
     }
     let key = parse_public_der(document.as_bytes())?;
-    if public_pem(&key)? == text {
+    if document.to_pem(PUBLIC_LABEL, LineEnding::LF).map_err(unwritable)? == text {
         return Ok(key);
     }
     Err(invalid_public(

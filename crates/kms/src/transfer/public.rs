@@ -9,7 +9,8 @@ use crate::public_key::PublicKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PublicFormat {
     /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`, lines of 64 characters, line
-    /// feeds alone. The object identifiers and the bytes are those of RFC 8410 (Ed25519), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA),
+    /// feeds alone. The object identifiers and the bytes are those of RFC 8410 (Ed25519), RFC 5480 (P-256: the point is
+    /// written uncompressed, and read compressed too), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA),
     /// RFC 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
     /// The same as DER.

@@ -96,6 +96,93 @@ fn openssl_verifies_our_signature_and_we_verify_its() {
     assert_eq!(read(at, "ours.sig"), read(at, "theirs.sig"), "Ed25519 is deterministic");
 }
 
+/// r and s as OpenSSL has them: a SEQUENCE of two INTEGERs.
+#[cfg(feature = "p256")]
+fn ecdsa_der(signature: &[u8]) -> Vec<u8> {
+    let integer = |number: &[u8]| {
+        let digits = number.iter().position(|digit| *digit != 0).unwrap_or(number.len() - 1);
+        let sign = if number[digits] & 0x80 == 0 { vec![] } else { vec![0] };
+        let digits = [&sign[..], &number[digits..]].concat();
+        [&[2, digits.len() as u8], &digits[..]].concat()
+    };
+    let (r, s) = signature.split_at(32);
+    let both = [integer(r), integer(s)].concat();
+    [&[0x30, both.len() as u8], &both[..]].concat()
+}
+
+#[cfg(feature = "p256")]
+#[test]
+fn keys_and_signatures_of_p256_go_both_ways() {
+    let folder = folder();
+    let at = folder.path();
+    ran(
+        at,
+        "openssl",
+        &["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "key.pem"],
+    );
+    let data = PrivateKeyData::read(&read(at, "key.pem"), PrivateFormat::Pkcs8Pem, None, None).unwrap();
+    let pem = ran(at, "openssl", &["pkey", "-in", "key.pem", "-pubout"]);
+    assert_eq!(
+        export_public(data.public_key(), PublicFormat::Pem).unwrap(),
+        pem,
+        "uncompressed, as OpenSSL writes it"
+    );
+    let der = ran(at, "openssl", &["pkey", "-in", "key.pem", "-pubout", "-outform", "DER"]);
+    assert_eq!(export_public(data.public_key(), PublicFormat::Der).unwrap(), der);
+    let form = |form: &str, outform: &str| {
+        ran(at, "openssl", &["ec", "-in", "key.pem", "-pubout", "-conv_form", form, "-outform", outform])
+    };
+    for (form, format, text) in [
+        ("uncompressed", PublicFormat::Pem, form("uncompressed", "PEM")),
+        ("uncompressed", PublicFormat::Der, form("uncompressed", "DER")),
+        ("compressed", PublicFormat::Pem, form("compressed", "PEM")),
+        ("compressed", PublicFormat::Der, form("compressed", "DER")),
+    ] {
+        assert_eq!(import_public(&text, format, None).unwrap(), *data.public_key(), "{form} {format:?}");
+    }
+    let hybrid = import_public(&form("hybrid", "DER"), PublicFormat::Der, None).unwrap_err();
+    assert_eq!(hybrid.code, Code::InvalidPublicKey);
+
+    let keystore = Keystore::in_memory();
+    let new = NewKey { algorithm: Algorithm::EcdsaP256, ..new_key() };
+    let id = keystore.import_key(new, &data).unwrap();
+    write(at, "pub.pem", pem);
+    let verify = |message: &str| {
+        let args = ["dgst", "-sha256", "-verify", "pub.pem", "-signature", "sig", message];
+        run(at, "openssl", &args).status.success()
+    };
+    write(at, "other", b"another message\n");
+    for _ in 0..8 {
+        keystore.rotate(id.family()).unwrap();
+        let signature = keystore.sign(id.family(), MESSAGE).unwrap();
+        write(
+            at,
+            "pub.pem",
+            export_public(&keystore.public_key(&signature.key).unwrap(), PublicFormat::Pem).unwrap(),
+        );
+        write(at, "sig", ecdsa_der(&signature.bytes));
+        assert!(verify("message"));
+        assert!(!verify("other"), "or the check proves nothing");
+    }
+    // One of theirs, when it has the lower s; about half of them have.
+    let sign = ["dgst", "-sha256", "-sign", "key.pem", "message"];
+    let theirs = |der: Vec<u8>| {
+        let number = |at: usize| -> (Vec<u8>, usize) {
+            let end = at + 2 + usize::from(der[at + 1]);
+            let digits = &der[at + 2..end];
+            let digits = &digits[digits.len().saturating_sub(32)..];
+            ([vec![0; 32 - digits.len()], digits.to_vec()].concat(), end)
+        };
+        let (r, next) = number(2);
+        [r, number(next).0].concat()
+    };
+    let low = (0..64).map(|_| theirs(ran(at, "openssl", &sign))).any(|signature| {
+        let verdict = keystore.verify(&id, MESSAGE, &signature).unwrap();
+        verdict == Verdict::Valid
+    });
+    assert!(low, "all of 64 signatures of OpenSSL had the higher s");
+}
+
 #[test]
 fn aes_kwp_is_the_one_of_openssl() {
     let folder = folder();

@@ -2,6 +2,7 @@
 
 use base64ct::{Base64, Base64UrlUnpadded, Encoding as _};
 use ed25519_dalek::{Signer as _, SigningKey};
+use p256::ecdsa::{Signature, SigningKey as P256Key};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 
@@ -18,7 +19,7 @@ pub fn signing_key() -> SigningKey {
 }
 
 pub fn cases() -> Value {
-    json!({ "key_ids": key_ids(), "public_keys": public_keys(), "prehash": prehash() })
+    json!({ "key_ids": key_ids(), "public_keys": public_keys(), "prehash": prehash(), "ecdsa": ecdsa() })
 }
 
 fn key_ids() -> Value {
@@ -30,6 +31,7 @@ fn key_ids() -> Value {
         (&long, "files", "slh-dsa-shake-256f", u32::MAX),
         ("x", "y", "ml-dsa-65-ed25519", 2),
         ("x", "y", "x-wing", 3),
+        ("x", "y", "ecdsa-p256", 4),
     ];
     let valid = valid.map(|(tenant, purpose, algorithm, version)| {
         json!({
@@ -88,6 +90,10 @@ fn public_keys() -> Value {
     let id = blake3::derive_key("bulla 2026-11-20 minisign key id of an Ed25519 public key", &key);
     let number = u64::from_le_bytes(id[..8].try_into().expect("8 bytes"));
     let line = Base64::encode_string(&[b"Ed", &id[..8], &key].concat());
+    let p256 = p256_key();
+    let [point, uncompressed] = [true, false].map(|form| p256.verifying_key().to_encoded_point(form));
+    let p256_info =
+        spki(&hex::decode("06072a8648ce3d020106082a8648ce3d030107").expect("hex"), uncompressed.as_bytes());
     let ml_dsa = crate::post_quantum::ml_dsa_65().0;
     let ml_dsa_info = spki(&hex::decode("0609608648016503040312").expect("hex"), &ml_dsa);
     json!([
@@ -101,6 +107,12 @@ fn public_keys() -> Value {
             "minisign": format!("untrusted comment: minisign public key {number:016X}\n{line}\n"),
         },
         {
+            "algorithm": "ecdsa-p256",
+            "raw": hex::encode(point.as_bytes()),
+            "der": hex::encode(&p256_info),
+            "pem": pem(&p256_info),
+        },
+        {
             "algorithm": "ml-dsa-65",
             "raw": hex::encode(&ml_dsa),
             "der": hex::encode(&ml_dsa_info),
@@ -108,6 +120,35 @@ fn public_keys() -> Value {
             "jwk": format!("{{\"kty\":\"AKP\",\"alg\":\"ML-DSA-65\",\"pub\":\"{}\"}}\n", Base64UrlUnpadded::encode_string(&ml_dsa)),
         },
     ])
+}
+
+/// The key of RFC 6979, section A.2.5.
+fn p256_key() -> P256Key {
+    let scalar = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721";
+    P256Key::from_slice(&hex::decode(scalar).expect("hex")).expect("a scalar")
+}
+
+/// With the nonces of RFC 6979 and the lower s.
+fn ecdsa() -> Vec<Value> {
+    // An older generation of the trait than dalek's.
+    use p256::ecdsa::signature::Signer as _;
+    let key = p256_key();
+    let case = |message: &str| {
+        let signature: Signature = key.sign(message.as_bytes());
+        let signature = signature.normalize_s().unwrap_or(signature);
+        json!({
+            "private_key": hex::encode(key.to_bytes()),
+            "public_key": hex::encode(key.verifying_key().to_encoded_point(true).as_bytes()),
+            "message": hex::encode(message),
+            "signature": hex::encode(signature.to_bytes()),
+        })
+    };
+    let all = Vec::from(["sample", "test", ""].map(case));
+    assert!(
+        all[0]["signature"].as_str().is_some_and(|text| text.starts_with("efd48b2aacb6a8fd")),
+        "RFC 6979, A.2.5"
+    );
+    all
 }
 
 /// RFC 8032, section 7.3, and the same key with contexts.
