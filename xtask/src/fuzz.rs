@@ -12,6 +12,7 @@ use crate::{
     context::Context,
     install::{self, CargoTool},
     process::quiet,
+    seeds,
 };
 
 const CARGO_FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" };
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut failed = Vec::new();
     for target in &targets {
         println!("== {} for {} s", target.name, args.seconds);
+        seeds::write(&context.root, &target.name, &target.folder.join("corpus").join(&target.name))?;
         let status = Command::new("rustup")
             .args(["run", "nightly"])
             .arg(&program)

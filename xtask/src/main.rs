@@ -15,6 +15,7 @@ mod lanes;
 mod model;
 mod process;
 mod report;
+mod seeds;
 mod style;
 mod suites;
 mod summary;

@@ -1,0 +1,117 @@
+//! What fuzz targets begin with: the test vectors, so that they need not find the formats by themselves.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+/// How a vector holds the bytes.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Hex,
+}
+
+/// Where a target's seeds are: a file of `spec/vectors`, a place in it (an object, or an array of them), and fields there.
+struct Seeds {
+    target: &'static str,
+    file: &'static str,
+    place: &'static str,
+    fields: &'static [(&'static str, Form)],
+}
+
+const SEEDS: [Seeds; 5] = [
+    Seeds { target: "key_id", file: "keys.json", place: "/key_ids/valid", fields: &[("id", Form::Text)] },
+    Seeds {
+        target: "public_key",
+        file: "keys.json",
+        place: "/public_keys",
+        fields: &[
+            ("pem", Form::Text),
+            ("openssh", Form::Text),
+            ("jwk", Form::Text),
+            ("minisign", Form::Text),
+            ("der", Form::Hex),
+        ],
+    },
+    Seeds {
+        target: "private_key",
+        file: "sealing.json",
+        place: "/wrapped_key",
+        fields: &[("text", Form::Text), ("pkcs8", Form::Hex)],
+    },
+    Seeds {
+        target: "envelope",
+        file: "sealing.json",
+        place: "/envelopes",
+        fields: &[("envelope", Form::Hex)],
+    },
+    Seeds { target: "token", file: "tokens.json", place: "/tokens", fields: &[("token", Form::Text)] },
+];
+
+/// Writes the seeds of a target, if it has any, into its corpus.
+pub(crate) fn write(root: &Path, target: &str, corpus: &Path) -> Result<()> {
+    let Some(seeds) = SEEDS.iter().find(|seeds| seeds.target == target) else { return Ok(()) };
+    fs::create_dir_all(corpus)?;
+    for (name, bytes) in read(root, seeds)? {
+        fs::write(corpus.join(name), bytes)?;
+    }
+    Ok(())
+}
+
+/// The seeds by their names.
+fn read(root: &Path, seeds: &Seeds) -> Result<Vec<(String, Vec<u8>)>> {
+    let file = root.join("spec/vectors").join(seeds.file);
+    let vectors: Value = serde_json::from_slice(&fs::read(&file)?)?;
+    let place =
+        vectors.pointer(seeds.place).with_context(|| format!("{} has no {}", file.display(), seeds.place))?;
+    let cases = place.as_array().map_or_else(|| std::slice::from_ref(place), Vec::as_slice);
+    let mut found = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        for (field, form) in seeds.fields {
+            // Not every case has every field: a key has no form in some formats.
+            let Some(text) = case[*field].as_str() else { continue };
+            found.push((format!("vector-{number}-{field}"), bytes(text, *form)?));
+        }
+    }
+    ensure!(!found.is_empty(), "{} has nothing for the fuzz target {}", file.display(), seeds.target);
+    Ok(found)
+}
+
+fn bytes(text: &str, form: Form) -> Result<Vec<u8>> {
+    let digits = text.as_bytes();
+    match form {
+        Form::Text => Ok(digits.to_vec()),
+        Form::Hex => digits
+            .chunks(2)
+            .map(|pair| {
+                match std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+                    Some(byte) if pair.len() == 2 => Ok(byte),
+                    _ => bail!("a vector is not hexadecimal"),
+                }
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_with_seeds_finds_them_in_the_vectors() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for seeds in &SEEDS {
+            assert!(read(root, seeds).unwrap().len() > 1, "{}", seeds.target);
+            let target = format!("crates/kms/fuzz/fuzz_targets/{}.rs", seeds.target);
+            assert!(root.join(&target).is_file(), "{target}");
+        }
+    }
+
+    #[test]
+    fn hexadecimal_is_read_in_pairs() {
+        assert_eq!(bytes("00ff", Form::Hex).unwrap(), [0, 255]);
+        assert!(bytes("0", Form::Hex).is_err());
+        assert!(bytes("0g", Form::Hex).is_err());
+    }
+}
