@@ -2,7 +2,7 @@
 //!
 //! | name | labels | what |
 //! |---|---|---|
-//! | `kms_ops_total` | `op`, `alg` | operations, also those that failed |
+//! | `kms_ops_total` | `op`, `alg` | operations, also those that failed; `alg` is `none` for what was done with the store as a whole |
 //! | `kms_failures_total` | `op`, `kind` | operations that failed, by the error's code; `invalid` and `unusable` for verdicts |
 //! | `kms_op_latency_seconds` | `op` | how long operations took; one value for a batch |
 //! | `kms_batch_len` | | how many calls a batcher's batches had |
@@ -57,6 +57,9 @@ struct Flushed {
 }
 
 type Histograms = Family<Took, Histogram, fn() -> Histogram>;
+
+/// The label of what is done with a store as a whole.
+const NO_ALGORITHM: &str = "none";
 
 /// Counters and histograms; [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) fills them.
 pub struct Metrics {
@@ -116,6 +119,16 @@ impl Metrics {
         let (op, alg) = (operation.as_str(), algorithm.as_str());
         let place = operation as usize * Algorithm::ALL.len() + algorithm as usize;
         self.known_ops[place].get_or_init(|| self.ops.get_or_create(&Done { op, alg }).clone()).inc();
+        self.ended(operation, outcome);
+    }
+
+    /// An operation on the store as a whole: of no algorithm.
+    pub(crate) fn on_store(&self, operation: Operation, outcome: Outcome) {
+        self.ops.get_or_create(&Done { op: operation.as_str(), alg: NO_ALGORITHM }).inc();
+        self.ended(operation, outcome);
+    }
+
+    fn ended(&self, operation: Operation, outcome: Outcome) {
         match outcome {
             Outcome::Done | Outcome::Verdict(Verdict::Valid) => {}
             failed => self.failure(operation, failed.as_str()),
@@ -154,6 +167,11 @@ impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
     }
+}
+
+/// The span of an operation on the store as a whole.
+pub(crate) fn store_span(operation: Operation) -> tracing::Span {
+    tracing::debug_span!("kms", op = operation.as_str(), alg = NO_ALGORITHM)
 }
 
 /// The span of an operation. It names no key, no message and nobody.

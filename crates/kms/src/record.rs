@@ -139,6 +139,8 @@ pub(crate) struct StoreState {
     /// When it was made, by the clock of the store's rollback guard; 1970 in stores that did not say so yet.
     pub(crate) changed: Timestamp,
     pub(crate) binding: [u8; 32],
+    /// The BLAKE3 digest of the name of the rollback guard, which lies in a row of its own, if the store remembers one.
+    pub(crate) guard: Option<[u8; 32]>,
 }
 
 impl StoreState {
@@ -164,10 +166,12 @@ impl StoreState {
     }
 
     /// generation (8, big-endian), records (8, big-endian), binding (32), time of the change in milliseconds since 1970 (8,
-    /// big-endian).
+    /// big-endian), and where there is one the digest of the guard's name (32).
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let changed = self.changed.unix_millis().to_be_bytes();
-        [&self.generation.to_be_bytes()[..], &self.records.to_be_bytes(), &self.binding, &changed].concat()
+        let guard = self.guard.as_ref().map_or(&[][..], |guard| guard);
+        [&self.generation.to_be_bytes()[..], &self.records.to_be_bytes(), &self.binding, &changed, guard]
+            .concat()
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
@@ -175,15 +179,23 @@ impl StoreState {
         let (generation, rest) = bytes.split_first_chunk().ok_or_else(error)?;
         let (records, rest) = rest.split_first_chunk().ok_or_else(error)?;
         let (binding, rest) = rest.split_first_chunk().ok_or_else(error)?;
-        let changed = match rest {
-            [] => 0,
-            rest => u64::from_be_bytes(rest.try_into().map_err(|_| error())?),
+        let (changed, rest) = match rest {
+            [] => (0, rest),
+            rest => {
+                let (changed, rest) = rest.split_first_chunk().ok_or_else(error)?;
+                (u64::from_be_bytes(*changed), rest)
+            }
+        };
+        let guard = match rest {
+            [] => None,
+            digest => Some(digest.try_into().map_err(|_| error())?),
         };
         Ok(Self {
             generation: u64::from_be_bytes(*generation),
             records: u64::from_be_bytes(*records),
             changed: Timestamp::from_unix_millis(changed).map_err(|_| error())?,
             binding: *binding,
+            guard,
         })
     }
 }

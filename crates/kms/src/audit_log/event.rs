@@ -127,13 +127,17 @@ pub enum Operation {
     Destroy,
     /// The store was copied.
     Backup,
+    /// The store got another secret that opens it.
+    Reseal,
+    /// The store got another rollback guard, or none.
+    Guard,
     /// The log itself was opened after a crash, and a line that was not whole was taken off.
     Recover,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Create,
         Self::Import,
         Self::Export,
@@ -153,6 +157,8 @@ impl Operation {
         Self::Restore,
         Self::Destroy,
         Self::Backup,
+        Self::Reseal,
+        Self::Guard,
         Self::Recover,
     ];
 
@@ -178,6 +184,8 @@ impl Operation {
             Self::Restore => "restore",
             Self::Destroy => "destroy",
             Self::Backup => "backup",
+            Self::Reseal => "reseal",
+            Self::Guard => "guard",
             Self::Recover => "recover",
         }
     }

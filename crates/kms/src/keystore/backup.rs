@@ -7,14 +7,16 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use super::index::LoadedKey;
-use super::{Keystore, KeystoreOptions, Signature, load};
+use super::{Keystore, KeystoreOptions, Signature, guard, load};
 use crate::algorithm::Use;
 use crate::attestation::{Attestation, SignedAttestation};
+use crate::audit_log::Operation;
 use crate::backend::{Backends, KeyMaterial};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
+use crate::rollback::RollbackGuard;
 use crate::seal::data::{self, Sealing};
 use crate::seal::{KeyProvider, Place, Sealer};
 use crate::store::{EmbeddedStore, Rows, STATE};
@@ -63,8 +65,13 @@ impl Keystore {
     /// Each enabled key that signs attests itself in it, by one signature that no rotation policy counts.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] when the store is not what it was; those of the backends and of sealing.
+    /// [`Code::StoreDamaged`] when the store is not what it was; those of the backends and of sealing; those of recording it, after which
+    /// what was written to `sink` is a whole backup, to be thrown away.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
+        self.observed_store(Operation::Backup, || self.write_backup(sink, to))
+    }
+
+    fn write_backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
         let rows = self.writer().store.load()?;
         let (state, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
         let mut keys: Vec<_> = index.keys().collect();
@@ -203,15 +210,20 @@ impl Backup {
             return Err(crate::files::already_exists(path));
         }
         let (mut rows, sealer) = load::new_rows(&*unlock.provider()?, &*options.guard)?;
-        self.fill(&mut rows, &sealer, options.guard.time()?)?;
+        self.fill(&mut rows, &sealer, &*options.guard)?;
         // Before the first byte is written, all of it opens as a store does.
         load::index(&sealer, &rows, None)?;
         let store = EmbeddedStore::create(path, &rows)?;
         load::unseal(Box::new(store), rows, sealer, options)
     }
 
-    fn fill(&self, rows: &mut Rows, sealer: &Sealer, changed: Timestamp) -> Result<()> {
-        let mut state = StoreState { generation: self.summary.counter + 1, changed, ..StoreState::default() };
+    fn fill(&self, rows: &mut Rows, sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<()> {
+        let mut state = StoreState {
+            generation: self.summary.counter + 1,
+            changed: guard.time()?,
+            guard: guard::digest(guard),
+            ..StoreState::default()
+        };
         for entry in &self.entries {
             let name = entry.record.key.to_string();
             let sealed = sealer.seal(Place::KeyRecord(name.clone()), &entry.record.to_bytes())?;

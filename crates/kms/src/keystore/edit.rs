@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::devices::OnDevice;
 use super::index::{Index, LoadedKey, Sealed};
 use super::publish::{self, Attempt, Edited};
-use super::{Keystore, load};
+use super::{Keystore, guard, load};
 use crate::algorithm::{Algorithm, Use};
 use crate::backend::{KeyMaterial, PrivateKey, SOFTWARE};
 use crate::error::{Code, KmsError, Result};
@@ -160,7 +160,6 @@ impl Keystore {
     }
 
     /// The store, for those who read all of it.
-    #[cfg(any(test, feature = "soft-seal"))]
     pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -190,8 +189,8 @@ impl Writer {
     /// that is read.
     ///
     /// # Errors
-    /// [`Code::RolledBack`] when the store was put back to an older state; [`Code::StoreDamaged`]; those of reading and of
-    /// the guard. Nothing is taken up then.
+    /// [`Code::RolledBack`] when the store was put back to an older state; [`Code::GuardMismatch`] when it has another guard;
+    /// [`Code::StoreDamaged`]; those of reading and of the guard. Nothing is taken up then.
     pub(super) fn catch_up(
         &mut self,
         sealer: &Sealer,
@@ -207,6 +206,7 @@ impl Writer {
             Some(changed) => changed,
             None => load::index(sealer, &self.store.load()?, Some(index))?,
         };
+        guard::check_unchanged(&self.state, &state)?;
         let mark = state.mark(sealer.store(), &sealed_state);
         guard.check(&mark)?;
         if state.generation <= self.state.generation && sealed_state != self.sealed_state {

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::edit::{Writer, keeps_older};
 use super::index::{Index, LoadedKey, Sealed};
-use super::{Keystore, KeystoreOptions, follow};
+use super::{Keystore, KeystoreOptions, follow, guard};
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 use crate::id::KeyId;
@@ -43,16 +43,19 @@ pub(super) fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) ->
 pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, Sealer)> {
     let (protection, root) = Protection::create(provider)?;
     let sealer = Sealer::new(&root);
-    let meta = BTreeMap::from([
+    let mut meta = BTreeMap::from([
         (FORMAT.to_owned(), STORE_FORMAT.to_be_bytes().to_vec()),
         (PROTECTION.to_owned(), protection.to_bytes()),
         empty_state(&sealer, guard)?,
     ]);
+    if let (_, name, Some(value)) = guard::row(guard) {
+        meta.insert(name, value);
+    }
     Ok((Rows { meta, ..Rows::default() }, sealer))
 }
 
 fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
-    let state = StoreState { changed: guard.time()?, ..StoreState::default() };
+    let state = StoreState { changed: guard.time()?, guard: guard::digest(guard), ..StoreState::default() };
     Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
 }
 
@@ -77,11 +80,15 @@ pub(super) fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> R
 }
 
 pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
-    let rows = match EmbeddedStore::peek(path)? {
-        Some(rows) => rows,
-        None => EmbeddedStore::open(path)?.load()?,
-    };
-    Ok(protection(&rows)?.method())
+    Ok(protection(&peek(path)?)?.method())
+}
+
+/// The rows of a store, which is not opened.
+pub(super) fn peek(path: &Path) -> Result<Rows> {
+    match EmbeddedStore::peek(path)? {
+        Some(rows) => Ok(rows),
+        None => EmbeddedStore::open(path)?.load(),
+    }
 }
 
 /// A keystore in etcd.
@@ -133,7 +140,7 @@ pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<K
     unseal(store, rows, sealer, &KeystoreOptions::default())
 }
 
-fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
+pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
     Ok(Sealer::new(&protection(rows)?.open(&*unlock.provider()?)?))
 }
 
@@ -169,6 +176,7 @@ pub(super) fn unseal(
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
     let (state, sealed_state, index) = index(&sealer, &rows, None)?;
+    guard::check_name(&state, &rows, &*options.guard)?;
     let mark = state.mark(sealer.store(), &sealed_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;

@@ -6,6 +6,7 @@ mod batch;
 mod devices;
 mod edit;
 mod follow;
+mod guard;
 mod index;
 mod load;
 mod observe;

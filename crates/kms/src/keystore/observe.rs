@@ -139,6 +139,34 @@ impl Keystore {
         result.and_then(|made| recorded.map(|()| made))
     }
 
+    /// Runs an operation on the store as a whole, which is about no key, and tells of it.
+    ///
+    /// # Errors
+    /// Those of `run`; those of recording, which withhold what `run` gave.
+    pub(super) fn observed_store<T>(
+        &self,
+        operation: Operation,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        #[cfg(feature = "with-metrics")]
+        let started = self.observers.metrics.as_ref().map(|_| std::time::Instant::now());
+        #[cfg(feature = "with-metrics")]
+        let _span = crate::metrics::store_span(operation).entered();
+        let result = run();
+        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(error.code), |_| Outcome::Done);
+        #[cfg(feature = "with-metrics")]
+        if let (Some(metrics), Some(started)) = (&self.observers.metrics, started) {
+            metrics.on_store(operation, outcome);
+            metrics.latency(operation, started.elapsed());
+        }
+        if !self.records(operation) {
+            return result;
+        }
+        let who = Actor::current();
+        let recorded = self.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]);
+        result.and_then(|made| recorded.map(|()| made))
+    }
+
     /// Runs operations of one kind together and tells of each. `who` says on whose behalf each is; what cannot be recorded
     /// is replaced by what `withheld` makes of the error.
     pub(super) fn observed_together<'a, T>(

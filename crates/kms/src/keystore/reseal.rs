@@ -3,6 +3,7 @@
 use super::Keystore;
 use super::edit::Writer;
 use super::load;
+use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
 use crate::seal::Protection;
 use crate::store::{PROTECTION, Row, Table};
@@ -21,8 +22,13 @@ impl Keystore {
     /// Those of opening with `old`: [`Code::WrongPassphrase`],
     /// [`Code::WrongKeyFile`], [`Code::WrongIdentity`],
     /// [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore
-    /// in memory, which no secret opens; those of `new`; those of writing.
+    /// in memory, which no secret opens; those of `new`; those of writing, and of recording a change that
+    /// then stands.
     pub fn reseal(&self, old: &Unlock, new: &Unlock) -> Result<()> {
+        self.observed_store(Operation::Reseal, || self.change_secret(old, new))
+    }
+
+    fn change_secret(&self, old: &Unlock, new: &Unlock) -> Result<()> {
         let (old, new) = (old.provider()?, new.provider()?);
         self.change_store(|writer| {
             let rows = writer.store.load()?;

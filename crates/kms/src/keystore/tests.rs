@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::rollback::StoreGuard;
+use crate::rollback::{NamedGuard, StoreGuard};
 use crate::seal::{Argon2Cost, Passphrase, Place};
-use crate::store::{Change, MemoryStore, Rows, Store, Table};
+use crate::store::{Change, GUARD, MemoryStore, Rows, Store, Table};
 
 fn new_key(label: &str) -> NewKey {
     NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
@@ -122,6 +122,30 @@ fn every_row_that_is_removed_or_renamed_is_detected() {
         edited.table_mut(table).insert(renamed, value.clone());
         assert_damaged(&edited);
     }
+}
+
+#[test]
+fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
+    let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::LEAST).unwrap();
+    let guard: Arc<dyn RollbackGuard> =
+        Arc::new(NamedGuard::new("mine", Arc::new(StoreGuard::default())).unwrap());
+    let rows = load::new_rows(&cheap, &*guard).unwrap().0;
+    let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
+    let open = |rows: &Rows| {
+        let (store, sealer) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
+        load::unseal(Box::new(store), rows.clone(), sealer, &options).map(drop).map_err(|error| error.code)
+    };
+    assert_eq!(open(&rows), Ok(()));
+    for name in [None, Some(&b"mime"[..]), Some(b""), Some(b"\xff")] {
+        let mut edited = rows.clone();
+        edited.meta.remove(GUARD);
+        edited.meta.extend(name.map(|name| (GUARD.to_owned(), name.to_vec())));
+        assert_eq!(open(&edited), Err(Code::StoreDamaged), "{name:?}");
+    }
+    let mut without = empty_rows();
+    assert!(self::open(&without).is_ok());
+    without.meta.insert(GUARD.to_owned(), b"mine".to_vec());
+    assert_damaged(&without);
 }
 
 #[test]

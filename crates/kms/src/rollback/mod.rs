@@ -19,12 +19,14 @@
 //! it.
 
 mod file;
+mod named;
 mod time;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::file::FileGuard;
+pub use self::named::NamedGuard;
 pub(crate) use self::time::SIGNED_PREFIX as SIGNED_TIME_PREFIX;
 pub use self::time::{SignedTime, TimeGuard, TimeSource};
 use crate::error::{Code, KmsError, Result};
@@ -61,6 +63,11 @@ pub trait RollbackGuard: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of reaching the guard.
     fn advance(&self, mark: &StoreMark) -> Result<()>;
+
+    /// The name by which a store remembers this guard; by default it does not: see [`NamedGuard`].
+    fn name(&self) -> Option<&str> {
+        None
+    }
 
     /// The time with which the next change is marked; by default that of the system's clock.
     ///

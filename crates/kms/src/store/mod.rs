@@ -20,7 +20,7 @@ use crate::error::Result;
 /// The tables of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Table {
-    /// [`FORMAT`], [`PROTECTION`] and [`STATE`].
+    /// [`FORMAT`], [`PROTECTION`], [`STATE`] and [`GUARD`].
     Meta,
     /// Key family to sealed record.
     Records,
@@ -38,6 +38,8 @@ pub(crate) const FORMAT: &str = "format";
 pub(crate) const PROTECTION: &str = "protection";
 /// The row with the sealed state; each change replaces it.
 pub(crate) const STATE: &str = "state";
+/// The row with the name of the rollback guard, in a store that remembers one.
+pub(crate) const GUARD: &str = "guard";
 
 /// All rows of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

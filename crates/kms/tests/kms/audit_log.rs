@@ -10,8 +10,10 @@ use bulla_kms::audit_log::{
     self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditSink, Checkpoint, Durability, InclusionProof,
     Operation, ProblemKind, Report, Verifications,
 };
+use bulla_kms::rollback::StoreGuard;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy, Verdict,
+    Algorithm, Code, KeyChange, KeyId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy, Unlock,
+    Verdict,
 };
 
 const MESSAGE: &[u8] = b"a message that must not be told";
@@ -136,6 +138,30 @@ fn operations_are_recorded_with_who_what_which_and_how() {
 
 fn blake3(message: &[u8]) -> bulla_blake3::Hash {
     bulla_blake3::hash(message)
+}
+
+#[test]
+fn what_is_done_with_the_store_as_a_whole_is_recorded_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Arc::new(AuditLog::create(&folder.path().join("log"), by_hand()).unwrap());
+    let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
+    let (path, secret) = (folder.path().join("keystore"), |text: &str| Unlock::Passphrase(text.into()));
+    let keystore = options.create(&path, &secret("one")).unwrap();
+    assert_eq!(keystore.reseal(&secret("none"), &secret("two")).unwrap_err().code, Code::WrongPassphrase);
+    keystore.reseal(&secret("one"), &secret("two")).unwrap();
+    #[cfg(feature = "soft-seal")]
+    {
+        let identity = bulla_kms::seal::Identity::generate(bulla_kms::seal::IdentityKind::Age).unwrap();
+        keystore.backup(&mut Vec::new(), &[&identity]).unwrap();
+    }
+    keystore.set_guard(&StoreGuard::default()).unwrap();
+    let entries = log.entries().unwrap();
+    assert!(entries.iter().all(|entry| entry.key.is_none() && entry.digest().is_none()));
+    let told: Vec<_> =
+        entries.iter().map(|entry| (entry.operation.as_str(), entry.result.as_str())).collect();
+    let backup = cfg!(feature = "soft-seal").then_some(("backup", "ok"));
+    let expected = [("reseal", "wrong_passphrase"), ("reseal", "ok")].into_iter().chain(backup);
+    assert_eq!(told, expected.chain([("guard", "ok")]).collect::<Vec<_>>());
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bulla_kms::rollback::{FileGuard, RollbackGuard, SignedTime, StoreMark, TimeGuard, TimeSource};
+use bulla_kms::rollback::{
+    FileGuard, NamedGuard, RollbackGuard, SignedTime, StoreGuard, StoreMark, TimeGuard, TimeSource,
+};
 use bulla_kms::{
     Algorithm, Code, KeyFamily, KeyFile, Keystore, KeystoreOptions, KmsError, NamedPublicKey, NewKey, Result,
     Timestamp, Unlock,
@@ -322,4 +324,74 @@ fn no_caller_has_a_time_signed_as_a_message() {
     let message = SignedTime::signed_bytes(&[0; 32], Timestamp::now());
     let error = source.authority.sign(&source.key, &message).unwrap_err();
     assert_eq!(error.code, Code::ReservedMessage);
+}
+
+fn named(name: &str, place: &Place) -> NamedGuard {
+    NamedGuard::new(name, Arc::new(FileGuard::new(&place.guard()))).unwrap()
+}
+
+#[test]
+fn a_store_that_remembers_its_guard_opens_with_no_other_and_with_none_at_all() {
+    let place = Place::new();
+    FileGuard::create(&place.guard()).unwrap();
+    drop(options(named("mine", &place)).create(&place.store(), &place.unlock()).unwrap());
+    assert_eq!(Keystore::guard_name(&place.store()).unwrap().as_deref(), Some("mine"));
+    let error = Keystore::open(&place.store(), &place.unlock()).unwrap_err();
+    assert_eq!(error.code, Code::GuardMismatch);
+    assert!(error.message.contains("the rollback guard mine"), "{error}");
+    assert_eq!(place.open(FileGuard::new(&place.guard())).unwrap_err().code, Code::GuardMismatch);
+    assert_eq!(place.open(named("yours", &place)).unwrap_err().code, Code::GuardMismatch);
+
+    let yesterday = place.folder.join("yesterday");
+    copy(&place.store(), &yesterday);
+    place.open(named("mine", &place)).unwrap().create_key(new_key()).unwrap();
+    copy(&yesterday, &place.store());
+    assert_eq!(place.open(named("mine", &place)).unwrap_err().code, Code::RolledBack);
+}
+
+#[test]
+fn a_guard_is_given_replaced_and_taken_away() {
+    let place = Place::new();
+    drop(Keystore::create(&place.store(), &place.unlock()).unwrap());
+    assert_eq!(Keystore::guard_name(&place.store()).unwrap(), None);
+    FileGuard::create(&place.guard()).unwrap();
+    Keystore::open(&place.store(), &place.unlock()).unwrap().set_guard(&named("first", &place)).unwrap();
+    assert_eq!(Keystore::open(&place.store(), &place.unlock()).unwrap_err().code, Code::GuardMismatch);
+    let yesterday = place.folder.join("yesterday");
+    copy(&place.store(), &yesterday);
+    place.open(named("first", &place)).unwrap().create_key(new_key()).unwrap();
+    copy(&yesterday, &place.store());
+
+    // The guard was lost, and the owner accepts what is there.
+    let accepting = || NamedGuard::new("first", Arc::new(StoreGuard::default())).unwrap();
+    assert_eq!(place.open(named("first", &place)).unwrap_err().code, Code::RolledBack);
+    let second = place.folder.join("second");
+    let second = NamedGuard::new("second", Arc::new(FileGuard::create(&second).unwrap())).unwrap();
+    place.open(accepting()).unwrap().set_guard(&second).unwrap();
+    assert_eq!(place.open(accepting()).unwrap_err().code, Code::GuardMismatch);
+    copy(&yesterday, &place.store());
+    assert_eq!(place.open(second.clone()).unwrap_err().code, Code::GuardMismatch, "it knew the first one");
+    place.open(accepting()).unwrap().set_guard(&StoreGuard::default()).unwrap();
+    assert_eq!(Keystore::guard_name(&place.store()).unwrap(), None);
+    assert!(Keystore::open(&place.store(), &place.unlock()).is_ok());
+}
+
+#[test]
+fn a_guard_of_another_store_is_refused_and_the_store_stays_as_it_was() {
+    let (place, other) = (Place::new(), Place::new());
+    drop(place.create());
+    drop(Keystore::create(&other.store(), &other.unlock()).unwrap());
+    let keystore = Keystore::open(&other.store(), &other.unlock()).unwrap();
+    assert_eq!(keystore.set_guard(&named("mine", &place)).unwrap_err().code, Code::GuardMismatch);
+    assert_eq!(Keystore::guard_name(&other.store()).unwrap(), None);
+    assert!(Keystore::open(&other.store(), &other.unlock()).is_ok());
+}
+
+#[test]
+fn a_name_of_a_guard_is_plain_text() {
+    for name in ["", "a\nb", "a\u{202e}b", &"x".repeat(1025)] {
+        let error = NamedGuard::new(name, Arc::new(StoreGuard::default())).unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument);
+    }
+    assert!(NamedGuard::new(&"x".repeat(1024), Arc::new(StoreGuard::default())).is_ok());
 }
