@@ -12,8 +12,8 @@ pub(crate) use self::audit_log::{
     AuditLogShowArgs, AuditLogVerifyArgs,
 };
 pub(crate) use self::seal::{
-    IdentityArgs, KeysBackupArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs, ResealArgs,
-    SealArgs, SealToArgs,
+    IdentityArgs, KeysBackupArgs, KeysGuardArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs,
+    ResealArgs, SealArgs, SealToArgs,
 };
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
@@ -21,6 +21,7 @@ pub(crate) use self::transfer::{
 };
 
 use crate::algorithm::Algorithm;
+use crate::store::GuardPlace;
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::backend::pkcs11::{self, TokenConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -250,6 +251,7 @@ pub(crate) struct VerifyArgs {
 #[command(after_help = "\
 Examples:
   bulla keys init --passphrase          a keystore that a passphrase opens
+  bulla keys init --guard file:/mnt/other/guard
   bulla keys new releases               a key labelled `releases`
   bulla keys new lasting --algorithm ml-dsa-65-ed25519
   bulla keys list
@@ -281,6 +283,7 @@ pub(crate) enum KeysCommand {
     Policy(KeysPolicyArgs),
     Destroy(KeysDestroyArgs),
     ExportPublic(ExportPublicArgs),
+    Guard(KeysGuardArgs),
     Reseal(KeysResealArgs),
     Backup(KeysBackupArgs),
     Restore(KeysRestoreArgs),
@@ -297,6 +300,14 @@ pub(crate) struct KeysInitArgs {
     /// Seal the keystore by a passphrase, asked for twice or read from --passphrase-file
     #[arg(long)]
     pub(crate) passphrase: bool,
+
+    /// Seal the keystore by a key on the token of --pkcs11, which is made there if there is none of that name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["passphrase", "passphrase_file"])]
+    pub(crate) token_key: Option<String>,
+
+    /// Refuse older copies of the keystore, by a guard in another place: see `bulla keys guard`
+    #[arg(long, value_name = "file:PATH|pkcs11:NAME")]
+    pub(crate) guard: Option<GuardPlace>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,

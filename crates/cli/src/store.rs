@@ -1,7 +1,10 @@
 //! Where the keystore is, what opens it, and which key a person means.
 
+mod guard;
 mod reseal;
 
+pub(crate) use self::guard::{GuardPlace, guard};
+use self::guard::{Guarding, new_token_key, options, options_of, options_with, token, token_key};
 use self::reseal::{identity, settled_key_file};
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
@@ -9,7 +12,7 @@ use crate::files::name::shown;
 use crate::interrupt;
 use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
-use bulla_kms::backend::pkcs11::{PinSource, Pkcs11, TokenConfig};
+use bulla_kms::backend::pkcs11;
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
     Name, NewKey, SecretString, Unlock, UnlockMethod,
@@ -48,12 +51,14 @@ pub(crate) struct Access {
 }
 
 /// What is to open a keystore that is yet to be made.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum NewSeal {
     /// A passphrase if there is a file with one, else a key file.
     AsGiven,
     /// A passphrase, which is asked for if there is no file with it.
     Passphrase,
+    /// The key of that name on the token, which is made if there is none.
+    TokenKey(Name),
 }
 
 impl Access {
@@ -62,36 +67,52 @@ impl Access {
     /// # Errors
     /// When there is none, or the passphrase cannot be had.
     pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
+        Self::find(args, Guarding::Asked)
+    }
+
+    /// The same as it is, however old it may be.
+    pub(crate) fn existing_unguarded(args: &KeystoreArgs) -> Result<Self> {
+        Self::find(args, Guarding::Accepting)
+    }
+
+    fn find(args: &KeystoreArgs, guarding: Guarding) -> Result<Self> {
         let folder = folder(args)?;
         let store = folder.join(STORE_FILE);
-        let unlock = match Keystore::unlock_method(&store) {
-            Ok(UnlockMethod::KeyFile) => Unlock::KeyFile(settled_key_file(&folder)),
-            Ok(UnlockMethod::Passphrase) => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
-            Ok(UnlockMethod::Provider { .. }) if args.identity.is_some() => identity(args)?,
-            Ok(method @ UnlockMethod::Provider { .. }) => {
-                let message = format!("the keystore is opened by {method}");
-                return Err(Error::new("wrong_unlock_method", message)
-                    .hint("name the file of its identity with --identity FILE"));
-            }
+        let method = match Keystore::unlock_method(&store) {
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
                     .hint("`bulla keys init` creates one; to verify, give the signer's key with --public-key FILE"));
             }
-            Err(error) => return Err(error.into()),
+            method => method?,
         };
-        Ok(Self { folder, unlock, options: options(args) })
+        let token = token(args);
+        let options = options_of(&store, token.as_ref(), guarding)?;
+        let unlock = match method {
+            UnlockMethod::KeyFile => Unlock::KeyFile(settled_key_file(&folder, &options)),
+            UnlockMethod::Passphrase => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
+            UnlockMethod::Provider { method, key_name } if method == pkcs11::NAME => {
+                token_key(token.as_ref(), &key_name)?
+            }
+            UnlockMethod::Provider { .. } if args.identity.is_some() => identity(args)?,
+            UnlockMethod::Provider { .. } => {
+                let message = format!("the keystore is opened by {method}");
+                return Err(Error::new("wrong_unlock_method", message)
+                    .hint("name the file of its identity with --identity FILE"));
+            }
+        };
+        Ok(Self { folder, unlock, options })
     }
 
     /// The keystore that is there, or a new one with the key `default`.
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
-        if exists(args)? { Self::existing(args) } else { Self::create(args, NewSeal::AsGiven) }
+        if exists(args)? { Self::existing(args) } else { Self::create(args, NewSeal::AsGiven, None) }
     }
 
     /// A new keystore with the key `default`. It is said so on standard error.
     ///
     /// # Errors
     /// When there is one already.
-    pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal) -> Result<Self> {
+    pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal, guard: Option<&GuardPlace>) -> Result<Self> {
         let folder = folder(args)?;
         interrupt::guard();
         if exists(args)? {
@@ -100,12 +121,16 @@ impl Access {
                 format!("there is a keystore in {} already", shown(&folder)),
             ));
         }
-        let unlock = if seal == NewSeal::Passphrase || args.passphrase_file.is_some() {
-            Unlock::Passphrase(passphrase(args, &folder, Asked::Twice)?)
-        } else {
-            Unlock::KeyFile(key_file(&folder)?)
+        let token = token(args);
+        let unlock = match seal {
+            NewSeal::TokenKey(name) => new_token_key(token.as_ref(), &name)?,
+            NewSeal::AsGiven if args.passphrase_file.is_none() => Unlock::KeyFile(key_file(&folder)?),
+            NewSeal::AsGiven | NewSeal::Passphrase => {
+                Unlock::Passphrase(passphrase(args, &folder, Asked::Twice)?)
+            }
         };
-        let access = Self { folder, unlock, options: options(args) };
+        let options = options_with(guard, &folder, token.as_ref())?;
+        let access = Self { folder, unlock, options };
         let keystore = match access.options.create(&access.folder.join(STORE_FILE), &access.unlock) {
             Ok(keystore) => keystore,
             // Another process was first, and the folder's key file opens what it made.
@@ -118,7 +143,7 @@ impl Access {
                 format!("opened by the key file {KEY_FILE} in it: whoever has both can sign as you")
             }
             Unlock::Passphrase(_) => "opened by your passphrase".to_owned(),
-            Unlock::Provider(_) => "opened by your identity".to_owned(),
+            Unlock::Provider(_) => "opened by its key on the token".to_owned(),
         };
         note_line(&format!(
             "created the keystore {} with the key `{DEFAULT_LABEL}`, {opened_by}",
@@ -209,6 +234,7 @@ impl Access {
         match self.unlock {
             Unlock::KeyFile(_) => "key_file",
             Unlock::Passphrase(_) => "passphrase",
+            Unlock::Provider(ref provider) if provider.method() == pkcs11::NAME => "token",
             Unlock::Provider(_) => "identity",
         }
     }
@@ -234,27 +260,6 @@ pub(crate) fn actor() -> Option<Actor> {
     return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();
     #[cfg(not(unix))]
     return None;
-}
-
-/// What the keystore works with: the token that is named, which is opened when it is needed.
-fn options(args: &KeystoreArgs) -> KeystoreOptions {
-    let mut options = KeystoreOptions::default();
-    if let Some(token) = &args.pkcs11 {
-        let pin = token.pin.clone().unwrap_or(PinSource::Asked(ask_for_pin));
-        let token = Pkcs11::when_needed(&TokenConfig { pin: Some(pin), ..token.clone() });
-        options.backends = options.backends.with(Arc::new(token));
-    }
-    options
-}
-
-fn ask_for_pin() -> io::Result<SecretString> {
-    if !io::stderr().is_terminal() {
-        return Err(io::Error::other(
-            "there is no terminal; name its file with pin-source in the URI of --pkcs11",
-        ));
-    }
-    interrupt::guard();
-    rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
 }
 
 /// Is there a keystore?
@@ -464,6 +469,9 @@ impl From<KmsError> for Error {
                 "`bulla audit-log verify` says what is wrong; keep the folder as it is, and begin another log elsewhere",
             ),
             Code::UnsupportedAlgorithm => Some("a key on a token needs the token: name it with --pkcs11 URI"),
+            Code::RolledBack | Code::GuardMismatch => Some(
+                "put the newest keystore and its guard in their places; `bulla keys guard` accepts what is there",
+            ),
             Code::StorageFull => Some("free some space and run the command again; nothing was changed"),
             _ => None,
         };

@@ -1,6 +1,7 @@
-//! The flags of `bulla seal`, `open`, `reseal`, `identity`, and of `bulla keys reseal`, `backup` and `restore`.
+//! The flags of `bulla seal`, `open`, `reseal`, `identity`, and of `bulla keys reseal`, `guard`, `backup` and `restore`.
 
-use super::{KeystoreArgs, ReportArgs};
+use super::{Bound, KeystoreArgs, ReportArgs};
+use crate::store::GuardPlace;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
@@ -186,11 +187,45 @@ pub(crate) struct KeysResealArgs {
     #[arg(long, value_name = "RECIPIENT|FILE", group = "new")]
     pub(crate) recipient: Option<String>,
 
+    /// A key on the token of --pkcs11, which is made there if there is none of that name
+    #[arg(long, value_name = "NAME", group = "new")]
+    pub(crate) token_key: Option<String>,
+
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// Show or change what notices older copies of the keystore
+///
+/// A guard remembers, outside of the keystore, how far it has come. A keystore that is behind its guard is an older copy, and every
+/// command refuses it. The guard is a new file, best on another disk and not in the keystore's backups, or a new object on the
+/// token of --pkcs11. The keystore remembers its guard, and nobody who lacks its secret can make it forget; copies from before know of none.
+///
+/// With GUARD the keystore is accepted as it is now, whatever its former guard says: that is how a lost guard is replaced, and how a backup
+/// that was restored on purpose is accepted.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys guard                              which one is it?
+  bulla keys guard file:/mnt/other/guard
+  bulla keys guard none")]
+pub(crate) struct KeysGuardArgs {
+    /// The new guard
+    #[arg(value_name = "file:PATH|pkcs11:NAME|none", value_parser = guard_or_none)]
+    pub(crate) guard: Option<Bound<GuardPlace>>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+fn guard_or_none(text: &str) -> Result<Bound<GuardPlace>, String> {
+    if text == "none" { Ok(Bound::None) } else { text.parse().map(Bound::At) }
 }
 
 /// Write all keys to one sealed file

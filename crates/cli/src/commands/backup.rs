@@ -5,7 +5,7 @@ use crate::args::{KeysBackupArgs, KeysResealArgs, KeysRestoreArgs};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access, Asked, NewSeal, passphrase_of};
+use crate::store::{self, Access, Asked, NewSeal, parse_name, passphrase_of};
 use bulla_kms::backend::Backends;
 use bulla_kms::seal::data::Header;
 use bulla_kms::{Backup, BackupSummary, Unlock};
@@ -18,6 +18,8 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
     let keystore = access.open()?;
     if args.key_file {
         access.reseal_by_key_file(&keystore)?;
+    } else if let Some(name) = &args.token_key {
+        access.reseal_by_token_key(&args.keystore, &keystore, &parse_name(name)?)?;
     } else {
         let what = format!("the keystore {}", shown(access.folder()));
         let new = match &args.recipient {

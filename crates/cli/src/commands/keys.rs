@@ -2,17 +2,19 @@
 
 use super::{backup, policy, transfer};
 use crate::args::{
-    ExportPublicArgs, KeyArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysRestoreArgs,
-    KeysShowArgs, KeystoreArgs, PublicKeyFormat, ReportArgs,
+    Bound, ExportPublicArgs, KeyArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs, KeysNewArgs,
+    KeysRestoreArgs, KeysShowArgs, KeystoreArgs, PublicKeyFormat, ReportArgs,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
+use crate::files::name::shown;
 use crate::output::{JsonPath, Out, style};
 use crate::store::{self, Access, Named, NewSeal};
 use bulla_kms::transfer::{PublicFormat, export_public as write_public};
 use bulla_kms::{Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, VersionState};
 use serde::Serialize;
+use std::path::Path;
 
 pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
     match command {
@@ -30,6 +32,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Policy(args) => policy::policy(args),
         KeysCommand::Destroy(args) => policy::destroy(args),
         KeysCommand::ExportPublic(args) => export_public(args),
+        KeysCommand::Guard(args) => guard(args),
         KeysCommand::Reseal(args) => backup::reseal(args),
         KeysCommand::Backup(args) => backup::backup(args),
         KeysCommand::Restore(args) => restore(args),
@@ -40,8 +43,12 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
 }
 
 fn init(args: &KeysInitArgs) -> Result<()> {
-    let seal = if args.passphrase { NewSeal::Passphrase } else { NewSeal::AsGiven };
-    let access = Access::create(&args.keystore, seal)?;
+    let seal = match &args.token_key {
+        Some(name) => NewSeal::TokenKey(store::parse_name(name)?),
+        None if args.passphrase => NewSeal::Passphrase,
+        None => NewSeal::AsGiven,
+    };
+    let access = Access::create(&args.keystore, seal, args.guard.as_ref())?;
     if !args.report.json {
         return Ok(());
     }
@@ -52,6 +59,32 @@ fn init(args: &KeysInitArgs) -> Result<()> {
     }
     let mut out = Out::new();
     out.json(&Created { keystore: access.folder().into(), unlock: access.method() })?;
+    out.flush()
+}
+
+/// Says which guard the keystore has, or gives it another one.
+fn guard(args: &KeysGuardArgs) -> Result<()> {
+    if let Some(new) = &args.guard {
+        let place = match new {
+            Bound::None => None,
+            Bound::At(place) => Some(place),
+        };
+        Access::existing_unguarded(&args.keystore)?.set_guard(&args.keystore, place)?;
+    }
+    let guard = store::guard(&args.keystore)?;
+    let mut out = Out::new();
+    if args.report.json {
+        #[derive(Serialize)]
+        struct Guard {
+            guard: Option<String>,
+        }
+        out.json(&Guard { guard })?;
+    } else if !args.report.quiet {
+        match guard {
+            Some(guard) => out.line(format_args!("the keystore is kept by {}", shown(Path::new(&guard))))?,
+            None => out.line("no guard keeps the keystore: an older copy of it is taken for it")?,
+        }
+    }
     out.flush()
 }
 

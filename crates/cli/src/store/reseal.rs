@@ -1,12 +1,15 @@
 //! Changing what opens a keystore, and making one of a backup.
 
-use super::{Access, Asked, KEY_FILE, NewSeal, STORE_FILE, folder, key_file, options, passphrase_of};
+use super::{
+    Access, Asked, KEY_FILE, NewSeal, STORE_FILE, folder, key_file, new_token_key, options, passphrase_of,
+    token,
+};
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use bulla_kms::seal::Identity;
-use bulla_kms::{Backup, KeyFile, Keystore, Unlock};
+use bulla_kms::{Backup, KeyFile, Keystore, KeystoreOptions, Name, Unlock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +36,16 @@ impl Access {
         std::fs::rename(&next, self.folder.join(KEY_FILE)).map_err(cannot)
     }
 
+    /// Puts a key on the token in its place, which is made if there is none of that name.
+    pub(crate) fn reseal_by_token_key(
+        &self,
+        args: &KeystoreArgs,
+        keystore: &Keystore,
+        name: &Name,
+    ) -> Result<()> {
+        self.reseal(keystore, &new_token_key(token(args).as_ref(), name)?)
+    }
+
     /// A new keystore made of a backup.
     pub(crate) fn restore(
         args: &KeystoreArgs,
@@ -48,7 +61,7 @@ impl Access {
         } else {
             Unlock::KeyFile(key_file(&folder)?)
         };
-        let options = options(args);
+        let options = options(token(args).as_ref());
         drop(backup.restore(&folder.join(STORE_FILE), &unlock, &options)?);
         Ok(Self { folder, unlock, options })
     }
@@ -62,9 +75,9 @@ pub(super) fn identity(args: &KeystoreArgs) -> Result<Unlock> {
 
 /// The key file of a keystore. When a change of it was interrupted after the keystore had taken the new one, the new one
 /// gets its name now. One that does not open the keystore stays where it is: another process may be about to use it.
-pub(super) fn settled_key_file(folder: &Path) -> PathBuf {
+pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> PathBuf {
     let (now, next) = (folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
-    let is_taken = || Keystore::open(&folder.join(STORE_FILE), &Unlock::KeyFile(next.clone())).is_ok();
+    let is_taken = || options.open(&folder.join(STORE_FILE), &Unlock::KeyFile(next.clone())).is_ok();
     // Should the renaming fail, the file is found again under its first name.
     if next.symlink_metadata().is_ok() && is_taken() && std::fs::rename(&next, &now).is_err() {
         return next;

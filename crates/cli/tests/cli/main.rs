@@ -8,6 +8,7 @@ mod blake2;
 mod check;
 mod crash;
 mod folder;
+mod guard;
 mod kernels;
 mod keys;
 mod minisign;

@@ -2,49 +2,113 @@
 
 use crate::support::{Done, Home};
 use std::fs;
+use std::path::PathBuf;
 
 const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
 
+/// A home with a token, whose PIN is in the file `pin`.
+struct WithToken {
+    home: Home,
+    tokens: PathBuf,
+    /// The token's URI, without and with where its PIN is.
+    uri: String,
+    with_pin: String,
+}
+
+impl WithToken {
+    fn new() -> Self {
+        let home = Home::new();
+        let tokens = home.path("tokens");
+        fs::create_dir(&tokens).expect("a folder for the token");
+        let configuration = format!("directories.tokendir = {}\nlog.level = ERROR\n", tokens.display());
+        home.write("softhsm2.conf", configuration);
+        home.write("pin", "12345678\n");
+        let made = home
+            .program("softhsm2-util")
+            .env("SOFTHSM2_CONF", home.path("softhsm2.conf"))
+            .args([
+                "--init-token",
+                "--free",
+                "--label",
+                "releases",
+                "--pin",
+                "12345678",
+                "--so-pin",
+                "87654321",
+            ])
+            .status()
+            .expect("softhsm2-util is there: it is in Debian's package softhsm2");
+        assert!(made.success());
+        let uri = format!("pkcs11:token=releases?module-path={MODULE}");
+        let with_pin = format!("{uri}&pin-source=file:{}", home.path("pin").display());
+        Self { home, tokens, uri, with_pin }
+    }
+
+    /// Runs the command with the token of this URI.
+    fn run(&self, uri: &str, args: &[&str]) -> Done {
+        let mut command = self.home.command();
+        let configuration = self.home.path("softhsm2.conf");
+        Done::of(command.env("SOFTHSM2_CONF", configuration).env("BULLA_PKCS11", uri).args(args))
+    }
+}
+
 #[test]
 fn a_key_on_a_token_signs_and_its_signature_verifies_without_the_token() {
-    let home = Home::new();
-    let tokens = home.path("tokens");
-    fs::create_dir(&tokens).expect("a folder for the token");
-    home.write("softhsm2.conf", format!("directories.tokendir = {}\nlog.level = ERROR\n", tokens.display()));
-    home.write("pin", "12345678\n");
+    let token = WithToken::new();
+    let WithToken { home, tokens, uri, with_pin } = &token;
+    let run = |uri: &str, args: &[&str]| token.run(uri, args);
     home.write("a", "a");
-    let configuration = home.path("softhsm2.conf");
-    let made = home
-        .program("softhsm2-util")
-        .env("SOFTHSM2_CONF", &configuration)
-        .args(["--init-token", "--free", "--label", "releases", "--pin", "12345678", "--so-pin", "87654321"])
-        .status()
-        .expect("softhsm2-util is there: it is in Debian's package softhsm2");
-    assert!(made.success());
-    let token = format!("pkcs11:token=releases?module-path={MODULE}");
-    let pin = home.path("pin").display().to_string();
-    let with_pin = format!("{token}&pin-source=file:{pin}");
-    let run = |uri: &str, args: &[&str]| {
-        let mut command = home.command();
-        Done::of(command.env("SOFTHSM2_CONF", &configuration).env("BULLA_PKCS11", uri).args(args))
-    };
     let new = ["keys", "new", "release", "--backend", "pkcs11"];
-    run(&with_pin, &[&new[..], &["--exportable"]].concat()).exits(2).complains("none of them is exportable");
-    run(&with_pin, &new).exits(0).says("created release");
-    run(&with_pin, &["keys", "show", "release", "--json"]).exits(0).says("\"backend\":\"pkcs11\"");
-    run(&with_pin, &["sign", "a", "--key", "release"]).exits(0);
-    run(&with_pin, &["keys", "rotate", "release"]).exits(0).says("version 2");
+    run(with_pin, &[&new[..], &["--exportable"]].concat()).exits(2).complains("none of them is exportable");
+    run(with_pin, &new).exits(0).says("created release");
+    run(with_pin, &["keys", "show", "release", "--json"]).exits(0).says("\"backend\":\"pkcs11\"");
+    run(with_pin, &["sign", "a", "--key", "release"]).exits(0);
+    run(with_pin, &["keys", "rotate", "release"]).exits(0).says("version 2");
     // Nobody asks for a token, or for its PIN, who only verifies.
     home.run(["verify", "a"]).exits(0);
-    run(&token, &["verify", "a"]).exits(0);
+    run(uri, &["verify", "a"]).exits(0);
     home.run(["sign", "a", "--key", "release"]).exits(2).complains("--pkcs11");
-    run(&token, &["sign", "a", "--key", "release"]).exits(2).complains("pin-source");
+    run(uri, &["sign", "a", "--key", "release"]).exits(2).complains("pin-source");
     home.write("pin", "wrong pin\n");
-    run(&with_pin, &["sign", "a", "--key", "release"]).exits(2).complains("refuses the PIN");
+    run(with_pin, &["sign", "a", "--key", "release"]).exits(2).complains("refuses the PIN");
     home.write("pin", "12345678\n");
-    fs::rename(&tokens, home.path("removed")).expect("the token is taken away");
-    run(&with_pin, &["sign", "a", "--key", "release"]).exits(2).complains("token");
-    fs::rename(home.path("removed"), &tokens).expect("the token is put back");
-    run(&with_pin, &["sign", "a", "--key", "release"]).exits(0);
+    fs::rename(tokens, home.path("removed")).expect("the token is taken away");
+    run(with_pin, &["sign", "a", "--key", "release"]).exits(2).complains("token");
+    fs::rename(home.path("removed"), tokens).expect("the token is put back");
+    run(with_pin, &["sign", "a", "--key", "release"]).exits(0);
     run("pkcs11:?pin-value=1", &["keys", "list"]).exits(2).complains("no place in a URI");
+}
+
+#[test]
+fn a_keystore_opens_with_its_key_on_the_token_and_its_guard_there_refuses_an_older_copy() {
+    let token = WithToken::new();
+    let WithToken { home, uri, with_pin, .. } = &token;
+    let run = |args: &[&str]| token.run(with_pin, args);
+    home.write("a", "a");
+    home.run(["keys", "init", "--token-key", "opens"]).exits(2).complains("--pkcs11");
+    run(&["keys", "init", "--token-key", "opens", "--guard", "pkcs11:guard", "--json"])
+        .exits(0)
+        .says("\"unlock\":\"token\"");
+    assert!(!home.keystore().join("keystore.key").exists());
+    run(&["sign", "a"]).exits(0);
+    home.run(["sign", "a"]).exits(2).complains("--pkcs11");
+    token.run(uri, &["sign", "a"]).exits(2).complains("pin-source");
+    run(&["keys", "guard"]).exits(0).says("pkcs11:guard");
+
+    let store = home.keystore().join("keystore.redb");
+    fs::copy(&store, home.path("yesterday")).expect("a copy");
+    run(&["keys", "rotate"]).exits(0);
+    fs::copy(&store, home.path("today")).expect("a copy");
+    fs::copy(home.path("yesterday"), &store).expect("it is put back");
+    run(&["sign", "a"]).exits(2).complains("older copy");
+    fs::copy(home.path("today"), &store).expect("it is put back");
+    run(&["sign", "a"]).exits(0);
+
+    // Away from the token and back to it.
+    run(&["keys", "guard", "none"]).exits(0);
+    run(&["keys", "reseal", "--key-file"]).exits(0);
+    home.run(["sign", "a"]).exits(0);
+    run(&["keys", "reseal", "--token-key", "opens"]).exits(0);
+    home.run(["sign", "a"]).exits(2).complains("--pkcs11");
+    run(&["sign", "a"]).exits(0);
 }

@@ -1,0 +1,203 @@
+//! What else a keystore may need to be opened: a guard that notices older copies of it, and a token.
+
+use super::{STORE_FILE, folder};
+use crate::args::KeystoreArgs;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::interrupt;
+use bulla_kms::backend::pkcs11::{self, PinSource, Pkcs11, TokenConfig, TokenGuard, TokenKeyProvider};
+use bulla_kms::rollback::{FileGuard, NamedGuard, RollbackGuard, StoreGuard};
+use bulla_kms::{Code, Keystore, KeystoreOptions, Name, SecretString, Unlock};
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf, absolute};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Where a rollback guard is, as the command line says it and the keystore remembers it.
+#[derive(Clone)]
+pub(crate) enum GuardPlace {
+    /// In a file, by its absolute path.
+    File(PathBuf),
+    /// On the token, under this name.
+    Token(Name),
+}
+
+impl FromStr for GuardPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.split_once(':') {
+            Some(("file", path)) if !path.is_empty() => {
+                absolute(path).map(Self::File).map_err(|error| error.to_string())
+            }
+            Some(("pkcs11", name)) => name.parse().map(Self::Token).map_err(|error| format!("{error}")),
+            _ => Err("a guard is file:PATH, or pkcs11:NAME for one on the token of --pkcs11".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for GuardPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Token(name) => write!(f, "pkcs11:{name}"),
+        }
+    }
+}
+
+impl GuardPlace {
+    /// Makes the guard, for a keystore in `folder`.
+    ///
+    /// # Errors
+    /// When there is one already, or it would lie beside the keystore, where it is put back together with it.
+    fn make(&self, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
+        match self {
+            Self::File(path) => {
+                let cannot = |error| Error::io("cannot find the folder", &error).about(shown(folder));
+                if path.to_str().is_none() {
+                    return Err(
+                        Error::new("invalid_argument", "the path of a guard is UTF-8").about(shown(path))
+                    );
+                }
+                if path.starts_with(absolute(folder).map_err(cannot)?) {
+                    let message = "who puts the keystore's folder back puts this guard back with it";
+                    return Err(Error::new("invalid_argument", message)
+                        .about(shown(path))
+                        .hint("name a file in another folder, better on another disk"));
+                }
+                Ok(Arc::new(FileGuard::create(path).map_err(|error| already_there(error, &shown(path)))?))
+            }
+            Self::Token(name) => {
+                let guard = TokenGuard::create(needed(token)?, name.clone());
+                Ok(Arc::new(guard.map_err(|error| already_there(error, name.as_str()))?))
+            }
+        }
+    }
+
+    /// The guard that is there.
+    fn find(&self, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
+        Ok(match self {
+            Self::File(path) => Arc::new(FileGuard::new(path)),
+            Self::Token(name) => Arc::new(TokenGuard::new(needed(token)?, name.clone())?),
+        })
+    }
+}
+
+fn already_there(error: bulla_kms::KmsError, name: &str) -> Error {
+    let there = error.code == Code::AlreadyExists;
+    let error = Error::from(error).about(name);
+    if there {
+        error.hint("if a command that was interrupted left it, delete it; else choose another one")
+    } else {
+        error
+    }
+}
+
+/// The token of the command line, opened when it is needed.
+pub(super) fn token(args: &KeystoreArgs) -> Option<Pkcs11> {
+    let config = args.pkcs11.as_ref()?;
+    let pin = config.pin.clone().unwrap_or(PinSource::Asked(ask_for_pin));
+    Some(Pkcs11::when_needed(&TokenConfig { pin: Some(pin), ..config.clone() }))
+}
+
+fn ask_for_pin() -> io::Result<SecretString> {
+    if !io::stderr().is_terminal() {
+        return Err(io::Error::other(
+            "there is no terminal; name its file with pin-source in the URI of --pkcs11",
+        ));
+    }
+    interrupt::guard();
+    rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
+}
+
+/// The keystore does not remember which library speaks to its token: whoever writes to the keystore would choose what is loaded.
+fn needed(token: Option<&Pkcs11>) -> Result<&Pkcs11> {
+    token.ok_or_else(|| {
+        Error::new("wrong_unlock_method", "the keystore needs its token")
+            .hint("name it with --pkcs11 URI or BULLA_PKCS11")
+    })
+}
+
+/// What opens a keystore with the key of that name on the token.
+pub(super) fn token_key(token: Option<&Pkcs11>, name: &str) -> Result<Unlock> {
+    Ok(Unlock::Provider(Arc::new(TokenKeyProvider::new(needed(token)?, name.parse()?)?)))
+}
+
+/// The same; the key is made if the token has none of that name.
+pub(super) fn new_token_key(token: Option<&Pkcs11>, name: &Name) -> Result<Unlock> {
+    let token = needed(token)?;
+    let provider = match TokenKeyProvider::new(token, name.clone()) {
+        Err(error) if error.code == Code::KeyNotFound => TokenKeyProvider::create(token, name.clone())?,
+        found => found?,
+    };
+    Ok(Unlock::Provider(Arc::new(provider)))
+}
+
+/// What a keystore works with: the token that is named, and no guard.
+pub(super) fn options(token: Option<&Pkcs11>) -> KeystoreOptions {
+    let mut options = KeystoreOptions::default();
+    if let Some(token) = token {
+        options.backends = options.backends.with(Arc::new(token.clone()));
+    }
+    options
+}
+
+/// What is asked of the guard that a keystore remembers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guarding {
+    /// Whether the keystore may be used.
+    Asked,
+    /// Nothing: the user accepts the keystore as it is.
+    Accepting,
+}
+
+/// What an existing keystore works with: the guard too that it remembers.
+pub(super) fn options_of(
+    store: &Path,
+    token: Option<&Pkcs11>,
+    guarding: Guarding,
+) -> Result<KeystoreOptions> {
+    let options = options(token);
+    let Some(name) = Keystore::guard_name(store)? else { return Ok(options) };
+    if guarding == Guarding::Accepting {
+        let guard = NamedGuard::new(&name, Arc::new(StoreGuard::default()))?;
+        return Ok(KeystoreOptions { guard: Arc::new(guard), ..options });
+    }
+    let place: GuardPlace = name.parse().map_err(|_| {
+        Error::new(
+            "guard_mismatch",
+            format!(
+                "the keystore is kept by the rollback guard {}, which this program does not know",
+                shown(Path::new(&name))
+            ),
+        )
+    })?;
+    Ok(KeystoreOptions { guard: Arc::new(NamedGuard::new(&name, place.find(token)?)?), ..options })
+}
+
+/// What a new keystore works with.
+pub(super) fn options_with(
+    guard: Option<&GuardPlace>,
+    folder: &Path,
+    token: Option<&Pkcs11>,
+) -> Result<KeystoreOptions> {
+    let options = options(token);
+    let Some(place) = guard else { return Ok(options) };
+    let guard = NamedGuard::new(&place.to_string(), place.make(folder, token)?)?;
+    Ok(KeystoreOptions { guard: Arc::new(guard), ..options })
+}
+
+/// The guard that the keystore remembers, if it does.
+pub(crate) fn guard(args: &KeystoreArgs) -> Result<Option<String>> {
+    Ok(Keystore::guard_name(&folder(args)?.join(STORE_FILE))?)
+}
+
+impl super::Access {
+    /// Gives the keystore another guard, or none.
+    pub(crate) fn set_guard(&self, args: &KeystoreArgs, place: Option<&GuardPlace>) -> Result<()> {
+        let keystore = self.open()?;
+        let new = options_with(place, &self.folder, token(args).as_ref())?.guard;
+        Ok(keystore.set_guard(&*new)?)
+    }
+}
