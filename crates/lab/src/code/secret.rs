@@ -14,7 +14,8 @@ use iced_x86::{
 use super::image::{Function, Image};
 
 /// The steps that see nonces, prefixes and private scalars. `crates/ed25519/src/kernel/signing.rs` calls no others.
-pub const STEPS: [&str; 4] = ["compress", "multiply_nonce", "encode", "finish"];
+pub const STEPS: [&str; 6] =
+    ["compress", "multiply_nonce", "encode", "multiply_nonce_alone", "encode_alone", "finish"];
 
 const MODULE: &str = "bulla_ed25519::kernel::machine::ifma::";
 
