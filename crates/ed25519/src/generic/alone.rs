@@ -126,8 +126,8 @@ impl<V: Lanes> Point<V> {
     fn turned(&self, by: usize) -> Self {
         let like = self.z.0[0];
         let mut from = [0; LANES];
-        for lane in 0..LANES {
-            from[lane] = ((lane + by) % LANES) as u64;
+        for (lane, from) in from.iter_mut().enumerate() {
+            *from = ((lane + by) % LANES) as u64;
         }
         let from = like.load(&from);
         Self {

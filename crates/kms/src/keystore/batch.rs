@@ -31,6 +31,9 @@ pub struct SignItem<'a> {
     pub message: &'a [u8],
 }
 
+/// What one backend signs in one call, and where the signatures belong.
+type Together<'a> = (Vec<usize>, Vec<SignRequest<'a>>);
+
 /// On which threads a batch is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Threads {
@@ -148,7 +151,7 @@ impl Keystore {
     fn signatures(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
         let heads: Vec<_> = items.iter().map(|item| self.head_for_message(item.key, item.message)).collect();
         let mut signatures = Vec::with_capacity(items.len());
-        let mut by_backend: BTreeMap<(Algorithm, &str), (Vec<usize>, Vec<SignRequest<'_>>)> = BTreeMap::new();
+        let mut by_backend: BTreeMap<(Algorithm, &str), Together<'_>> = BTreeMap::new();
         for (place, (head, item)) in heads.iter().zip(items).enumerate() {
             let head = head.as_ref().map_err(Clone::clone);
             let signer = head.and_then(|(_, key)| Ok((key, key.signer(&self.sealer, &self.backends)?)));
