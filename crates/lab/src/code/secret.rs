@@ -4,6 +4,8 @@
 //! there to the general registers and the flags, from which all addresses and branches are made: no move, no comparison that sets flags, no load but
 //! of what a general register itself had left on the stack, and no gather or scatter, whose addresses are vectors. A called function would have to be
 //! read as well, and a store under a mask may take another time: neither is allowed.
+//!
+//! One step takes its secret into general registers on purpose, for an inversion of one number. There the secret is followed: [`super::flow`].
 
 use anyhow::{Context as _, Result};
 use iced_x86::{
@@ -11,11 +13,15 @@ use iced_x86::{
     UsedMemory,
 };
 
+use super::flow;
 use super::image::{Function, Image};
 
 /// The steps that see nonces, prefixes and private scalars. `crates/ed25519/src/kernel/signing.rs` calls no others.
 pub const STEPS: [&str; 6] =
     ["compress", "multiply_nonce", "encode", "multiply_nonce_alone", "encode_alone", "finish"];
+
+/// The steps that take a secret into general registers.
+const NARROW: [&str; 1] = ["encode_alone"];
 
 const MODULE: &str = "bulla_ed25519::kernel::machine::ifma::";
 
@@ -51,6 +57,9 @@ type Slot = (Register, u64, u64);
 fn read(name: &'static str, function: &Function) -> Step {
     let mut decoder = Decoder::with_ip(64, &function.code, function.address, DecoderOptions::NONE);
     let instructions: Vec<Instruction> = decoder.iter().collect();
+    if NARROW.contains(&name) {
+        return followed(name, function.address, &instructions);
+    }
     let (general, vector) = stores(&instructions);
     let mut step = Step { name, instructions: instructions.len(), branches: 0, faults: Vec::new() };
     let mut info = InstructionInfoFactory::new();
@@ -94,6 +103,18 @@ fn read(name: &'static str, function: &Function) -> Step {
         }
     }
     step
+}
+
+/// A step whose secrets are followed.
+fn followed(name: &'static str, address: u64, instructions: &[Instruction]) -> Step {
+    let is_branch = |instruction: &&Instruction| instruction.flow_control() == FlowControl::ConditionalBranch;
+    let line = |(ip, fault): (u64, &str)| format!("{name}+{:#x} {fault}", ip - address);
+    Step {
+        name,
+        instructions: instructions.len(),
+        branches: instructions.iter().filter(is_branch).count(),
+        faults: flow::faults(instructions).into_iter().map(line).collect(),
+    }
 }
 
 /// The pieces of the stack that general registers are stored to, and those that vectors are.

@@ -1,0 +1,234 @@
+//! Follows secrets through the general registers, the flags and the stack of one function.
+//!
+//! Secret is what comes from a vector, a mask or memory that is no constant; then what is computed from it. A fault is a branch on secret flags, an
+//! address of a secret register, a division of a secret, whose time depends on it, and any call, which would have to be read as well. What a
+//! function was given in registers is addresses, and public.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    UsedMemory,
+};
+
+/// What is secret before an instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct State {
+    /// General registers, whole ones.
+    registers: BTreeSet<Register>,
+    /// Bits of the flags.
+    flags: u32,
+    /// Bytes of the stack that are public, by their distance from where the stack pointer was at the beginning. All others are secret.
+    public: BTreeSet<i64>,
+    /// How far the stack pointer is from there.
+    stack: i64,
+}
+
+impl State {
+    /// What is secret on one way or the other.
+    fn joined(&self, other: &Self) -> Self {
+        Self {
+            registers: self.registers.union(&other.registers).copied().collect(),
+            flags: self.flags | other.flags,
+            public: self.public.intersection(&other.public).copied().collect(),
+            stack: self.stack,
+        }
+    }
+
+    /// The bytes of the stack that are meant, if it is the stack.
+    fn bytes(&self, memory: &UsedMemory) -> Option<std::ops::Range<i64>> {
+        let known = memory.base() == Register::RSP && memory.index() == Register::None;
+        let from = self.stack.wrapping_add(memory.displacement() as i64);
+        known.then(|| from..from + memory.memory_size().size() as i64)
+    }
+
+    fn reads_secret(&self, instruction: &Instruction, info: &InstructionInfo) -> bool {
+        let of_register = |register: Register| {
+            register.is_vector_register()
+                || register.is_k()
+                || self.registers.contains(&register.full_register())
+        };
+        let of_memory = |memory: &UsedMemory| match self.bytes(memory) {
+            Some(mut bytes) => bytes.any(|byte| !self.public.contains(&byte)),
+            None => memory.base() != Register::RIP,
+        };
+        let zeroes = matches!(instruction.mnemonic(), Mnemonic::Xor | Mnemonic::Sub)
+            && instruction.op1_kind() == OpKind::Register
+            && instruction.op0_register() == instruction.op1_register();
+        !zeroes
+            && (info
+                .used_registers()
+                .iter()
+                .any(|used| is_read(used.access()) && of_register(used.register()))
+                || info.used_memory().iter().any(|used| is_read(used.access()) && of_memory(used))
+                || instruction.rflags_read() & self.flags != 0)
+    }
+
+    /// Why the instruction lets a secret show, if it does.
+    fn fault(&self, instruction: &Instruction, info: &InstructionInfo) -> Option<&'static str> {
+        let is_address = |register: Register| self.registers.contains(&register.full_register());
+        let by_secret = |memory: &UsedMemory| {
+            is_address(memory.base()) || is_address(memory.index()) || memory.index().is_vector_register()
+        };
+        match instruction.flow_control() {
+            FlowControl::Call | FlowControl::IndirectCall => Some("calls a function"),
+            FlowControl::IndirectBranch => Some("jumps to an address from a register"),
+            FlowControl::ConditionalBranch if self.reads_secret(instruction, info) => {
+                Some("branches on a secret")
+            }
+            _ if instruction.mnemonic() == Mnemonic::INVALID => Some("is unknown to the decoder"),
+            _ if info.used_memory().iter().any(by_secret) => Some("has a secret as address"),
+            _ if matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
+                && self.reads_secret(instruction, info) =>
+            {
+                Some("divides a secret")
+            }
+            _ => None,
+        }
+    }
+
+    /// What is secret after the instruction.
+    fn after(&self, instruction: &Instruction, info: &InstructionInfo) -> Self {
+        let secret = self.reads_secret(instruction, info);
+        let mut after = self.clone();
+        for used in info.used_registers().iter().filter(|used| is_written(used.access())) {
+            let (register, whole) = (used.register(), used.register().full_register());
+            if !register.is_gpr() || whole == Register::RSP {
+                continue;
+            }
+            if secret {
+                after.registers.insert(whole);
+            } else if register.size() >= 4 && used.access() == OpAccess::Write {
+                // The upper half of a register is cleared with the lower one.
+                after.registers.remove(&whole);
+            }
+        }
+        for memory in info.used_memory().iter().filter(|used| is_written(used.access())) {
+            for byte in self.bytes(memory).into_iter().flatten() {
+                if secret {
+                    after.public.remove(&byte)
+                } else {
+                    after.public.insert(byte)
+                };
+            }
+        }
+        let modified = instruction.rflags_modified();
+        after.flags = if secret { self.flags | modified } else { self.flags & !modified };
+        after.stack += match instruction.mnemonic() {
+            Mnemonic::Add if instruction.op0_register() == Register::RSP => instruction.immediate(1) as i64,
+            Mnemonic::Sub if instruction.op0_register() == Register::RSP => {
+                -(instruction.immediate(1) as i64)
+            }
+            _ => i64::from(instruction.stack_pointer_increment()),
+        };
+        after
+    }
+}
+
+/// A line for each instruction that lets a secret show, with its place.
+pub fn faults(instructions: &[Instruction]) -> Vec<(u64, &'static str)> {
+    let at: BTreeMap<u64, usize> = instructions.iter().map(Instruction::ip).zip(0..).collect();
+    let mut before: Vec<Option<State>> = vec![None; instructions.len()];
+    let mut factory = InstructionInfoFactory::new();
+    let mut found = BTreeMap::new();
+    let mut waiting = Vec::new();
+    if !instructions.is_empty() {
+        before[0] = Some(State::default());
+        waiting.push(0);
+    }
+    while let Some(n) = waiting.pop() {
+        let (instruction, Some(state)) = (&instructions[n], before[n].clone()) else { continue };
+        let info = factory.info(instruction);
+        if let Some(fault) = state.fault(instruction, info) {
+            found.insert(instruction.ip(), fault);
+        }
+        let after = state.after(instruction, info);
+        let falls = matches!(
+            instruction.flow_control(),
+            FlowControl::Next
+                | FlowControl::ConditionalBranch
+                | FlowControl::Call
+                | FlowControl::IndirectCall
+        );
+        let jumps = matches!(
+            instruction.flow_control(),
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+        );
+        let target = jumps.then(|| at.get(&instruction.near_branch_target())).flatten();
+        let next = [falls.then_some(n + 1), target.copied()];
+        for next in next.into_iter().flatten().filter(|next| *next < instructions.len()) {
+            let joined = before[next].as_ref().map_or_else(|| after.clone(), |known| known.joined(&after));
+            if before[next].as_ref() != Some(&joined) {
+                before[next] = Some(joined);
+                waiting.push(next);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn is_read(access: OpAccess) -> bool {
+    use OpAccess::*;
+    matches!(access, Read | CondRead | ReadWrite | ReadCondWrite)
+}
+
+fn is_written(access: OpAccess) -> bool {
+    use OpAccess::*;
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    /// What is found in a function of these instructions.
+    fn found(code: &[&[u8]]) -> Vec<&'static str> {
+        let code = code.concat();
+        let instructions: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
+        faults(&instructions).into_iter().map(|(_, fault)| fault).collect()
+    }
+
+    const SECRET: &[u8] = b"\xc4\xe1\xf9\x7e\xc0"; // vmovq rax, xmm0
+    const LOADED: &[u8] = b"\x48\x8b\x07"; // mov rax, [rdi]
+
+    #[test]
+    fn a_branch_an_address_and_a_division_by_a_secret_are_found() {
+        let test: &[u8] = b"\x48\x85\xc0\x75\x00"; // test rax, rax; jne
+        assert_eq!(found(&[SECRET, test]), ["branches on a secret"]);
+        assert_eq!(found(&[LOADED, test]), ["branches on a secret"]);
+        assert_eq!(found(&[SECRET, b"\x48\x8b\x08"]), ["has a secret as address"], "mov rcx, [rax]");
+        assert_eq!(found(&[SECRET, b"\x48\xf7\xf1"]), ["divides a secret"], "div rcx");
+        assert_eq!(found(&[b"\xe8\x00\x00\x00\x00"]), ["calls a function"]);
+    }
+
+    #[test]
+    fn a_secret_is_followed_through_arithmetic_flags_and_the_stack() {
+        let copied: &[u8] = b"\x48\x89\xc1\x48\xff\xc1"; // mov rcx, rax; inc rcx
+        let test: &[u8] = b"\x48\x85\xc9\x75\x00"; // test rcx, rcx; jne
+        assert_eq!(found(&[SECRET, copied, test]).len(), 1);
+        let carry: &[u8] = b"\x48\x01\xc0\x48\x19\xc9"; // add rax, rax; sbb rcx, rcx
+        assert_eq!(found(&[SECRET, carry, test]).len(), 1);
+        // mov [rsp-8], rax; mov rcx, [rsp-8]
+        let spilled: &[u8] = b"\x48\x89\x44\x24\xf8\x48\x8b\x4c\x24\xf8";
+        assert_eq!(found(&[SECRET, spilled, test]).len(), 1);
+        assert_eq!(found(&[b"\x31\xc0", spilled, test]), [""; 0], "zero is no secret");
+        // A flag that an increment leaves as it was: add rax, rax; inc rdx; jc
+        assert_eq!(found(&[SECRET, b"\x48\x01\xc0\x48\xff\xc2\x72\x00"]).len(), 1);
+    }
+
+    #[test]
+    fn a_secret_comes_around_a_loop() {
+        // test rcx, rcx; jne +0; mov rcx, rax; dec rdx; jne to the beginning
+        let around: &[u8] = b"\x48\x85\xc9\x75\x00\x48\x89\xc1\x48\xff\xca\x75\xf3";
+        assert_eq!(found(&[SECRET, around]), ["branches on a secret"]);
+    }
+
+    #[test]
+    fn counted_loops_over_secrets_are_allowed() {
+        // mov ecx, 5; add rax, rax; adc rax, rdx; dec ecx; jne to the addition
+        let counted: [&[u8]; 4] =
+            [b"\xb9\x05\x00\x00\x00", SECRET, b"\x48\x01\xc0\x48\x11\xd0", b"\xff\xc9\x75\xf6"];
+        assert_eq!(found(&counted), [""; 0]);
+    }
+}
