@@ -1,6 +1,6 @@
 //! A statistical test of the time of signatures, after "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede 2017).
 //!
-//! Usage: `cargo run --release -p bulla-ed25519 --features lane-signing --example dudect -- [MEASUREMENTS]`. Two classes take turns at random: signatures under one
+//! Usage: `cargo run --release -p bulla-ed25519 --example dudect -- [MEASUREMENTS]`. Two classes take turns at random: signatures under one
 //! fixed key of one fixed message, and as many under keys and of messages that change each time; first eight in one call, then one, which goes
 //! another way. If the time depends on what is secret, the means differ. It prints Welch's t for all times and for those below percentiles, and
 //! exits with 1 when one is above 4.5.

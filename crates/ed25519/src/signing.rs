@@ -80,8 +80,8 @@ pub struct SignItem<'a> {
 
 /// Signs every item: signature i is that of [`SigningKey::sign`] for item i, byte for byte.
 ///
-/// With the feature `lane-signing`, and where the kernel has vectors, eight are made at a time, in a time that does not depend on keys and
-/// messages but for the messages' lengths. Without it they are made one after the other.
+/// Where the kernel has vectors, eight are made at a time, in a time that does not depend on keys and
+/// messages but for the messages' lengths. Without the feature `lane-signing`, which is on by default, they are made one after the other.
 ///
 /// # Panics
 ///
