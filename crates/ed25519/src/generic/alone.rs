@@ -90,20 +90,20 @@ pub(crate) fn multiply_nonce<V: Lanes>(nonce: &Scalar<V>, comb: &Comb) -> Projec
     let like = nonce.0[0];
     let windows = nonce.halved_odd();
     let mut sum = Completed::identity(like);
-    for round in 0..COUNT.div_ceil(LANES as u32) {
-        let first = round * LANES as u32;
-        let lanes = (COUNT - first).min(LANES as u32);
+    for (round, rows) in comb.chunks(LANES).enumerate() {
+        // The compiler sees that there is such a window, and has nothing to call for the case that there were none.
+        let window = |lane: usize| ((round * LANES + lane) as u32).min(COUNT - 1);
         // Of a lane without a window: nothing to be subtracted, and the identity to be added.
         let mut digit = like.like(16);
-        for lane in 0..lanes {
-            digit = V::select(1 << lane, WINDOWS.digit(&windows, first + lane), digit);
+        for lane in 0..rows.len() {
+            digit = V::select(1 << lane, WINDOWS.digit(&windows, window(lane)), digit);
         }
         let negative = !digit.shr::<4>().odd();
         let index = V::select(negative, digit.xor(like.like(15)), digit);
         let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
         let mut row = AffineAddend { plus: one, minus: one, t2d: zero };
-        for lane in 0..lanes {
-            row = chosen(index, &comb[(first + lane) as usize]).select_where(1 << lane, &row);
+        for (lane, rows) in rows.iter().enumerate() {
+            row = chosen(index, rows).select_where(1 << lane, &row);
         }
         sum = sum.add_affine(&row.swap_where(negative), negative);
     }

@@ -61,8 +61,6 @@ impl Windows {
     #[inline(always)]
     pub(crate) fn digit<V: Lanes>(self, scalar: &Scalar<V>, window: u32) -> V {
         let (limb, bit) = ((window * self.bits / 52) as usize, window * self.bits % 52);
-        // No window begins above the last limb; said so that the compiler sees it, and calls nothing for the case.
-        let limb = limb.min(4);
         let mut digit = scalar.0[limb].shr_by(bit);
         if bit + self.bits > 52 && limb < 4 {
             digit = digit.or(scalar.0[limb + 1].shl_by(52 - bit));

@@ -1,6 +1,7 @@
 //! AVX-512 IFMA: eight lanes in a zmm register.
 
 use super::{LANES, Lanes, Mask};
+use crate::generic::field;
 use core::arch::x86_64::*;
 
 /// Eight lanes. One exists only after [`Vector::new`], whose caller knows the CPU.
@@ -69,6 +70,19 @@ impl Lanes for Vector {
             let high = _mm512_loadu_si512(row.as_ptr().add(8).cast());
             Self(_mm512_permutex2var_epi64(low, self.0, high))
         };
+    }
+
+    #[inline(always)]
+    fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
+        field::product(a, b, start)
+    }
+    #[inline(always)]
+    fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
+        field::square(a, start)
+    }
+    #[inline(always)]
+    fn carry(columns: [Self; 5]) -> [Self; 5] {
+        field::carry(columns)
     }
 
     /// Volatile, so that it remains a move through a general register: the ports of shuffles are those of the multiplier, which

@@ -2,7 +2,6 @@
 //! nothing overflows 64 bits, nothing that is read as unsigned is negative.
 
 use super::{LANES, Lanes, M52, Mask};
-use crate::generic::field;
 
 /// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits, or, where `low` is negative, as a signed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,18 +129,6 @@ impl Lanes for Interval {
     }
     fn odd(self) -> Mask {
         0
-    }
-    #[inline(never)]
-    fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::product(a, b, start)
-    }
-    #[inline(never)]
-    fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::square(a, start)
-    }
-    #[inline(never)]
-    fn carry(columns: [Self; 5]) -> [Self; 5] {
-        field::carry(columns)
     }
     fn gather(self, _: [&[u64; 2]; LANES]) -> [Self; 2] {
         panic!("{NO_LANES}")

@@ -105,19 +105,19 @@ pub(crate) trait Lanes: Copy {
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
     /// The reverse: lane i of both vectors, as two words.
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES];
-    /// [`field::product`], inlined into every formula. Lanes that need not be fast have one function instead of thousands of copies, which would
+    /// [`field::product`], as one function. Vectors inline it into every formula; thousands of copies for lanes that need not be fast would
     /// take minutes to compile.
-    #[inline(always)]
+    #[inline(never)]
     fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
         field::product(a, b, start)
     }
     /// [`field::square`], as [`Lanes::product`].
-    #[inline(always)]
+    #[inline(never)]
     fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
         field::square(a, start)
     }
     /// [`field::carry`], as [`Lanes::product`].
-    #[inline(always)]
+    #[inline(never)]
     fn carry(columns: [Self; 5]) -> [Self; 5] {
         field::carry(columns)
     }

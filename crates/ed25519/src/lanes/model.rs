@@ -4,7 +4,6 @@
 //! kernels.
 
 use super::{LANES, Lanes, M52, Mask};
-use crate::generic::field;
 
 /// Eight lanes as an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,18 +101,6 @@ impl Lanes for Model {
     }
     fn odd(self) -> Mask {
         mask(|i| self.0[i] & 1 == 1)
-    }
-    #[inline(never)]
-    fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::product(a, b, start)
-    }
-    #[inline(never)]
-    fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::square(a, start)
-    }
-    #[inline(never)]
-    fn carry(columns: [Self; 5]) -> [Self; 5] {
-        field::carry(columns)
     }
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2] {
         [Self(from.map(|pair| pair[0])), Self(from.map(|pair| pair[1]))]

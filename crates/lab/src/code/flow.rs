@@ -1,8 +1,11 @@
 //! Follows secrets through the general registers, the flags and the stack of one function.
 //!
-//! Secret is what comes from a vector, a mask or memory that is no constant; then what is computed from it. A fault is a branch on secret flags, an
-//! address of a secret register, a division of a secret, whose time depends on it, and any call, which would have to be read as well. What a
-//! function was given in registers is addresses, and public.
+//! Secret is what comes from a vector, a mask or memory that is no constant; then what is computed from it. A fault is a branch on secret flags; an
+//! address of a secret register, which those of gathers and scatters are; a store under a mask and a division of a secret, whose times may depend on them;
+//! and any call, which would have to be read as well. What a function was given in registers is addresses, and public.
+//!
+//! Memory is secret, but for bytes of the stack that something public was stored to by the stack pointer, and that nothing can have overwritten since:
+//! a secret that is stored by another pointer into the stack, or by one of which that is not known, leaves nothing there public.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +25,10 @@ struct State {
     public: BTreeSet<i64>,
     /// How far the stack pointer is from there.
     stack: i64,
+    /// Registers that may point into the stack.
+    pointers: BTreeSet<Register>,
+    /// Whether one of them was stored, so that any load may bring it back.
+    stored_pointer: bool,
 }
 
 impl State {
@@ -32,6 +39,8 @@ impl State {
             flags: self.flags | other.flags,
             public: self.public.intersection(&other.public).copied().collect(),
             stack: self.stack,
+            pointers: self.pointers.union(&other.pointers).copied().collect(),
+            stored_pointer: self.stored_pointer || other.stored_pointer,
         }
     }
 
@@ -78,12 +87,52 @@ impl State {
             }
             _ if instruction.mnemonic() == Mnemonic::INVALID => Some("is unknown to the decoder"),
             _ if info.used_memory().iter().any(by_secret) => Some("has a secret as address"),
+            _ if instruction.has_op_mask()
+                && info.used_memory().iter().any(|used| is_written(used.access())) =>
+            {
+                Some("stores under a mask")
+            }
             _ if matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
                 && self.reads_secret(instruction, info) =>
             {
                 Some("divides a secret")
             }
             _ => None,
+        }
+    }
+
+    fn is_pointer(&self, register: Register) -> bool {
+        register == Register::RSP || self.pointers.contains(&register.full_register())
+    }
+
+    /// Whether what the instruction writes to a register may point into the stack.
+    fn makes_pointer(&self, instruction: &Instruction, info: &InstructionInfo) -> bool {
+        let operands = (0..instruction.op_count()).filter(|&n| instruction.op_kind(n) == OpKind::Register);
+        // The operand that is only written says nothing; it comes first.
+        let is_read_as_well = |n: u32| n > 0 || is_read(info.op0_access());
+        let of_register =
+            operands.into_iter().any(|n| is_read_as_well(n) && self.is_pointer(instruction.op_register(n)));
+        let of_address = instruction.mnemonic() == Mnemonic::Lea
+            && (self.is_pointer(instruction.memory_base()) || self.is_pointer(instruction.memory_index()));
+        let of_memory = self.stored_pointer && info.used_memory().iter().any(|used| is_read(used.access()));
+        of_register || of_address || of_memory
+    }
+
+    /// What a store does.
+    fn store(&mut self, instruction: &Instruction, info: &InstructionInfo, secret: bool) {
+        let written = info.used_memory().iter().filter(|used| is_written(used.access()));
+        for memory in written {
+            let of_pointer =
+                |n| instruction.op_kind(n) == OpKind::Register && self.is_pointer(instruction.op_register(n));
+            self.stored_pointer |= (0..instruction.op_count()).any(of_pointer);
+            match self.bytes(memory) {
+                Some(bytes) if secret => bytes.for_each(|byte| _ = self.public.remove(&byte)),
+                Some(bytes) => self.public.extend(bytes),
+                None if secret && (self.is_pointer(memory.base()) || self.is_pointer(memory.index())) => {
+                    self.public.clear();
+                }
+                None => {}
+            }
         }
     }
 
@@ -96,6 +145,11 @@ impl State {
             if !register.is_gpr() || whole == Register::RSP {
                 continue;
             }
+            if self.makes_pointer(instruction, info) {
+                after.pointers.insert(whole);
+            } else if used.access() == OpAccess::Write {
+                after.pointers.remove(&whole);
+            }
             if secret {
                 after.registers.insert(whole);
             } else if register.size() >= 4 && used.access() == OpAccess::Write {
@@ -103,15 +157,7 @@ impl State {
                 after.registers.remove(&whole);
             }
         }
-        for memory in info.used_memory().iter().filter(|used| is_written(used.access())) {
-            for byte in self.bytes(memory).into_iter().flatten() {
-                if secret {
-                    after.public.remove(&byte)
-                } else {
-                    after.public.insert(byte)
-                };
-            }
-        }
+        after.store(instruction, info, secret);
         let modified = instruction.rflags_modified();
         after.flags = if secret { self.flags | modified } else { self.flags & !modified };
         after.stack += match instruction.mnemonic() {
@@ -155,6 +201,9 @@ pub fn faults(instructions: &[Instruction]) -> Vec<(u64, &'static str)> {
             FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
         );
         let target = jumps.then(|| at.get(&instruction.near_branch_target())).flatten();
+        if jumps && target.is_none() {
+            found.insert(instruction.ip(), "jumps out of the function");
+        }
         let next = [falls.then_some(n + 1), target.copied()];
         for next in next.into_iter().flatten().filter(|next| *next < instructions.len()) {
             let joined = before[next].as_ref().map_or_else(|| after.clone(), |known| known.joined(&after));
@@ -190,45 +239,87 @@ mod tests {
     }
 
     const SECRET: &[u8] = b"\xc4\xe1\xf9\x7e\xc0"; // vmovq rax, xmm0
-    const LOADED: &[u8] = b"\x48\x8b\x07"; // mov rax, [rdi]
+    const RETURN: &[u8] = b"\xc3";
+    /// rax and rcx: are they 0?
+    const TEST_A: &[u8] = b"\x48\x85\xc0\x75\x00\xc3"; // test rax, rax; jne; ret
+    const TEST_C: &[u8] = b"\x48\x85\xc9\x75\x00\xc3"; // test rcx, rcx; jne; ret
 
     #[test]
-    fn a_branch_an_address_and_a_division_by_a_secret_are_found() {
-        let test: &[u8] = b"\x48\x85\xc0\x75\x00"; // test rax, rax; jne
-        assert_eq!(found(&[SECRET, test]), ["branches on a secret"]);
-        assert_eq!(found(&[LOADED, test]), ["branches on a secret"]);
-        assert_eq!(found(&[SECRET, b"\x48\x8b\x08"]), ["has a secret as address"], "mov rcx, [rax]");
-        assert_eq!(found(&[SECRET, b"\x48\xf7\xf1"]), ["divides a secret"], "div rcx");
-        assert_eq!(found(&[b"\xe8\x00\x00\x00\x00"]), ["calls a function"]);
+    fn a_branch_on_a_secret_is_found_wherever_the_secret_was() {
+        for (code, what) in [
+            (SECRET, "vmovq rax, xmm0"),
+            (b"\xc5\xfb\x93\xc1", "kmovd eax, k1"),
+            (b"\x48\x8b\x07", "mov rax, [rdi]"),
+            (b"\x48\x8b\x44\x24\x08", "mov rax, [rsp+8], which nobody stored"),
+        ] {
+            assert_eq!(found(&[code, TEST_A]), ["branches on a secret"], "{what}");
+        }
+        for (code, what) in [
+            (&b"\xc5\xf8\x98\xc9\x75\x00"[..], "kortestw k1, k1; jne"),
+            (b"\xc4\xe2\x7d\x17\xc0\x75\x00", "vptest ymm0, ymm0; jne"),
+            (b"\x80\x3f\x00\x75\x00", "cmp byte [rdi], 0; jne"),
+        ] {
+            assert_eq!(found(&[code, RETURN]), ["branches on a secret"], "{what}");
+        }
+    }
+
+    #[test]
+    fn addresses_divisions_masked_stores_and_ways_out_of_the_function_are_found() {
+        for (code, fault) in [
+            (&b"\x48\x8b\x08"[..], "has a secret as address"), // mov rcx, [rax]
+            (b"\x62\xf2\xfd\x49\x91\x04\xcf", "has a secret as address"), // vpgatherqq zmm0{k1}, [rdi+zmm1*8]
+            (b"\x48\xf7\xf1", "divides a secret"),             // div rcx
+            (b"\x62\xf1\xfd\x49\x7f\x07", "stores under a mask"), // vmovdqa64 [rdi]{k1}, zmm0
+            (b"\xe8\x00\x00\x00\x00", "calls a function"),
+            (b"\xff\xe0", "jumps to an address from a register"), // jmp rax
+            (b"\xeb\x70", "jumps out of the function"),
+            (b"\x06", "is unknown to the decoder"),
+        ] {
+            assert_eq!(found(&[SECRET, code, RETURN]), [fault]);
+        }
     }
 
     #[test]
     fn a_secret_is_followed_through_arithmetic_flags_and_the_stack() {
         let copied: &[u8] = b"\x48\x89\xc1\x48\xff\xc1"; // mov rcx, rax; inc rcx
-        let test: &[u8] = b"\x48\x85\xc9\x75\x00"; // test rcx, rcx; jne
-        assert_eq!(found(&[SECRET, copied, test]).len(), 1);
+        assert_eq!(found(&[SECRET, copied, TEST_C]).len(), 1);
         let carry: &[u8] = b"\x48\x01\xc0\x48\x19\xc9"; // add rax, rax; sbb rcx, rcx
-        assert_eq!(found(&[SECRET, carry, test]).len(), 1);
+        assert_eq!(found(&[SECRET, carry, TEST_C]).len(), 1);
         // mov [rsp-8], rax; mov rcx, [rsp-8]
         let spilled: &[u8] = b"\x48\x89\x44\x24\xf8\x48\x8b\x4c\x24\xf8";
-        assert_eq!(found(&[SECRET, spilled, test]).len(), 1);
-        assert_eq!(found(&[b"\x31\xc0", spilled, test]), [""; 0], "zero is no secret");
+        assert_eq!(found(&[SECRET, spilled, TEST_C]).len(), 1);
+        assert_eq!(found(&[b"\x31\xc0", spilled, TEST_C]), [""; 0], "zero is no secret");
         // A flag that an increment leaves as it was: add rax, rax; inc rdx; jc
-        assert_eq!(found(&[SECRET, b"\x48\x01\xc0\x48\xff\xc2\x72\x00"]).len(), 1);
+        assert_eq!(found(&[SECRET, b"\x48\x01\xc0\x48\xff\xc2\x72\x00\xc3"]).len(), 1);
+    }
+
+    #[test]
+    fn what_a_secret_may_have_overwritten_is_secret() {
+        let (load, store) = (&b"\x48\x8b\x4c\x24\xf8"[..], &b"\x48\x89\x7c\x24\xf8"[..]); // rcx, rdi and [rsp-8]
+        assert_eq!(found(&[store, load, TEST_C]), [""; 0]);
+        for (overwrite, what) in [
+            (&b"\xc5\xf9\x7f\x44\x24\xf0"[..], "vmovdqa [rsp-16], xmm0"),
+            (b"\x48\x8d\x54\x24\xf0\xc5\xf9\x7f\x02", "lea rdx, [rsp-16]; vmovdqa [rdx], xmm0"),
+            (b"\x48\x89\xe2\xc5\xf9\x7f\x02", "mov rdx, rsp; vmovdqa [rdx], xmm0"),
+        ] {
+            assert_eq!(found(&[store, overwrite, load, TEST_C]), ["branches on a secret"], "{what}");
+        }
+        // What a caller's pointer is stored to is not this function's stack: vmovdqa [rsi], xmm0.
+        assert_eq!(found(&[store, b"\xc5\xf9\x7f\x06", load, TEST_C]), [""; 0]);
     }
 
     #[test]
     fn a_secret_comes_around_a_loop() {
-        // test rcx, rcx; jne +0; mov rcx, rax; dec rdx; jne to the beginning
+        // test rcx, rcx; jne to the next; mov rcx, rax; dec rdx; jne to the beginning
         let around: &[u8] = b"\x48\x85\xc9\x75\x00\x48\x89\xc1\x48\xff\xca\x75\xf3";
-        assert_eq!(found(&[SECRET, around]), ["branches on a secret"]);
+        assert_eq!(found(&[SECRET, around, RETURN]), ["branches on a secret"]);
     }
 
     #[test]
     fn counted_loops_over_secrets_are_allowed() {
-        // mov ecx, 5; add rax, rax; adc rax, rdx; dec ecx; jne to the addition
-        let counted: [&[u8]; 4] =
-            [b"\xb9\x05\x00\x00\x00", SECRET, b"\x48\x01\xc0\x48\x11\xd0", b"\xff\xc9\x75\xf6"];
+        // mov ecx, 5; vmovq rax, xmm0; add rax, rax; adc rax, rdx; dec ecx; jne to the addition
+        let counted: [&[u8]; 5] =
+            [b"\xb9\x05\x00\x00\x00", SECRET, b"\x48\x01\xc0\x48\x11\xd0", b"\xff\xc9\x75\xf6", RETURN];
         assert_eq!(found(&counted), [""; 0]);
     }
 }

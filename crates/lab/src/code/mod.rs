@@ -8,7 +8,7 @@
 //! - [`kernels`] knows the kernels: where they are, and what must be true of them.
 //! - [`budget`] holds the counts to those that are recorded in `lab/kernels.toml`.
 //! - [`build`] makes the file that is read.
-//! - [`secret`] reads the steps of Ed25519 that see secrets, and [`flow`] follows these through general registers.
+//! - [`secret`] reads the steps of Ed25519 that see secrets, and [`flow`] follows the secrets in them.
 
 pub mod budget;
 pub mod build;
