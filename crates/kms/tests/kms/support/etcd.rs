@@ -37,19 +37,19 @@ pub(crate) struct Setup {
 pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     setup: Setup,
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// Who of the nodes is alone, by the names that they have among themselves.
-    isolated: Arc<Mutex<Vec<String>>>,
+    pub(super) isolated: Arc<Mutex<Vec<String>>>,
 }
 
-struct Node {
-    client: u16,
+pub(super) struct Node {
+    pub(super) client: u16,
     peer: u16,
     /// Through which the other nodes reach it.
-    proxy: Option<Proxy>,
-    process: Option<Child>,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) process: Option<Child>,
     /// The name that etcd gave it.
-    member: String,
+    pub(super) member: String,
 }
 
 impl Cluster {
@@ -85,7 +85,7 @@ impl Cluster {
         format!("{scheme}://127.0.0.1:{}", self.nodes[node].client)
     }
 
-    fn spawn(&mut self, number: usize) {
+    pub(super) fn spawn(&mut self, number: usize) {
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let advertised = |node: &Node| url(node.proxy.as_ref().map_or(node.peer, Proxy::port));
         let members: Vec<_> =
@@ -124,7 +124,7 @@ impl Cluster {
     }
 
     /// Waits until a node serves and knows a leader.
-    fn wait(&self, node: usize) {
+    pub(super) fn wait(&self, node: usize) {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             let serves = if self.setup.tls {
@@ -180,35 +180,6 @@ impl Cluster {
                     && !from.is_some_and(|from| isolated.iter().any(|name| name == from))
             });
         }
-    }
-
-    /// Cuts a node off from the others; clients still reach it.
-    pub(crate) fn isolate(&self, node: usize) {
-        self.isolated.lock().unwrap().push(self.nodes[node].member.clone());
-        self.nodes.iter().for_each(|node| node.proxy.as_ref().unwrap().check());
-    }
-
-    /// Undoes [`Cluster::isolate`] and waits until all nodes agree on a leader.
-    pub(crate) fn heal(&self) {
-        self.isolated.lock().unwrap().clear();
-        (0..self.nodes.len()).for_each(|node| self.wait(node));
-    }
-
-    /// Kills a node, as with SIGKILL.
-    pub(crate) fn kill(&mut self, node: usize) {
-        let mut process = self.nodes[node].process.take().expect("the node runs");
-        drop(process.stdin.take());
-        process.wait().unwrap();
-    }
-
-    pub(crate) fn restart(&mut self, node: usize) {
-        self.spawn(node);
-        self.wait(node);
-    }
-
-    /// A way for clients to a node, that can be closed.
-    pub(crate) fn way_to(&self, node: usize) -> Proxy {
-        Proxy::start(self.nodes[node].client)
     }
 }
 

@@ -65,10 +65,6 @@ impl Proxy {
         self.port
     }
 
-    pub(crate) fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
-    }
-
     pub(crate) fn set(&self, gate: Gate) {
         self.shared.state.lock().unwrap().gate = gate;
         self.shared.changed.notify_all();
