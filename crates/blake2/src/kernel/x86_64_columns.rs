@@ -8,7 +8,7 @@
 
 use super::schedule::schedule;
 use crate::generic::columns::Rounds;
-use bulla_simd::x86_64::{avx2, words};
+use bulla_simd::x86_64::{avx2, byte_rotation, words};
 use core::arch::asm;
 
 /// Masks for `vpshufb`: each word rotated right by the distances of rotate number 0 and 2 of BLAKE2s, or 1 and 2 of BLAKE2b.
@@ -17,20 +17,8 @@ struct Masks {
     _bytes: [[u8; 32]; 2],
 }
 
-/// The mask that rotates words of `bytes` bytes right by `by` bytes.
-const fn mask(bytes: usize, by: usize) -> [u8; 32] {
-    let mut mask = [0; 32];
-    let mut i = 0;
-    while i < 32 {
-        let word = i % 16 / bytes * bytes;
-        mask[i] = (word + (i + by) % bytes) as u8;
-        i += 1;
-    }
-    mask
-}
-
-static MASKS_S: Masks = Masks { _bytes: [mask(4, 2), mask(4, 1)] };
-static MASKS_B: Masks = Masks { _bytes: [mask(8, 3), mask(8, 2)] };
+static MASKS_S: Masks = Masks { _bytes: [byte_rotation(4, 2), byte_rotation(4, 1)] };
+static MASKS_B: Masks = Masks { _bytes: [byte_rotation(8, 3), byte_rotation(8, 2)] };
 
 /// One operation on three registers, in words of the set: `b` of 64 bits, `s` of 32.
 macro_rules! op {

@@ -5,7 +5,7 @@
 //! of the message added, so that nothing waits for the store. Figures: `docs/decisions/0003-assembly-for-sixteen-registers.md`.
 
 use crate::generic::columns::Rounds;
-use bulla_simd::x86_64::{avx2, sse41};
+use bulla_simd::x86_64::{avx2, byte_rotation, sse41};
 use core::arch::asm;
 use core::arch::x86_64::{__m128i, __m256i};
 use core::mem::MaybeUninit;
@@ -14,18 +14,7 @@ use core::mem::MaybeUninit;
 #[repr(C, align(32))]
 struct Shuffles([[u8; 32]; 2]);
 
-static SHUFFLES: Shuffles = Shuffles([rotate_bytes(2), rotate_bytes(1)]);
-
-const fn rotate_bytes(by: usize) -> [u8; 32] {
-    let mut from = [0; 32];
-    let mut i = 0;
-    while i < 32 {
-        // Within a 128-bit half: the shuffles work on each by itself.
-        from[i] = (i % 16 / 4 * 4 + (i + by) % 4) as u8;
-        i += 1;
-    }
-    from
-}
+static SHUFFLES: Shuffles = Shuffles([byte_rotation(4, 2), byte_rotation(4, 1)]);
 
 /// Room for v0.
 #[repr(C, align(32))]

@@ -7,6 +7,18 @@ pub mod slow_rotate;
 pub mod sse41;
 pub mod words;
 
+/// Which byte each byte comes from when words of `word` bytes are rotated right by `by` bytes: for a shuffle of bytes within halves of sixteen, which
+/// is what the instructions for registers of 32 bytes do too.
+pub const fn byte_rotation(word: usize, by: usize) -> [u8; 32] {
+    let mut from = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        from[i] = (i % 16 / word * word + (i + by) % word) as u8;
+        i += 1;
+    }
+    from
+}
+
 /// Trait methods that are nothing but one expression of intrinsics.
 macro_rules! forward {
     ($(fn $name:ident $(<$(const $imm:ident: i32),+>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(

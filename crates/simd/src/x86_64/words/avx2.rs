@@ -4,6 +4,7 @@ use super::{columns32, forward, pin, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
 use crate::x86_64::avx2::{U32x8, load_two, transpose};
+use crate::x86_64::byte_rotation;
 use crate::x86_64::sse41::U32x4 as Narrow;
 use core::arch::x86_64::*;
 
@@ -23,16 +24,8 @@ pin!("avx2", ymm_reg, __m256i);
 #[inline]
 #[target_feature(enable = "avx2")]
 fn places<const WORD: usize, const BY: usize>() -> __m128i {
-    let places = const {
-        let mut places = [0u8; 16];
-        let mut i = 0;
-        while i < 16 {
-            places[i] = (i / WORD * WORD + (i + BY) % WORD) as u8;
-            i += 1;
-        }
-        places
-    };
-    // SAFETY: sixteen bytes are readable.
+    let places = const { &byte_rotation(WORD, BY) };
+    // SAFETY: sixteen bytes are readable, and more.
     unsafe { _mm_loadu_si128(places.as_ptr().cast()) }
 }
 
