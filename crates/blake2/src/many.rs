@@ -32,25 +32,6 @@ pub(crate) fn degree_of<V: Variant>() -> usize {
     V::functions(kernel::active()).lanes
 }
 
-impl<W: Word> Job<'_, W> {
-    /// How far the job can go with others: its tail is the only block that may wrap the counter's low word.
-    fn reach(&self) -> usize {
-        self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
-    }
-
-    /// Passes over this many blocks, which were compressed; whether more are left.
-    fn pass(&mut self, blocks: usize) -> bool {
-        let bytes = blocks * W::BLOCK;
-        if self.input.len <= bytes {
-            return false;
-        }
-        self.counter = W::advance(self.counter, bytes);
-        self.input.from = self.input.from.wrapping_add(blocks * self.input.stride);
-        self.input.len -= bytes;
-        true
-    }
-}
-
 /// Does all jobs, which have the same stride.
 ///
 /// # Safety
@@ -63,7 +44,11 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
     let mut jobs = jobs.fuse();
     let mut active = ArrayVec::<Job<'a, W>, MAX_LANES>::new();
     loop {
-        active.extend(jobs.by_ref().take(functions.lanes - active.len()));
+        // Not `extend`, whose call that never returns is one that may when it is compiled apart.
+        while active.len() < functions.lanes
+            && let Some(job) = jobs.next()
+            && active.try_push(job).is_ok()
+        {}
         match &mut active[..] {
             [] => return,
             [job] => {
@@ -72,28 +57,12 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
                 active.clear();
             }
             // SAFETY: as the caller promised; no more jobs than lanes.
-            _ => unsafe { step(functions, &mut active) },
+            _ => unsafe {
+                let left = (functions.lanes_of)(&mut active);
+                active.truncate(left);
+            },
         }
     }
-}
-
-/// Takes 2 to `lanes` jobs as far as all of them go. Those that have ended are taken out.
-///
-/// # Safety
-///
-/// As for [`compress_many`].
-unsafe fn step<W: Word>(functions: &'static Functions<W>, active: &mut ArrayVec<Job<'_, W>, MAX_LANES>) {
-    let blocks = active.iter().map(Job::reach).min().unwrap_or(1);
-    // SAFETY: as the caller promised.
-    unsafe { (functions.lanes_of)(active, blocks) };
-    let mut left = 0;
-    for i in 0..active.len() {
-        if active[i].pass(blocks) {
-            active.swap(left, i);
-            left += 1;
-        }
-    }
-    active.truncate(left);
 }
 
 /// Updates any number of [`State`]s, each with its own input.
@@ -153,11 +122,17 @@ impl<'a, V: Variant> HashManyJob<'a, V> {
     /// The job to hash `input` with these parameters.
     #[inline]
     pub fn new(params: &Params<V>, input: &'a [u8]) -> Self {
-        let last = params.last_node.end();
-        let is_done = params.key_length > 0 && input.is_empty();
-        let (words, key) = params.keyed_words(if is_done { last } else { Last::No });
-        let (hash_length, kernel) = (params.hash_length, params.kernel);
-        Self { words, count: key as u128, input, last, hash_length, is_done, kernel }
+        let (hash_length, kernel, last) = (params.hash_length, params.kernel, params.last_node.end());
+        let job = Self { words: params.words, count: 0, input, last, hash_length, is_done: false, kernel };
+        if params.key_length == 0 { job } else { job.keyed(params) }
+    }
+
+    /// With the block of the key compressed.
+    #[inline(never)]
+    fn keyed(self, params: &Params<V>) -> Self {
+        let is_done = self.input.is_empty();
+        let (words, count) = params.keyed_words(if is_done { self.last } else { Last::No });
+        Self { words, count: count as u128, is_done, ..self }
     }
 
     /// The digest.

@@ -18,6 +18,9 @@ use self::{
 };
 use crate::{context::Context, process::Echo};
 
+/// How often a suite's harness is launched.
+const LAUNCHES: u32 = 5;
+
 /// What `cargo xtask bench` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask bench blake3\n  \
@@ -45,9 +48,9 @@ pub(crate) struct Args {
     /// Only cases whose names begin so; after an equals sign, whose names are so
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
-    /// How often the harness is launched
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    launches: u32,
+    /// How often the harness is launched [default: 5; for blake2-builds 41, which are short]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    launches: Option<u32>,
     /// Print the records, one JSON object a line, instead of the tables
     #[arg(long)]
     json: bool,
@@ -66,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             "{} takes --launches and no other option",
             builds::NAME
         );
-        return builds::run(&context, args.launches);
+        return builds::run(&context, args.launches.unwrap_or(builds::LAUNCHES));
     }
     let selection = Selection { sizes: args.sizes.clone(), cases: args.cases.clone() };
     for suite in &suites::find(&args.suite) {
@@ -110,8 +113,9 @@ fn measure(
     let run = Run::begin(context)?;
     let echo = if args.json { Echo::Show } else { Echo::Hide };
     let mut records = Vec::new();
-    for launch in 1..=args.launches {
-        let progress = format!("{}{kernel}: launch {launch} of {}", suite.name, args.launches);
+    let launches = args.launches.unwrap_or(LAUNCHES);
+    for launch in 1..=launches {
+        let progress = format!("{}{kernel}: launch {launch} of {launches}", suite.name);
         records.extend(run.launch(&harness, selection, launch, &progress, echo)?);
     }
     Ok(records)

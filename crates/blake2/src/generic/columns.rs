@@ -172,9 +172,28 @@ impl<V: Rounds> Marks<V> {
     }
 }
 
+/// Takes 1 to `W == LANES` jobs as far as all of them go. Those that have more are moved to the front; returns how many.
+#[inline(always)]
+pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>]) -> usize {
+    let mut blocks = usize::MAX;
+    for job in &*jobs {
+        blocks = blocks.min(job.reach());
+    }
+    // SAFETY: as the caller promised; no job has fewer blocks, or wraps its counter's low word in any but the last.
+    unsafe { lanes::<V, W>(jobs, blocks) };
+    let mut left = 0;
+    for i in 0..jobs.len() {
+        if jobs[i].pass(blocks) {
+            jobs.swap(left, i);
+            left += 1;
+        }
+    }
+    left
+}
+
 /// Compresses the next `blocks` blocks of 1 to `W == LANES` jobs.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
+unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
     // SAFETY: the caller has the instruction set of V, at least one job and at most W, and readable input.
     unsafe {
         // Lanes without a job do the work of the first again, for a state that nobody reads.

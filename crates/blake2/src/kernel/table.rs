@@ -46,9 +46,8 @@ pub struct Functions<W: 'static> {
     pub(crate) lanes: usize,
     /// Compresses one input into the state.
     pub(crate) compress: unsafe fn(&mut [W; 8], Input, [W; 2], Last),
-    /// Compresses that many blocks, at least one, of 2 to `lanes` jobs of one stride into their states. None has fewer; the counter of
-    /// none wraps its low word in any block but the last.
-    pub(crate) lanes_of: unsafe fn(&mut [Job<'_, W>], usize),
+    /// Takes 2 to `lanes` jobs of one stride as far as all of them go. Those that have more are moved to the front; it returns how many.
+    pub(crate) lanes_of: unsafe fn(&mut [Job<'_, W>]) -> usize,
 }
 
 /// One input: `len` bytes, whose blocks begin `stride` bytes apart. All of each must be readable.
@@ -108,6 +107,25 @@ impl<W: Word> Job<'_, W> {
     #[inline(always)]
     pub(crate) fn blocks(&self) -> usize {
         self.input.len.div_ceil(W::BLOCK).max(1)
+    }
+
+    /// How far the job can go with others: its tail is the only block that may wrap the counter's low word.
+    #[inline(always)]
+    pub(crate) fn reach(&self) -> usize {
+        self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
+    }
+
+    /// Passes over this many blocks, which were compressed; whether more are left.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, blocks: usize) -> bool {
+        let bytes = blocks * W::BLOCK;
+        if self.input.len <= bytes {
+            return false;
+        }
+        self.counter = W::advance(self.counter, bytes);
+        self.input.from = self.input.from.wrapping_add(blocks * self.input.stride);
+        self.input.len -= bytes;
+        true
     }
 
     /// The last of the next `step` blocks.

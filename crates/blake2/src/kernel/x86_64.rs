@@ -31,15 +31,15 @@ macro_rules! lanes {
             pub(super) const OF_2S: usize = <$SWide as Words>::LANES;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_2b(jobs: &mut [Job<'_, u64>], blocks: usize) {
+            pub(super) unsafe fn lanes_2b(jobs: &mut [Job<'_, u64>]) -> usize {
                 // SAFETY: as the table asks of the caller; so in all functions here.
-                unsafe { narrowest!(jobs, blocks, [$($BNarrow),*] or $BWide) }
+                unsafe { narrowest!(jobs, [$($BNarrow),*] or $BWide) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_2s(jobs: &mut [Job<'_, u32>], blocks: usize) {
+            pub(super) unsafe fn lanes_2s(jobs: &mut [Job<'_, u32>]) -> usize {
                 // SAFETY: see `lanes_2b`.
-                unsafe { narrowest!(jobs, blocks, [$($SNarrow),*] or $SWide) }
+                unsafe { narrowest!(jobs, [$($SNarrow),*] or $SWide) }
             }
         }
     };
@@ -47,13 +47,13 @@ macro_rules! lanes {
 
 /// A step of the lanes by the first vector that has enough of them.
 macro_rules! narrowest {
-    ($jobs:ident, $blocks:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
+    ($jobs:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
         $(
             if $jobs.len() <= <$Narrow as Words>::LANES {
-                return columns::lanes::<$Narrow, { <$Narrow as Words>::LANES }>($jobs, $blocks);
+                return columns::step::<$Narrow, { <$Narrow as Words>::LANES }>($jobs);
             }
         )*
-        columns::lanes::<$Wide, { <$Wide as Words>::LANES }>($jobs, $blocks)
+        columns::step::<$Wide, { <$Wide as Words>::LANES }>($jobs)
     }};
 }
 

@@ -1,5 +1,5 @@
-//! BLAKE2: ours beside `blake2b_simd`, `blake2s_simd`, `rscrypto` and RustCrypto's `blake2`. The first two have no code for AVX-512, and cannot
-//! be held back from what they have.
+//! BLAKE2: ours beside `blake2b_simd`, `blake2s_simd`, `rscrypto` and RustCrypto's `blake2`. The first two have no code for AVX-512. Rscrypto has,
+//! and nothing holds it back: where a kernel of ours is forced, it stays away.
 
 use anyhow::{Context as _, Result};
 use bulla_blake2::kernel;
@@ -78,24 +78,23 @@ fn peer_2s(make: Make) -> Peer {
     Peer::of_package("blake2s_simd", make)
 }
 
+/// Rscrypto, where it meets what it is compared with: all that the machine has.
+fn rscrypto(make: impl Fn() -> Box<dyn Subject> + 'static) -> Option<Peer> {
+    matches!(kernel::forced(), Ok(None)).then(|| Peer::of_package("rscrypto", make))
+}
+
 fn all_peers_2b() -> Vec<Peer> {
-    vec![
-        peer_2b(peer_2b::one()),
-        Peer::of_package("rscrypto", || digest_of(<rscrypto::Blake2b512 as rscrypto::Digest>::digest)),
-        Peer::of_package("blake2", || {
-            digest_of(|input| <blake2::Blake2b512 as blake2::Digest>::digest(input).into())
-        }),
-    ]
+    let blake2 = || digest_of(|input| <blake2::Blake2b512 as blake2::Digest>::digest(input).into());
+    let rscrypto = rscrypto(|| digest_of(<rscrypto::Blake2b512 as rscrypto::Digest>::digest));
+    let first = [peer_2b(peer_2b::one())].into_iter().chain(rscrypto);
+    first.chain([Peer::of_package("blake2", blake2)]).collect()
 }
 
 fn all_peers_2s() -> Vec<Peer> {
-    vec![
-        peer_2s(peer_2s::one()),
-        Peer::of_package("rscrypto", || digest_of(<rscrypto::Blake2s256 as rscrypto::Digest>::digest)),
-        Peer::of_package("blake2", || {
-            digest_of(|input| <blake2::Blake2s256 as blake2::Digest>::digest(input).into())
-        }),
-    ]
+    let blake2 = || digest_of(|input| <blake2::Blake2s256 as blake2::Digest>::digest(input).into());
+    let rscrypto = rscrypto(|| digest_of(<rscrypto::Blake2s256 as rscrypto::Digest>::digest));
+    let first = [peer_2s(peer_2s::one())].into_iter().chain(rscrypto);
+    first.chain([Peer::of_package("blake2", blake2)]).collect()
 }
 
 /// The operation that makes a digest of the whole input.
