@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::harness::Kernel;
 use crate::{
@@ -60,6 +60,30 @@ pub(crate) fn build(context: &Context, kernel: &Kernel) -> Result<PathBuf> {
     let kept = folder.join(name);
     fs::copy(&built, &kept).with_context(|| format!("cannot copy {}", built.display()))?;
     Ok(kept)
+}
+
+/// Builds the Ed25519 peers, a workspace of its own, whose script `rustc.sh` says which crates are built for this machine alone.
+pub(crate) fn build_native(context: &Context, folder: &str) -> Result<PathBuf> {
+    ensure!(
+        has_ifma(),
+        "two of the peers have code for AVX-512 IFMA alone, which this machine lacks: measure `cargo xtask bench ed25519` here"
+    );
+    let folder = context.root.join(folder);
+    let target = context.target.join("native-peers");
+    let mut command = context.cargo();
+    command.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(target);
+    command.env("RUSTC_WRAPPER", folder.join("rustc.sh")).env_remove("RUSTFLAGS").current_dir(&folder);
+    build_program(&mut command)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_ifma() -> bool {
+    std::arch::is_x86_feature_detected!("avx512ifma")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_ifma() -> bool {
+    false
 }
 
 #[cfg(test)]

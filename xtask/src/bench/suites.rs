@@ -25,8 +25,24 @@ pub(crate) struct Suite {
 #[derive(Debug)]
 enum By {
     Laboratory,
+    Native(&'static Native),
     Foreign(&'static Foreign),
 }
+
+/// A program of the laboratory in a workspace of its own, whose peers are built for this machine alone.
+#[derive(Debug)]
+struct Native {
+    suite: &'static str,
+    folder: &'static str,
+    /// The variable that forces a kernel of ours.
+    force: &'static str,
+}
+
+const ED25519_NATIVE: Native = Native {
+    suite: "ed25519-native",
+    folder: "crates/lab/ed25519-native",
+    force: "BULLA_ED25519_FORCE_KERNEL",
+};
 
 /// A harness in another language: a command in a folder, which prints records as `spec/bench-record.md` says.
 #[derive(Debug)]
@@ -102,7 +118,7 @@ const BY_KERNEL: &str = "kernel-ab";
 /// What `cargo xtask bench` takes as the name of a suite.
 pub(crate) fn names() -> Vec<&'static str> {
     let foreign = FOREIGN.iter().map(|foreign| foreign.suite);
-    [ALL_BLAKE3].into_iter().chain(LABORATORY).chain(foreign).collect()
+    [ALL_BLAKE3].into_iter().chain(LABORATORY).chain([ED25519_NATIVE.suite]).chain(foreign).collect()
 }
 
 /// Every suite.
@@ -115,9 +131,11 @@ pub(crate) fn find(name: &str) -> Vec<Suite> {
     let is_blake3 = |suite: &str| FORCED_BY.iter().all(|(other, _)| *other != suite);
     let wanted = |suite: &str| suite == name || (name == ALL_BLAKE3 && is_blake3(suite));
     let laboratory = LABORATORY.into_iter().filter(|suite| wanted(suite));
+    let native = [&ED25519_NATIVE].into_iter().filter(|native| native.suite == name);
     let foreign = FOREIGN.iter().filter(|foreign| foreign.suite == name);
     laboratory
         .map(|name| Suite { name, measured_by: By::Laboratory })
+        .chain(native.map(|native| Suite { name: native.suite, measured_by: By::Native(native) }))
         .chain(foreign.map(|foreign| Suite { name: foreign.suite, measured_by: By::Foreign(foreign) }))
         .collect()
 }
@@ -138,6 +156,14 @@ impl Suite {
                 folder: context.root.clone(),
                 force: (laboratory_force(self.name), kernel.clone()),
                 language: Language::Laboratory,
+            }),
+            By::Native(native) => Ok(Harness {
+                suite: self.name,
+                program: laboratory::build_native(context, native.folder)?,
+                arguments: vec![],
+                folder: context.root.clone(),
+                force: (native.force, kernel.clone()),
+                language: Language::Foreign,
             }),
             By::Foreign(foreign) => {
                 (foreign.prepare)(context)?;

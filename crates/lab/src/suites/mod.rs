@@ -229,11 +229,19 @@ fn run_case(
     Ok(records.zip(samples.ns).map(|(record, samples_ns)| Record { samples_ns, ..record }).collect())
 }
 
-/// The version of a package in the workspace's lock file: the one that this build has.
+/// The version of a package that the laboratory depends on, by the workspace's lock file: the one that this build has.
 pub(crate) fn locked_version(package: &str) -> &'static str {
-    const LOCK: &str = include_str!("../../../../Cargo.lock");
-    let entry = LOCK.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{package}\"\n")));
-    let version = entry.and_then(|entry| entry.split_once("\nversion = \"")?.1.split_once('"'));
+    version_in(include_str!("../../../../Cargo.lock"), "bulla-lab", package)
+}
+
+/// The version of `package` that `dependent` depends on, by a lock file. Where there are several, the list of dependencies says which.
+pub fn version_in<'a>(lock: &'a str, dependent: &str, package: &str) -> &'a str {
+    let entry = |name: &str| {
+        lock.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{name}\"\n")))
+    };
+    let among = |dependent: &'a str| dependent.split_once(&format!("\n \"{package} "))?.1.split_once('"');
+    let only = |package: &'a str| package.split_once("\nversion = \"")?.1.split_once('"');
+    let version = entry(dependent).and_then(among).or_else(|| entry(package).and_then(only));
     version.map_or("of unknown version", |(version, _)| version)
 }
 
@@ -323,5 +331,9 @@ mod tests {
     fn the_peer_is_named_with_its_version() {
         assert!(locked_version("blake3").starts_with("1."));
         assert_eq!(locked_version("no-such-package"), "of unknown version");
+        let lock = "[[package]]\nname = \"peer\"\nversion = \"1.0.0\"\n[[package]]\nname = \"peer\"\nversion = \"2.0.0\"\n\
+            [[package]]\nname = \"ours\"\nversion = \"0.1.0\"\ndependencies = [\n \"peer 2.0.0\",\n]\n";
+        assert_eq!(version_in(lock, "ours", "peer"), "2.0.0");
+        assert_eq!(version_in(lock, "another", "peer"), "1.0.0");
     }
 }

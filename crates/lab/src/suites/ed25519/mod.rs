@@ -1,15 +1,34 @@
-//! Ed25519: ours beside `ed25519-dalek`, built as any program builds them. Peers that ask for a build for this machine alone stand beside ours
-//! in a program of their own: `crates/lab/ed25519-native`.
+//! Ed25519: ours beside the crates that programs use, built as any program builds them. The same cases with all peers built for this machine
+//! alone, and with two more that ask for that, are a program of their own: `crates/lab/ed25519-native`.
+
+mod peers;
 
 use anyhow::{Context as _, Result};
-use bulla_ed25519::{Item, Reason, SignItem, SigningKey, Verdict, kernel};
-use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
+use bulla_ed25519::{Item, Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, kernel};
 
 use super::{Active, Case, Make, Peer, Suite};
 use crate::measure::{Input, Op, Subject};
 
 /// How many signatures at once.
-pub const SIZES: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+const SIZES: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/// How many signatures at once for all threads.
+const PARALLEL: [usize; 2] = [512, 4000];
+
+/// What the cases of a group do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// One strict verdict for each signature.
+    Strict,
+    /// The same under keys that were decoded or prepared beforehand.
+    Prepared,
+    /// Batches, most of which have one verdict for all.
+    Cofactored,
+    /// Signatures.
+    Sign,
+    /// Strict verdicts by all threads.
+    Parallel,
+}
 
 /// Bytes of a message.
 const MESSAGE: usize = 128;
@@ -55,7 +74,7 @@ impl Signed {
 pub(super) fn suite() -> Suite {
     Suite {
         name: "ed25519",
-        cases,
+        cases: || cases(|_, _| Vec::new()),
         active_kernel,
         kernels: || kernel::available().map(|kernel| kernel.to_string()).collect(),
     }
@@ -89,12 +108,31 @@ pub fn signs(count: usize, mut run: impl FnMut(&mut [[u8; 64]]) + 'static) -> Bo
 }
 
 /// A case of `count` signatures.
-pub fn case(group: &str, count: usize, ours: Make, peers: Vec<Peer>) -> Case {
+pub(super) fn case(group: &str, count: usize, ours: Make, peers: Vec<Peer>) -> Case {
     Case { id: format!("{group}/{count}"), bytes: count * MESSAGE, input: 0, part: None, ours, peers }
 }
 
+/// All cases, each with `more` peers than those that any program can build.
+pub fn cases(more: impl Fn(Group, usize) -> Vec<Peer>) -> Vec<Case> {
+    type Ours = fn(usize) -> Make;
+    let group = |name: &'static str, group: Group, sizes: &'static [usize], ours: Ours| {
+        let peers = |count| peers::of(group, count).into_iter().chain(more(group, count)).collect();
+        sizes.iter().map(|&count| case(name, count, ours(count), peers(count))).collect::<Vec<_>>()
+    };
+    [
+        group("strict", Group::Strict, &SIZES, strict),
+        group("prepared", Group::Prepared, &SIZES, prepared),
+        group("cofactored", Group::Cofactored, &SIZES, cofactored),
+        group("sign", Group::Sign, &SIZES, sign),
+        group("parallel", Group::Parallel, &PARALLEL, parallel),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 /// Our strict verification.
-pub fn ours_strict(count: usize) -> Make {
+fn strict(count: usize) -> Make {
     Box::new(move || {
         let items = Signed::new(count).items();
         let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); count];
@@ -107,8 +145,34 @@ pub fn ours_strict(count: usize) -> Make {
     })
 }
 
+/// Our strict verification under keys that were prepared beforehand, with the tables that are best for much use of so many keys.
+fn prepared(count: usize) -> Make {
+    Box::new(move || {
+        let signed = Signed::new(count);
+        let items = signed.items();
+        let mut keys = VerifyingKeys::new(&signed.public_keys, Tables::for_use(count, usize::MAX));
+        verifies(count, move |out| {
+            for (out, verdict) in out.iter_mut().zip(keys.verify_many(&items)) {
+                *out = verdict.is_valid();
+            }
+        })
+    })
+}
+
+/// Our batch under the cofactored predicate.
+fn cofactored(count: usize) -> Make {
+    Box::new(move || {
+        let items = Signed::new(count).items();
+        verifies(count, move |out| {
+            for (out, verdict) in out.iter_mut().zip(bulla_ed25519::cofactored::verify_many(&items)) {
+                *out = verdict.is_valid();
+            }
+        })
+    })
+}
+
 /// Our signatures.
-pub fn ours_sign(count: usize) -> Make {
+fn sign(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);
         let keys: &'static [SigningKey] = Vec::leak(signed.seeds.iter().map(SigningKey::from_seed).collect());
@@ -118,35 +182,16 @@ pub fn ours_sign(count: usize) -> Make {
     })
 }
 
-/// `verify_strict` of dalek, keys decoded as part of the work.
-fn dalek_strict(count: usize) -> Make {
+/// Our strict verification by all threads.
+fn parallel(count: usize) -> Make {
     Box::new(move || {
         let items = Signed::new(count).items();
+        let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); count];
         verifies(count, move |out| {
-            for (item, out) in items.iter().zip(out) {
-                let signature = Signature::from_bytes(item.signature);
-                let key = VerifyingKey::from_bytes(item.public_key);
-                *out = key.is_ok_and(|key| key.verify_strict(item.message, &signature).is_ok());
+            bulla_ed25519::verify_many_parallel_into(&items, &mut verdicts);
+            for (out, verdict) in out.iter_mut().zip(&verdicts) {
+                *out = verdict.is_valid();
             }
         })
     })
-}
-
-fn dalek_sign(count: usize) -> Make {
-    Box::new(move || {
-        let signed = Signed::new(count);
-        let keys: Vec<_> = signed.seeds.iter().map(ed25519_dalek::SigningKey::from_bytes).collect();
-        signs(count, move |out| {
-            for ((key, message), out) in keys.iter().zip(&signed.messages).zip(out) {
-                *out = key.sign(message).to_bytes();
-            }
-        })
-    })
-}
-
-fn cases() -> Vec<Case> {
-    let dalek = |make| vec![Peer::of_package("ed25519-dalek", make)];
-    let strict = SIZES.map(|n| case("strict", n, ours_strict(n), dalek(dalek_strict(n))));
-    let sign = SIZES.map(|n| case("sign", n, ours_sign(n), dalek(dalek_sign(n))));
-    strict.into_iter().chain(sign).collect()
 }
