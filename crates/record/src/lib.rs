@@ -27,7 +27,7 @@ pub mod stats;
 pub mod table;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 11] = [
+pub const LABORATORY: [&str; 12] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -38,5 +38,6 @@ pub const LABORATORY: [&str; 11] = [
     "kernel-ab",
     "blake2",
     "ed25519",
+    "ed25519-threads",
     "kms",
 ];

@@ -326,6 +326,12 @@ pub(crate) fn multiply_own<V: Lanes>(
             return sum.projective();
         }
         at -= 1;
+        if !with_base {
+            let size = sizes(BASE_WINDOWS.digit(&s, at / 2), 512);
+            for lane in 0..LANES {
+                like.prefetch(&base[size[lane]]);
+            }
+        }
     }
 }
 
@@ -371,7 +377,41 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
             return sum.projective();
         }
         at -= 1;
+        prefetch(&k, &s, keys, base, at);
         sum = double_times(sum.projective(), KEY_WINDOWS.bits - 1);
+    }
+}
+
+/// Has the cache fetch the rows of a stop of [`multiply`], while the sum is doubled: tables of many keys are far away.
+#[inline(always)]
+fn prefetch<V: Lanes, const S: usize>(
+    k: &Scalar<V>,
+    s: &Scalar<V>,
+    keys: &[[&KeyTable; LANES]; S],
+    base: &[&BaseTable; S],
+    at: u32,
+) {
+    let like = k.0[0];
+    for (j, tables) in keys.iter().enumerate() {
+        let window = at + j as u32 * key_step(S);
+        if window < KEY_WINDOWS.count {
+            let size = sizes(KEY_WINDOWS.digit(k, window), 16);
+            for lane in 0..LANES {
+                like.prefetch(&tables[lane][size[lane]]);
+            }
+        }
+    }
+    if !at.is_multiple_of(2) {
+        return;
+    }
+    for (j, table) in base.iter().enumerate() {
+        let window = at / 2 + j as u32 * base_step(S);
+        if window <= BASE_WINDOWS.count {
+            let size = sizes(BASE_WINDOWS.digit(s, window), 512);
+            for lane in 0..LANES {
+                like.prefetch(&table[size[lane]]);
+            }
+        }
     }
 }
 

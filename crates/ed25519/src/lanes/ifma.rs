@@ -94,6 +94,21 @@ impl Lanes for Vector {
     }
 
     #[inline(always)]
+    fn prefetch<T>(self, row: &T) {
+        let row = std::ptr::from_ref(row).cast::<i8>();
+        let mut offset = 0;
+        while offset < size_of::<T>() {
+            // SAFETY: within the row; nothing is read.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.add(offset)) };
+            offset += 64;
+        }
+        if align_of::<T>() < 64 {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.add(size_of::<T>() - 1)) };
+        }
+    }
+
+    #[inline(always)]
     fn store(self) -> [u64; LANES] {
         let mut words = [0; LANES];
         // SAFETY: the features by the contract of `Vector::new`; 64 bytes are there to be written.

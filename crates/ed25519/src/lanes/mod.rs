@@ -101,6 +101,9 @@ pub(crate) trait Lanes: Copy {
     fn put(to: &mut u64, word: u64) {
         *to = word;
     }
+    /// Has the cache fetch a row that is soon read, where there is an instruction for that.
+    #[inline(always)]
+    fn prefetch<T>(self, _row: &T) {}
     /// Two words for each lane, from eight places: the first words in one vector, the second ones in the other.
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
     /// The reverse: lane i of both vectors, as two words.

@@ -78,7 +78,8 @@ impl Peer {
 
 /// Every suite, in the order of [`LABORATORY`].
 pub fn all() -> Vec<Suite> {
-    blake3::suites().into_iter().chain([blake2::suite(), ed25519::suite(), kms::suite()]).collect()
+    let [one_thread, threads] = ed25519::suites();
+    blake3::suites().into_iter().chain([blake2::suite(), one_thread, threads, kms::suite()]).collect()
 }
 
 /// The suite of that name.

@@ -71,13 +71,15 @@ impl Signed {
     }
 }
 
-pub(super) fn suite() -> Suite {
-    Suite {
-        name: "ed25519",
-        cases: || cases(|_, _| Vec::new()),
+/// One for a single thread and one for all.
+pub(super) fn suites() -> [Suite; 2] {
+    let suite = |name, cases| Suite {
+        name,
+        cases,
         active_kernel,
         kernels: || kernel::available().map(|kernel| kernel.to_string()).collect(),
-    }
+    };
+    [suite("ed25519", || cases(|_, _| Vec::new())), suite("ed25519-threads", threads)]
 }
 
 /// The kernel in use, for the suite and for the program of the peers built natively.
@@ -112,23 +114,28 @@ pub(super) fn case(group: &str, count: usize, ours: Make, peers: Vec<Peer>) -> C
     Case { id: format!("{group}/{count}"), bytes: count * MESSAGE, input: 0, part: None, ours, peers }
 }
 
-/// All cases, each with `more` peers than those that any program can build.
+type Ours = fn(usize) -> Make;
+
+/// All cases of one thread, each with `more` peers than those that any program can build.
 pub fn cases(more: impl Fn(Group, usize) -> Vec<Peer>) -> Vec<Case> {
-    type Ours = fn(usize) -> Make;
-    let group = |name: &'static str, group: Group, sizes: &'static [usize], ours: Ours| {
+    let groups: [(&str, Group, Ours); 4] = [
+        ("strict", Group::Strict, strict),
+        ("prepared", Group::Prepared, prepared),
+        ("cofactored", Group::Cofactored, cofactored),
+        ("sign", Group::Sign, sign),
+    ];
+    let cases = groups.into_iter().flat_map(|(name, group, ours)| {
         let peers = |count| peers::of(group, count).into_iter().chain(more(group, count)).collect();
-        sizes.iter().map(|&count| case(name, count, ours(count), peers(count))).collect::<Vec<_>>()
-    };
-    [
-        group("strict", Group::Strict, &SIZES, strict),
-        group("prepared", Group::Prepared, &SIZES, prepared),
-        group("cofactored", Group::Cofactored, &SIZES, cofactored),
-        group("sign", Group::Sign, &SIZES, sign),
-        group("parallel", Group::Parallel, &PARALLEL, parallel),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        SIZES.map(|count| case(name, count, ours(count), peers(count)))
+    });
+    cases.collect()
+}
+
+fn threads() -> Vec<Case> {
+    PARALLEL
+        .map(|count| case("strict", count, parallel(count), peers::of(Group::Parallel, count)))
+        .into_iter()
+        .collect()
 }
 
 /// Our strict verification.
