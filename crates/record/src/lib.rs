@@ -27,7 +27,7 @@ pub mod stats;
 pub mod table;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 12] = [
+pub const LABORATORY: [&str; 13] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -40,4 +40,5 @@ pub const LABORATORY: [&str; 12] = [
     "ed25519",
     "ed25519-threads",
     "kms",
+    "kms-threads",
 ];

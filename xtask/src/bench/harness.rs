@@ -127,7 +127,7 @@ impl Harness {
 const URGENT: &str = "-20";
 
 /// Suites that measure threads: they need all processors.
-const THREADED: [&str; 7] = ["threads", "ed25519-threads", "kms", "go", "js", "kms-http", "files"];
+const THREADED: [&str; 7] = ["threads", "ed25519-threads", "kms-threads", "go", "js", "kms-http", "files"];
 
 /// Whether this user may run a process before others. `nice` itself only warns.
 fn may_hurry() -> bool {

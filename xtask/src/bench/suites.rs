@@ -103,11 +103,12 @@ fn javascript(context: &Context) -> Result<()> {
 const BLAKE3: &str = "BULLA_BLAKE3_FORCE_KERNEL";
 
 /// Suites of the laboratory whose kernels another variable forces.
-const FORCED_BY: [(&str, &str); 4] = [
+const FORCED_BY: [(&str, &str); 5] = [
     ("blake2", "BULLA_BLAKE2_FORCE_KERNEL"),
     ("ed25519", "BULLA_ED25519_FORCE_KERNEL"),
     ("ed25519-threads", "BULLA_ED25519_FORCE_KERNEL"),
     ("kms", "BULLA_ED25519_FORCE_KERNEL"),
+    ("kms-threads", "BULLA_ED25519_FORCE_KERNEL"),
 ];
 
 /// The name for all suites that measure BLAKE3 in Rust.

@@ -81,13 +81,15 @@ enum Threads {
     All,
 }
 
-pub(super) fn suite() -> Suite {
-    Suite {
-        name: "kms",
+/// One for a single thread and one for all.
+pub(super) fn suites() -> [Suite; 2] {
+    let suite = |name, cases| Suite {
+        name,
         cases,
         active_kernel,
         kernels: || kernel::available().map(|kernel| kernel.to_string()).collect(),
-    }
+    };
+    [suite("kms", cases), suite("kms-threads", threads)]
 }
 
 fn cases() -> Vec<Case> {
@@ -95,32 +97,18 @@ fn cases() -> Vec<Case> {
     cases.push(case("sign", 1, keystore_sign(), vec![dalek_sign(), ring_sign(), aws_lc_sign()]));
     cases.push(case("verify", 1, keystore_verify(), verifying_peers(1, Threads::One)));
     cases.push(sign_batch(64));
-    for count in [8, 32, 64] {
-        cases.push(case(
-            "batch",
-            count,
-            keystore_batch(count, Threads::One),
-            verifying_peers(count, Threads::One),
-        ));
-    }
-    for count in [32, 64] {
-        cases.push(case(
-            "parallel",
-            count,
-            keystore_batch(count, Threads::All),
-            verifying_peers(count, Threads::All),
-        ));
-    }
-    for count in [64, 128, 256, 512] {
-        cases.push(case(
-            "throughput",
-            count,
-            keystore_batch(count, Threads::All),
-            verifying_peers(count, Threads::All),
-        ));
-    }
-    cases.push(callers());
+    cases.extend([8, 32, 64].map(|count| verify_batch("batch", count, Threads::One)));
     cases
+}
+
+fn threads() -> Vec<Case> {
+    let parallel = [32, 64].map(|count| verify_batch("parallel", count, Threads::All));
+    let throughput = [64, 128, 256, 512].map(|count| verify_batch("throughput", count, Threads::All));
+    parallel.into_iter().chain(throughput).chain([callers()]).collect()
+}
+
+fn verify_batch(group: &str, count: usize, threads: Threads) -> Case {
+    case(group, count, keystore_batch(count, threads), verifying_peers(count, threads))
 }
 
 fn pool() -> rayon::ThreadPool {
