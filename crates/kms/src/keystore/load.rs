@@ -1,6 +1,8 @@
 //! Making a keystore, and opening one with the proof that it is whole.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -207,18 +209,8 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
     let mut found = StoreState::default();
     let mut index = Index::default();
     let mut held = 0;
-    let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
-    for (family, sealed) in &rows.records {
-        let binding = sealer.bind(sealed);
-        found.replace(None, &binding);
-        let known = known.and_then(|known| known.key(&family.parse().ok()?).ok());
-        let key = match known.filter(|known| known.binding == binding) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let known = known.map(|known| &**known);
-                Arc::new(load_key(sealer, family, sealed, binding, known, private_key)?)
-            }
-        };
+    for key in keys(sealer, rows, known)? {
+        found.replace(None, &key.binding);
         held += key.record.held().count();
         index.insert(key);
     }
@@ -233,6 +225,40 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
         ));
     }
     Ok((state, sealed_state, index))
+}
+
+/// Fewer records than these are opened by the caller's thread alone.
+const SHARED: usize = 1024;
+
+/// The keys of all records, in their order, opened by as many threads as there are processors.
+fn keys(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Vec<Arc<LoadedKey>>> {
+    let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
+    let load = |(family, sealed): &(&String, &Vec<u8>)| {
+        let binding = sealer.bind(sealed);
+        let known = known.and_then(|known| known.key(&family.parse().ok()?).ok());
+        match known.filter(|known| known.binding == binding) {
+            Some(known) => Ok(Arc::clone(known)),
+            None => {
+                let known = known.map(|known| &**known);
+                Ok(Arc::new(load_key(sealer, family, sealed, binding, known, private_key)?))
+            }
+        }
+    };
+    let records: Vec<_> = rows.records.iter().collect();
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    if records.len() < SHARED || threads == 1 {
+        return records.iter().map(load).collect();
+    }
+    std::thread::scope(|scope| {
+        let parts = records.chunks(records.len().div_ceil(threads));
+        let start = |part: &'_ [_]| part.iter().map(load).collect::<Result<Vec<_>>>();
+        let workers: Vec<_> = parts.map(|part| scope.spawn(move || start(part))).collect();
+        let mut keys = Vec::with_capacity(records.len());
+        for worker in workers {
+            keys.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok(keys)
+    })
 }
 
 /// What becomes of `index` and `state` by the rows that others changed since; nothing when the rows do not lead from
