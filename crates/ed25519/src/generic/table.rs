@@ -327,10 +327,7 @@ pub(crate) fn multiply_own<V: Lanes>(
         }
         at -= 1;
         if !with_base {
-            let size = sizes(BASE_WINDOWS.digit(&s, at / 2), 512);
-            for lane in 0..LANES {
-                like.prefetch(&base[size[lane]]);
-            }
+            prefetch_rows(BASE_WINDOWS.digit(&s, at / 2), &[base; LANES]);
         }
     }
 }
@@ -391,14 +388,10 @@ fn prefetch<V: Lanes, const S: usize>(
     base: &[&BaseTable; S],
     at: u32,
 ) {
-    let like = k.0[0];
     for (j, tables) in keys.iter().enumerate() {
         let window = at + j as u32 * key_step(S);
         if window < KEY_WINDOWS.count {
-            let size = sizes(KEY_WINDOWS.digit(k, window), 16);
-            for lane in 0..LANES {
-                like.prefetch(&tables[lane][size[lane]]);
-            }
+            prefetch_rows(KEY_WINDOWS.digit(k, window), tables);
         }
     }
     if !at.is_multiple_of(2) {
@@ -407,11 +400,17 @@ fn prefetch<V: Lanes, const S: usize>(
     for (j, table) in base.iter().enumerate() {
         let window = at / 2 + j as u32 * base_step(S);
         if window <= BASE_WINDOWS.count {
-            let size = sizes(BASE_WINDOWS.digit(s, window), 512);
-            for lane in 0..LANES {
-                like.prefetch(&table[size[lane]]);
-            }
+            prefetch_rows(BASE_WINDOWS.digit(s, window), &[*table; LANES]);
         }
+    }
+}
+
+/// Has the cache fetch the multiple `digit` of its table for every lane.
+#[inline(always)]
+fn prefetch_rows<V: Lanes, T, const ROWS: usize>(digit: V, tables: &[&[T; ROWS]; LANES]) {
+    let size = sizes(digit, ROWS - 1);
+    for lane in 0..LANES {
+        digit.prefetch(&tables[lane][size[lane]]);
     }
 }
 

@@ -50,9 +50,8 @@ impl Threads {
         let lanes =
             backend.capabilities(algorithm).map_or(1, |capabilities| capabilities.verify_lanes.max(1));
         let share = requests.len().div_ceil(rayon::current_num_threads()).next_multiple_of(lanes);
-        // Handing less than two steps of the lanes to another thread costs more than it saves: about a tenth of a millisecond of Ed25519.
-        // More than four leave a thread that came late, or lost its processor for a moment, with what others could do.
-        let piece = share.clamp(2 * lanes, 4 * lanes);
+        // Handing less than this to another thread costs more than it saves: about a tenth of a millisecond of Ed25519.
+        let piece = share.max(2 * lanes);
         if self == Self::Own || piece >= requests.len() {
             return backend.verify_many(requests);
         }

@@ -245,19 +245,28 @@ fn keys(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Vec<Arc<L
         }
     };
     let records: Vec<_> = rows.records.iter().collect();
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    if records.len() < SHARED || threads == 1 {
-        return records.iter().map(load).collect();
+    let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    by_threads(if records.len() < SHARED { 1 } else { processors() }, &records, load)
+}
+
+/// What `run` makes of each item, in their order; or the error of the first for which there is one.
+fn by_threads<I: Sync, O: Send>(
+    threads: usize,
+    items: &[I],
+    run: impl Fn(&I) -> Result<O> + Sync,
+) -> Result<Vec<O>> {
+    if threads <= 1 {
+        return items.iter().map(run).collect();
     }
+    let run_part = &|part: &[I]| part.iter().map(&run).collect::<Result<Vec<_>>>();
     std::thread::scope(|scope| {
-        let parts = records.chunks(records.len().div_ceil(threads));
-        let start = |part: &'_ [_]| part.iter().map(load).collect::<Result<Vec<_>>>();
-        let workers: Vec<_> = parts.map(|part| scope.spawn(move || start(part))).collect();
-        let mut keys = Vec::with_capacity(records.len());
+        let parts = items.chunks(items.len().div_ceil(threads).max(1));
+        let workers: Vec<_> = parts.map(|part| scope.spawn(move || run_part(part))).collect();
+        let mut all = Vec::with_capacity(items.len());
         for worker in workers {
-            keys.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+            all.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
         }
-        Ok(keys)
+        Ok(all)
     })
 }
 
@@ -364,4 +373,32 @@ fn load_key<'a>(
         return Err(KmsError::damaged(format!("the record of {family} contradicts itself")));
     }
     Ok(LoadedKey { record, binding, head, older })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_give_what_one_gives() {
+        for (threads, count) in [(1, 7), (2, 7), (3, 7), (7, 7), (9, 7), (3, 0), (2, 1)] {
+            let items: Vec<_> = (0..count).collect();
+            let doubled = by_threads(threads, &items, |item| Ok(2 * item)).unwrap();
+            assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>(), "{threads}, {count}");
+            // The second and the last are at fault: the second is named, whoever met it.
+            let faulty = |item: &i32| match *item == 1 || *item + 1 == count {
+                true => Err(KmsError::damaged(format!("record {item}"))),
+                false => Ok(()),
+            };
+            let found = by_threads(threads, &items, faulty).err().map(|error| error.to_string());
+            let first = items.iter().find_map(|item| faulty(item).err()).map(|error| error.to_string());
+            assert_eq!(found, first, "{threads}, {count}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "in a thread")]
+    fn a_panic_of_a_thread_is_the_callers() {
+        let _ = by_threads(2, &[1, 2, 3], |item| if *item == 3 { panic!("in a thread") } else { Ok(()) });
+    }
 }

@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use bulla_ed25519::kernel;
 use bulla_kms::backend::{Backends, SOFTWARE};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
 use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, SignItem, VerifyItem};
@@ -15,7 +14,7 @@ use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rayon::prelude::*;
 
-use super::ed25519::{active_kernel, case, verifies};
+use super::ed25519::{case, suite, verifies};
 use super::{Case, Make, Peer, Suite};
 use crate::measure::Subject;
 
@@ -83,12 +82,6 @@ enum Threads {
 
 /// One for a single thread and one for all.
 pub(super) fn suites() -> [Suite; 2] {
-    let suite = |name, cases| Suite {
-        name,
-        cases,
-        active_kernel,
-        kernels: || kernel::available().map(|kernel| kernel.to_string()).collect(),
-    };
     [suite("kms", cases), suite("kms-threads", threads)]
 }
 

@@ -73,13 +73,13 @@ impl Signed {
 
 /// One for a single thread and one for all.
 pub(super) fn suites() -> [Suite; 2] {
-    let suite = |name, cases| Suite {
-        name,
-        cases,
-        active_kernel,
-        kernels: || kernel::available().map(|kernel| kernel.to_string()).collect(),
-    };
     [suite("ed25519", || cases(|_, _| Vec::new())), suite("ed25519-threads", threads)]
+}
+
+/// A suite whose kernels are those of Ed25519.
+pub(super) fn suite(name: &'static str, cases: fn() -> Vec<Case>) -> Suite {
+    let kernels = || kernel::available().map(|kernel| kernel.to_string()).collect();
+    Suite { name, cases, active_kernel, kernels }
 }
 
 /// The kernel in use, for the suite and for the program of the peers built natively.
