@@ -11,17 +11,18 @@ use crate::lanes::{LANES, Lanes};
 use crate::{Item, Reason, Verdict, cofactored};
 use curve25519_dalek::Scalar as OneScalar;
 
-/// Bits of a coefficient: a wrong batch passes with a chance of 2^-126, and sixteen windows of eight bits hold it.
+/// Bits of a coefficient: a wrong batch passes with a chance of 2^-126, and one half of all windows holds it with its last carry.
 const COEFFICIENT_BITS: usize = 126;
 /// Below this number one verdict each is faster.
 const BATCH: usize = 32;
 /// Where a search for what is wrong ends with one verdict each.
 const SEARCHED: usize = 16;
 
-/// Bits of a factor of A: what is below l.
-const KEY_BITS: usize = 253;
-/// Blocks of eight windows that the longest factor has with the smallest windows.
-const MOST_BLOCKS: usize = 7;
+/// A lane has the windows of so many bits of each half of a number.
+const LANE_BITS: usize = 16;
+const HALF_BITS: usize = LANES * LANE_BITS;
+/// Blocks of windows that a number of both halves has in the finest plan.
+const MOST_BLOCKS: usize = 6;
 
 /// What the signatures bring into the sum.
 struct Terms {
@@ -39,60 +40,59 @@ struct Terms {
     base: Vec<[u64; 4]>,
 }
 
-/// How a batch of some size is cut into windows.
+/// How numbers are cut into windows: the widths, from below, of those that make sixteen bits. Lane l has the sixteen bits from 16 l, and as many of
+/// the upper half of a number.
 #[derive(Clone, Copy)]
-struct Plan {
+struct Plan(&'static [usize]);
+
+/// One window of every lane: all of one width, and sixteen bits apart from lane to lane.
+#[derive(Clone, Copy)]
+struct Block {
+    /// The lowest bit of lane 0.
+    bit: usize,
     bits: usize,
 }
 
 impl Plan {
-    /// More bits make fewer windows, and more buckets to be summed for each.
+    /// Wider windows are fewer, and have more buckets to be summed.
     fn for_size(items: usize) -> Self {
-        Self {
-            bits: if items < 128 {
-                5
-            } else if items < 320 {
-                6
-            } else {
-                8
-            },
-        }
+        Self(if items < 320 { &[5, 5, 6] } else { &[8, 8] })
     }
 
-    /// Windows of numbers of so many bits, and of one bit for the last carry.
-    fn windows(self, bits: usize) -> usize {
-        (bits + 1).div_ceil(self.bits)
+    /// The blocks of a number, or of one of a single half, from below.
+    fn blocks(self, halves: usize) -> impl DoubleEndedIterator<Item = Block> + ExactSizeIterator {
+        let in_half = self.0.len();
+        (0..halves * in_half).map(move |block| {
+            let below: usize = self.0[..block % in_half].iter().sum();
+            Block { bit: block / in_half * HALF_BITS + below, bits: self.0[block % in_half] }
+        })
     }
 
-    /// Blocks of eight windows.
-    fn blocks(self, bits: usize) -> usize {
-        self.windows(bits).div_ceil(LANES)
+    /// Signed digits of a number that leaves two bits for the last carry, block after block: half a window is added to every window beforehand, and
+    /// subtracted again from each digit.
+    fn digits<const HALVES: usize>(self, number: &[u128; HALVES]) -> [Digits; MOST_BLOCKS] {
+        let tops = self.blocks(1).fold(0_u128, |tops, Block { bit, bits }| tops | 1 << (bit + bits - 1));
+        let offset = u128::MAX / 0xffff * tops;
+        let (mut parts, mut carry) = ([[0; LANES]; HALVES], false);
+        for (parts, half) in parts.iter_mut().zip(number) {
+            let sum;
+            (sum, carry) = half.carrying_add(offset, carry);
+            *parts = std::array::from_fn(|lane| (sum >> (lane * LANE_BITS)) as u16);
+        }
+        let mut digits = [[0; LANES]; MOST_BLOCKS];
+        for (digits, Block { bit, bits }) in digits.iter_mut().zip(self.blocks(HALVES)) {
+            let below = bit % HALF_BITS;
+            for (digit, part) in digits.iter_mut().zip(parts[bit / HALF_BITS]) {
+                *digit = (part >> below & ((1 << bits) - 1)) as i16 - (1 << (bits - 1));
+            }
+        }
+        digits
     }
+}
 
-    /// Signed digits of a number, block after block: half a window is added to every window beforehand, and subtracted again from each
-    /// digit.
-    fn digits(self, number: &[u64; 4], bits: usize) -> [Digits; MOST_BLOCKS] {
-        let (windows, half) = (self.windows(bits), 1 << (self.bits - 1));
-        let mut words = [number[0], number[1], number[2], number[3], 0, 0];
-        let mut offset = [0_u64; 6];
-        for window in 0..windows {
-            let bit = window * self.bits + self.bits - 1;
-            offset[bit / 64] |= 1 << (bit % 64);
-        }
-        let mut carry = 0;
-        for (word, offset) in words.iter_mut().zip(offset) {
-            let sum = u128::from(*word) + u128::from(offset) + carry;
-            (*word, carry) = (sum as u64, sum >> 64);
-        }
-        let mut blocks = [[0; LANES]; MOST_BLOCKS];
-        for (window, digit) in blocks.as_flattened_mut()[..windows].iter_mut().enumerate() {
-            let bit = window * self.bits;
-            let both = u128::from(words[bit / 64]) | u128::from(words[bit / 64 + 1]) << 64;
-            *digit = (both >> (bit % 64)) as i16 & ((1 << self.bits) - 1);
-            *digit -= half;
-        }
-        blocks
-    }
+/// A number as its halves.
+fn halves(words: &[u64; 4]) -> [u128; 2] {
+    [0, 2].map(|low| u128::from(words[low]) | u128::from(words[low + 1]) << 64)
 }
 
 impl Terms {
@@ -104,8 +104,8 @@ impl Terms {
             plan,
             keys: Vec::with_capacity(count),
             rs: Vec::with_capacity(count),
-            key_digits: vec![[0; LANES]; count * plan.blocks(KEY_BITS)],
-            r_digits: vec![[0; LANES]; count * plan.blocks(COEFFICIENT_BITS)],
+            key_digits: vec![[0; LANES]; count * plan.blocks(2).len()],
+            r_digits: vec![[0; LANES]; count * plan.blocks(1).len()],
             base: Vec::with_capacity(count),
         }
     }
@@ -113,11 +113,10 @@ impl Terms {
     /// The next signature's: the points, and the factors of -A, R and the base point.
     fn push(&mut self, points: [&AffineRow; 2], k: &[u64; 4], z: u128, base: [u64; 4]) {
         let (count, place) = (self.count, self.keys.len());
-        for (block, digits) in self.key_digits.chunks_mut(count).zip(self.plan.digits(k, KEY_BITS)) {
+        for (block, digits) in self.key_digits.chunks_mut(count).zip(self.plan.digits(&halves(k))) {
             block[place] = digits;
         }
-        let z = [z as u64, (z >> 64) as u64, 0, 0];
-        for (block, digits) in self.r_digits.chunks_mut(count).zip(self.plan.digits(&z, COEFFICIENT_BITS)) {
+        for (block, digits) in self.r_digits.chunks_mut(count).zip(self.plan.digits(&[z])) {
             block[place] = digits.map(|digit| -digit);
         }
         self.keys.push(*points[0]);
@@ -226,26 +225,32 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         let (machine, plan, count) = (self.machine, terms.plan, terms.count);
         let like = machine.splat(0);
         let base_row = self.base(0)[1];
-        let base_digits = plan.digits(&terms.base(places), KEY_BITS);
-        let mut buckets: Vec<[Bucket; LANES]> = vec![[EMPTY; LANES]; (1 << (plan.bits - 1)) + 1];
+        let base_digits = plan.digits(&halves(&terms.base(places)));
+        let blocks: Vec<_> = plan.blocks(2).enumerate().collect();
+        let widest = plan.0.iter().max().copied().unwrap_or_default();
+        let mut buckets: Vec<[Bucket; LANES]> = vec![[EMPTY; LANES]; (1 << (widest - 1)) + 1];
         let mut total = Point::identity(like);
-        for block in (0..plan.blocks(KEY_BITS)).rev() {
+        let mut above = None;
+        for (number, Block { bit, bits }) in blocks.into_iter().rev() {
+            let buckets = &mut buckets[..=1 << (bits - 1)];
             buckets.fill([EMPTY; LANES]);
-            let digits = &terms.key_digits[block * count..][..count];
-            machine.accumulate(&like, (&terms.keys, digits), places, &mut buckets);
-            if let Some(digits) = terms.r_digits.chunks(count).nth(block) {
-                machine.accumulate(&like, (&terms.rs, digits), places, &mut buckets);
+            let digits = &terms.key_digits[number * count..][..count];
+            machine.accumulate(&like, (&terms.keys, digits), places, buckets);
+            if let Some(digits) = terms.r_digits.chunks(count).nth(number) {
+                machine.accumulate(&like, (&terms.rs, digits), places, buckets);
             }
-            machine.accumulate(&like, (&[base_row], &[base_digits[block]]), &[0], &mut buckets);
-            machine.double_times(&mut total, (LANES * plan.bits) as u32);
+            machine.accumulate(&like, (&[base_row], &[base_digits[number]]), &[0], buckets);
+            if let Some(above) = above.replace(bit) {
+                machine.double_times(&mut total, (above - bit) as u32);
+            }
             let mut sum = total;
-            machine.sum_buckets(&like, &buckets, &mut sum);
+            machine.sum_buckets(&like, buckets, &mut sum);
             self.add(&mut total, &sum);
         }
-        // Lane l has the windows of weight 2^(bits l): halves are folded onto each other.
+        // Lane l has what is 2^(16 l) times as much: halves are folded onto each other.
         for distance in [1, 2, 4] {
             let mut upper = total;
-            machine.double_times(&mut upper, (distance * plan.bits) as u32);
+            machine.double_times(&mut upper, (distance * LANE_BITS) as u32);
             self.add(&mut total, &moved_down(&upper, distance));
         }
         let mut mask = 0;
@@ -271,4 +276,42 @@ fn moved_down<V: Lanes>(point: &Point<V>, distance: usize) -> Point<V> {
         }
     }
     moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What digits are of, modulo l.
+    fn number(plan: Plan, digits: &[Digits]) -> OneScalar {
+        let mut sum = OneScalar::ZERO;
+        for (digits, Block { bit, .. }) in digits.iter().zip(plan.blocks(2)) {
+            for (lane, digit) in digits.iter().enumerate() {
+                let mut weight = [0; 32];
+                let bit = bit + lane * LANE_BITS;
+                weight[bit / 8] = 1 << (bit % 8);
+                let size = OneScalar::from(digit.unsigned_abs());
+                sum += OneScalar::from_bytes_mod_order(weight) * if *digit < 0 { -size } else { size };
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn digits_are_the_number_and_have_a_bucket() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for size in (32..500).chain([usize::MAX]) {
+            let plan = Plan::for_size(size);
+            // The largest ones too.
+            let [low, high] = if size % 10 == 0 { [u128::MAX; 2] } else { [(); 2].map(|()| random.u128(..)) };
+            let (key, z) = ([low, high >> 3], low >> (128 - COEFFICIENT_BITS));
+            for (halves, digits) in [(key, plan.digits(&key)), ([z, 0], plan.digits(&[z]))] {
+                let bytes = halves.map(u128::to_le_bytes).concat().try_into().unwrap();
+                assert_eq!(number(plan, &digits), OneScalar::from_bytes_mod_order(bytes), "{halves:x?}");
+                for (digits, Block { bits, .. }) in digits.iter().zip(plan.blocks(2)) {
+                    assert!(digits.iter().all(|digit| digit.unsigned_abs() <= 1 << (bits - 1)));
+                }
+            }
+        }
+    }
 }

@@ -189,12 +189,15 @@ fn cancelling(
     random: &mut fastrand::Rng,
 ) -> Case {
     let on_a = random.usize(1..8);
+    let (key, point) = (EdwardsPoint::mul_base(&a), EdwardsPoint::mul_base(&r));
+    let public_key = (key + EIGHT_TORSION[on_a]).compress().to_bytes();
     loop {
         for (on_r, torsion) in EIGHT_TORSION.iter().enumerate() {
-            let case = Case::with_torsion(kind, a, on_a, r, on_r, message.clone());
-            let k = challenge(case.signature[..32].try_into().unwrap(), &case.public_key, &message);
-            if EIGHT_TORSION[on_a] * k + torsion == EIGHT_TORSION[0] {
-                return case;
+            let r_bytes = (point + torsion).compress().to_bytes();
+            let k = challenge(&r_bytes, &public_key, &message);
+            // Entry i is i times entry 1, whose order is eight.
+            if (on_a * usize::from(k.as_bytes()[0]) + on_r).is_multiple_of(8) {
+                return Case::with_encodings(kind, (public_key, a), (r_bytes, r), message);
             }
         }
         message.push(random.u8(..));
