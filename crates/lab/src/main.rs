@@ -4,6 +4,7 @@
 use std::{
     io::{self, Write as _},
     path::PathBuf,
+    time::Duration,
 };
 
 use anyhow::{Result, ensure};
@@ -42,8 +43,11 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         cases: Vec<String>,
         /// Make ours slower on purpose, by so many percent, in the cases of --slow-cases
-        #[arg(long, requires = "slow_cases", value_parser = clap::value_parser!(u64).range(1..=100))]
-        slow_down: Option<u64>,
+        #[arg(long, requires = "slow_cases", value_parser = clap::value_parser!(u32).range(1..=100))]
+        slow_down: Option<u32>,
+        /// Seconds that a case may wait until the core is our own
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..=60))]
+        patience: Option<u64>,
         /// The cases to slow down, by their whole names
         #[arg(long, requires = "slow_down", value_delimiter = ',')]
         slow_cases: Vec<String>,
@@ -94,11 +98,15 @@ const THREADS: usize = 2;
 
 fn main() -> Result<()> {
     match Args::parse().command {
-        Command::Measure { suite, launch, sizes, cases, slow_down, slow_cases } => {
+        Command::Measure { suite, launch, sizes, cases, slow_down, patience, slow_cases } => {
             rayon::ThreadPoolBuilder::new().num_threads(THREADS).build_global()?;
             let slowed = slow_down.map(|percent| (percent, slow_cases));
             let filter = Filter { prefixes: cases, sizes, slowed };
-            suites::find(&suite)?.run(launch, &filter, &Plan::default(), |record| print(&record.line()?))
+            let mut plan = Plan::default();
+            if let Some(seconds) = patience {
+                plan.patience = Duration::from_secs(seconds);
+            }
+            suites::find(&suite)?.run(launch, &filter, &plan, |record| print(&record.line()?))
         }
         Command::Kernels { suite } => {
             (suites::find(&suite)?.kernels)().iter().try_for_each(|name| print(name))

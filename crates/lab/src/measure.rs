@@ -11,7 +11,7 @@
 //!   operation is inlined as it would be in a user's code.
 
 use std::{
-    hint::black_box,
+    hint::{black_box, spin_loop},
     time::{Duration, Instant},
 };
 
@@ -62,25 +62,27 @@ impl<R, F: FnMut(&Input<'_>, &mut R), B: Fn(&R) -> Vec<u8>> Subject for Op<R, F,
     }
 }
 
-/// A subject that does more than it is asked for: a regression on purpose, for which the gate must be seen to fail.
+/// A subject that takes longer than it needs: a regression on purpose, for which the gate must be seen to fail.
 pub struct Slowed {
     /// What is slowed down.
     pub subject: Box<dyn Subject>,
     /// By how many percent.
-    pub percent: u64,
-}
-
-impl Slowed {
-    /// The least number of operations of which `percent` is a whole number.
-    pub fn least_iterations(percent: u64) -> u64 {
-        100_u64.div_ceil(percent)
-    }
+    pub percent: u32,
 }
 
 impl Subject for Slowed {
-    /// The time of all operations, those beyond `iterations` included: nothing is multiplied.
+    /// The time that passes: nothing is multiplied.
     fn time(&mut self, input: &Input<'_>, iterations: u64) -> Duration {
-        self.subject.time(input, iterations + (iterations * self.percent).div_ceil(100))
+        let start = Instant::now();
+        let needed = self.subject.time(input, iterations);
+        let end = needed + needed * self.percent / 100;
+        loop {
+            let time = start.elapsed();
+            if time >= end {
+                return time;
+            }
+            spin_loop();
+        }
     }
 
     fn output(&mut self, input: &Input<'_>) -> Vec<u8> {
@@ -102,8 +104,6 @@ pub struct Plan {
     pub budget: Duration,
     /// The time that a case may take beyond, to wait until the core is ours alone and to repeat rounds in which it was not.
     pub patience: Duration,
-    /// The least number of operations in a sample.
-    pub least_iterations: u64,
 }
 
 impl Default for Plan {
@@ -114,7 +114,6 @@ impl Default for Plan {
             max_rounds: 101,
             budget: Duration::from_millis(250),
             patience: Duration::from_secs(1),
-            least_iterations: 1,
         }
     }
 }
@@ -216,7 +215,8 @@ fn round(
     for index in order {
         let contender = &mut contenders[index];
         times[index] = deeper(depth, &mut || {
-            contender.time(&input, iterations / 8);
+            // At least one: after half a millisecond without wide vectors the first takes up to twice as long.
+            contender.time(&input, (iterations / 8).max(1));
             contender.time(&input, iterations)
         });
         was_quiet &= quiet.now();
@@ -247,7 +247,7 @@ fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
 
 /// How many operations make a sample: the fastest contender decides, so that every sample is long enough.
 fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan) -> u64 {
-    let mut iterations = plan.least_iterations;
+    let mut iterations = 1;
     while contenders.iter_mut().any(|contender| contender.time(input, iterations) < plan.sample) {
         iterations = (iterations * 5).div_ceil(4);
     }
@@ -256,8 +256,6 @@ fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, rc::Rc};
-
     use super::*;
 
     const QUICK: Plan = Plan {
@@ -266,16 +264,14 @@ mod tests {
         max_rounds: 9,
         budget: Duration::ZERO,
         patience: Duration::ZERO,
-        least_iterations: 1,
     };
 
-    /// Counts its operations and takes no time.
-    struct Counter(Rc<Cell<u64>>);
+    /// Says that it took a millisecond.
+    struct Millisecond;
 
-    impl Subject for Counter {
-        fn time(&mut self, _: &Input<'_>, iterations: u64) -> Duration {
-            self.0.set(self.0.get() + iterations);
-            Duration::from_secs(1)
+    impl Subject for Millisecond {
+        fn time(&mut self, _: &Input<'_>, _: u64) -> Duration {
+            Duration::from_millis(1)
         }
 
         fn output(&mut self, _: &Input<'_>) -> Vec<u8> {
@@ -284,28 +280,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slowed_down_does_more() {
-        let done = Rc::new(Cell::new(0));
-        let mut slowed = Slowed { subject: Box::new(Counter(done.clone())), percent: 5 };
-        let input = Input { whole: &[], parts: vec![] };
-        for (iterations, expected) in [(20, 21), (1000, 1050), (21, 23)] {
-            done.set(0);
-            slowed.time(&input, iterations);
-            assert_eq!(done.get(), expected);
-        }
-        assert_eq!((Slowed::least_iterations(5), Slowed::least_iterations(3)), (20, 34));
-    }
-
-    #[test]
-    fn a_sample_has_the_least_number_of_operations() {
-        let mut random = fastrand::Rng::with_seed(1);
-        let data = Data::random(8, None, &mut random);
-        let counter: Box<dyn Subject> = Box::new(Counter(Rc::default()));
-        let plan = Plan { least_iterations: 20, ..QUICK };
-        assert_eq!(
-            measure(&mut [counter], &data, &plan, &mut random, &mut Quiet::calibrate()).unwrap().iterations,
-            20
-        );
+    fn what_is_slowed_down_takes_longer() {
+        let mut slowed = Slowed { subject: Box::new(Millisecond), percent: 5 };
+        let start = Instant::now();
+        let time = slowed.time(&Input { whole: &[], parts: vec![] }, 1);
+        assert!(time >= Duration::from_micros(1050) && start.elapsed() >= time, "{time:?}");
     }
 
     fn sum(factor: u8) -> Box<dyn Subject> {
@@ -323,7 +302,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         let data = Data::random(100, None, &mut random);
         let samples =
-            measure(&mut [sum(0), sum(0), sum(0)], &data, &QUICK, &mut random, &mut Quiet::calibrate())
+            measure(&mut [sum(0), sum(0), sum(0)], &data, &QUICK, &mut random, &mut Quiet::new(None))
                 .unwrap();
         assert_eq!(samples.ns.iter().map(Vec::len).collect::<Vec<_>>(), [5, 5, 5]);
         assert!(samples.iterations >= 1 && samples.ns.iter().flatten().all(|ns| *ns > 0.0));
@@ -333,9 +312,8 @@ mod tests {
     fn contenders_that_differ_are_refused() {
         let mut random = fastrand::Rng::with_seed(1);
         let data = Data { bytes: vec![0; MAX_OFFSET + 8], length: 8, part: None };
-        let error =
-            measure(&mut [sum(0), sum(0), sum(1)], &data, &QUICK, &mut random, &mut Quiet::calibrate())
-                .unwrap_err();
+        let error = measure(&mut [sum(0), sum(0), sum(1)], &data, &QUICK, &mut random, &mut Quiet::new(None))
+            .unwrap_err();
         assert!(error.to_string().contains("contender 2"), "{error}");
     }
 

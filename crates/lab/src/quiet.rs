@@ -2,72 +2,131 @@
 //! virtual machine, which no count of processes shows.
 //!
 //! It matters for ratios, and a copy of the peer beside the peer does not show it: a kernel that keeps all ports of the core busy loses more
-//! than one that waits for its own results. Four independent chains of additions take hardly longer than one on a core of our own, since it has
-//! four units for them. Beside another thread they take 1.3 to 2 times as long.
+//! than one that waits for its own results. Eight independent chains of additions need all of the core's integer units: beside another thread, which
+//! takes some, they take 1.25 to 1.8 times as long. One chain takes the same time in both, so that it is the clock by which the eight are timed:
+//! the core's own changes by a tenth within a second.
 
 use std::{
     hint::black_box,
     time::{Duration, Instant},
 };
 
-/// Steps of one probe: some 2 us.
+use crate::clock;
+
+/// Additions of one chain: some 1.5 us.
 const STEPS: u32 = 4096;
 
-/// A probe may take this many times the fastest one: those beside another thread take more than 1.25 times as long.
-const MARGIN: f64 = 1.12;
+/// Operations of the eight chains, a half of a branch among them, while one chain does one.
+const OPERATIONS: f64 = 8.5;
 
-/// The fastest probe of four chains may take this many times the fastest of one chain. Else the process never had the core for itself.
-const CHAINS: f64 = 1.25;
+/// A probe may take this many times what the adders of a core need for these operations. Alone it takes 1.09 times as long on Golden Cove, whose scheduler
+/// does not always choose the free one; beside another thread 1.25 times at the least.
+const MARGIN: f64 = 1.15;
+
+/// Adders of a core that we do not know: the fewest that a fast core has.
+const ADDERS: u32 = 4;
+
+/// One chain may take this many times the fastest of late. Else something interrupted it, or the clock is changing.
+const CLOCKS: f64 = 1.1;
+
+/// By so much the fastest is forgotten with each probe: a change of the clock by a tenth in a millisecond.
+const FORGET: f64 = 1.0005;
+
+/// So many quiet probes one after the other are a stretch: some 90 us, about a round.
+const STRETCH: u32 = 16;
 
 /// What the probes of this process have found so far.
 #[derive(Debug)]
 pub struct Quiet {
-    one: Duration,
-    four: Duration,
+    /// The fastest of one chain of late, in seconds.
+    one: f64,
+    /// The most that eight chains may take, in times of one.
+    most: f64,
+    /// Quiet probes since the last that was not.
+    streak: u32,
 }
 
 impl Quiet {
-    /// Probes until the figures settle, for some milliseconds.
-    pub fn calibrate() -> Self {
-        let mut quiet = Self { one: Duration::MAX, four: Duration::MAX };
-        for _ in 0..200 {
-            quiet.one = quiet.one.min(chains::<1>());
-            quiet.four = quiet.four.min(chains::<4>());
-        }
-        quiet
+    /// For a core that does so many additions a cycle.
+    pub fn new(adders: Option<u32>) -> Self {
+        let adders = f64::from(adders.unwrap_or(ADDERS));
+        Self { one: f64::INFINITY, most: MARGIN * OPERATIONS / adders, streak: 0 }
     }
 
     /// Whether the core is our own at this moment.
     pub fn now(&mut self) -> bool {
-        let probe = chains::<4>();
-        self.four = self.four.min(probe);
-        let is_own = self.four.as_secs_f64() <= CHAINS * self.one.as_secs_f64();
-        is_own && probe.as_secs_f64() <= MARGIN * self.four.as_secs_f64()
+        let is_own = self.probe();
+        self.streak = if is_own { self.streak.saturating_add(1) } else { 0 };
+        is_own
     }
 
-    /// Waits until the core is our own, at most until `deadline`.
+    fn probe(&mut self) -> bool {
+        let one = || clock::chain(STEPS / 2);
+        self.is_own([one(), eight_chains(), one()].map(|time| time.as_secs_f64()))
+    }
+
+    /// By the times of one chain, of eight, and of one again.
+    fn is_own(&mut self, [before, eight, after]: [f64; 3]) -> bool {
+        self.one = (FORGET * self.one).min(before).min(after);
+        if before.max(after) > CLOCKS * self.one {
+            return false;
+        }
+        2.0 * eight / (before + after) <= self.most
+    }
+
+    /// Waits until the core has been our own for a stretch, at most until `deadline`. Beside a thread that comes and goes, a single probe is quiet
+    /// by chance, and what follows it is not.
     pub fn wait(&mut self, deadline: Instant) {
-        while !self.now() && Instant::now() < deadline {}
+        while self.streak < STRETCH && Instant::now() < deadline {
+            self.now();
+        }
     }
 }
 
-/// The time of `N` independent chains, each of two dependent steps a turn.
+/// The time of eight such chains at once. Neighbours differ in what they do at each step, so that no compiler makes them chains of vectors.
 #[inline(never)]
-fn chains<const N: usize>() -> Duration {
-    let mut x: [u64; N] = black_box([0x9e37_79b9_7f4a_7c15; N]);
-    let (add, flip) = (black_box(0x5851_f42d_4c95_7f2d_u64), black_box(0x1405_7b7e_f767_814f_u64));
+fn eight_chains() -> Duration {
+    let (add, flip) = clock::operands();
+    let (mut a, mut b, mut c, mut d) = black_box((1_u64, 2_u64, 3_u64, 4_u64));
+    let (mut e, mut f, mut g, mut h) = black_box((5_u64, 6_u64, 7_u64, 8_u64));
     let start = Instant::now();
-    for _ in 0..STEPS / 4 {
-        for _ in 0..2 {
-            for x in &mut x {
-                // A multiplication-free step that compilers do not turn into vector code: there is no vector rotate.
-                *x = x.rotate_left(7).wrapping_add(add);
-            }
-            for x in &mut x {
-                *x = x.rotate_left(9) ^ flip;
-            }
-        }
+    for _ in 0..STEPS / 2 {
+        a = a.wrapping_add(add) ^ flip;
+        b = (b ^ flip).wrapping_sub(add);
+        c = c.wrapping_sub(flip) ^ add;
+        d = (d ^ add).wrapping_add(flip);
+        e = (e ^ add).wrapping_sub(flip);
+        f = f.wrapping_sub(add) ^ flip;
+        g = g.wrapping_add(flip) ^ add;
+        h = (h ^ flip).wrapping_add(add);
     }
-    black_box(x);
+    black_box((a, b, c, d));
+    black_box((e, f, g, h));
     start.elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Golden Cove, microseconds.
+    const ONE: f64 = 1.5;
+
+    #[test]
+    fn a_shared_core_is_known_by_its_times() {
+        let mut quiet = Quiet::new(Some(5));
+        assert!(quiet.is_own([ONE, 1.86 * ONE, ONE]));
+        assert!(!quiet.is_own([ONE, 2.1 * ONE, ONE]));
+        // By the clock of the moment.
+        assert!(quiet.is_own([1.05 * ONE, 1.05 * 1.86 * ONE, 1.05 * ONE]));
+        assert!(!Quiet::new(Some(6)).is_own([ONE, 1.86 * ONE, ONE]));
+        assert!(Quiet::new(None).is_own([ONE, 2.2 * ONE, ONE]));
+    }
+
+    #[test]
+    fn an_interrupted_chain_does_not_make_a_core_quiet() {
+        let mut quiet = Quiet::new(Some(5));
+        assert!(!quiet.is_own([2.0 * ONE, 2.5 * ONE, ONE]));
+        assert!(!quiet.is_own([2.0 * ONE, 2.5 * ONE, 2.0 * ONE]));
+    }
 }

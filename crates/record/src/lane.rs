@@ -30,6 +30,8 @@ pub struct Lane {
     pub features: Vec<String>,
     /// The BLAKE3 kernels that the machine must have; the first is the one that detection must choose.
     pub kernels: Vec<String>,
+    /// Additions of 64 bits that a core does a cycle.
+    pub adders: Option<u32>,
     /// The processor for `llvm-mca`.
     pub model: Option<String>,
     /// What the dispatch must choose for one input: `FROM SHAPE`, where FROM is the least number of bytes. Empty where it is not laid down.

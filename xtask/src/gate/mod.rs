@@ -3,6 +3,7 @@
 mod report;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::Write as _,
     path::{Path, PathBuf},
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     /// Keep the records of the first nine launches in lab/runs
     #[arg(long)]
     record: bool,
-    /// Make ours do so many percent more work in the cases of --slow-cases, to see the gate fail
+    /// Make ours take so many percent longer in the cases of --slow-cases, to see the gate fail
     #[arg(long, value_name = "PERCENT", requires = "slow_cases", value_parser = clap::value_parser!(u64).range(1..=100))]
     slow_down: Option<u64>,
     /// The cases to slow down, by their whole names
@@ -76,6 +77,12 @@ const LAUNCHES: u32 = 9;
 
 /// How often what cannot be told is measured again, each time with twice as many launches.
 const AGAIN: u32 = 2;
+
+/// How long launches may wait in all, each time that cells are measured again, until the core is ours alone.
+const WAIT_SECONDS: u64 = 120;
+
+/// The most seconds that one case of one launch may wait.
+const MOST_SECONDS: u64 = 5;
 
 /// Measures and judges.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -125,18 +132,24 @@ impl Gate<'_> {
 
     /// Measures a suite; what failed, is inconclusive or had no fit machine once more and with more launches.
     fn judge(&self, suite: &Suite) -> Result<Vec<Cell>> {
-        let harness = self.harness(suite)?;
+        let mut harness = self.harness(suite)?;
+        let told = harness.arguments.clone();
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let mut cells = self.measure(&harness, &selection, LAUNCHES, true)?;
         for round in 1..=AGAIN {
-            let open: Vec<_> =
+            let open: BTreeSet<_> =
                 cells.iter().filter(|cell| is_open(cell)).map(|cell| cell.case.clone()).collect();
             if open.is_empty() {
                 break;
             }
+            let launches = LAUNCHES << round;
+            if harness.language == Language::Laboratory {
+                let patience = patience(u64::from(launches), open.len() as u64);
+                harness.arguments = [&told[..], &[format!("--patience={patience}")]].concat();
+            }
             let selection =
                 Selection { sizes: Vec::new(), cases: open.iter().map(|case| format!("={case}")).collect() };
-            let again = self.measure(&harness, &selection, LAUNCHES << round, false)?;
+            let again = self.measure(&harness, &selection, launches, false)?;
             for cell in cells.iter_mut().filter(|cell| is_open(cell)) {
                 let same = |other: &&Cell| (&other.case, &other.peer) == (&cell.case, &cell.peer);
                 cell.clone_from(again.iter().find(same).context("a cell was not measured again")?);
@@ -240,11 +253,28 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Seconds that a case may wait when `cases` are measured again: the fewer they are, the more.
+fn patience(launches: u64, cases: u64) -> u64 {
+    (WAIT_SECONDS / (launches * cases).max(1)).clamp(1, MOST_SECONDS)
+}
+
 /// Whether more launches could change the verdict. A failure counts when it is found twice.
 fn is_open(cell: &Cell) -> bool {
     match cell.verdict() {
         Verdict::Fail => cell.launches <= LAUNCHES as usize,
         Verdict::Inconclusive | Verdict::Unfit => true,
         Verdict::NoLimit | Verdict::Pass => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_cases_may_wait_longer() {
+        assert_eq!(patience(18, 1), 5);
+        assert_eq!(patience(36, 1), 3);
+        assert_eq!(patience(18, 60), 1);
     }
 }
