@@ -192,7 +192,7 @@ impl Batcher {
         let call = call(Reply::to(&slot));
         let mut queue = self.shared.queue();
         let pushed = queue.push(&tenant, self.shared.now(), call);
-        let wakes = queue.wakes();
+        let wakes = pushed.is_ok() && queue.wakes_for_call();
         drop(queue);
         let place = match pushed {
             Ok(number) => Some(Place { shared: Arc::clone(&self.shared), tenant, number }),
@@ -202,7 +202,7 @@ impl Batcher {
                 None
             }
         };
-        if wakes && place.is_some() {
+        if wakes {
             self.shared.changed.notify_one();
         }
         Answer { slot, place }
@@ -241,13 +241,11 @@ impl Shared {
         loop {
             queue = match queue.next(self.now()) {
                 Next::End => return,
-                Next::Wait => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Next::WaitFor(time) => {
-                    self.changed.wait_timeout(queue, time).unwrap_or_else(PoisonError::into_inner).0
-                }
+                Next::Wait => self.sleep(queue, None),
+                Next::WaitFor(time) => self.sleep(queue, Some(time)),
                 Next::Take(count, reason) => {
                     let batch = queue.take(count);
-                    let more = queue.len() > 0;
+                    let more = queue.wakes_for_rest();
                     drop(queue);
                     if more {
                         self.changed.notify_one();
@@ -259,6 +257,21 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Waits until something changes, or for so long.
+    fn sleep<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue<Call>>,
+        time: Option<Duration>,
+    ) -> MutexGuard<'a, Queue<Call>> {
+        queue.sleep();
+        let mut queue = match time {
+            None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            Some(time) => self.changed.wait_timeout(queue, time).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        queue.wake();
+        queue
     }
 
     /// Runs one call on the caller's thread, if nothing else is to be computed.
@@ -273,7 +286,7 @@ impl Shared {
         let answer = catch_unwind(AssertUnwindSafe(|| call(&self.keystore)));
         let mut queue = self.queue();
         queue.done(1);
-        let more = queue.len() > 0;
+        let more = queue.wakes_for_rest();
         drop(queue);
         if more {
             self.changed.notify_one();
@@ -309,8 +322,12 @@ impl Shared {
             let one = |call| guarded(std::slice::from_ref(call)).ok().and_then(|mut answer| answer.pop());
             calls.iter().map(|call| one(call).unwrap_or_else(|| Err(internal()))).collect()
         });
-        for (reply, answer) in replies.into_iter().zip(answers) {
-            reply.send(answer);
+        // Whoever is woken finds all answers: a thread that waits for many would else be woken, and sleep again, for each.
+        let send = |(reply, answer): (Reply<T>, Result<T>)| reply.send(answer);
+        let wakers: Vec<_> = replies.into_iter().zip(answers).filter_map(send).collect();
+        for waker in wakers {
+            // A waker is code of the caller's: one that panics must not keep the others waiting.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }
 
@@ -347,7 +364,8 @@ impl Shared {
         }
         #[cfg(not(feature = "with-metrics"))]
         let _ = operation;
-        slot.fill(Err(error));
+        // Nobody waits yet.
+        let _ = slot.fill(Err(error));
     }
 
     fn count(&self, reason: Reason, waits: impl Iterator<Item = Duration>) {

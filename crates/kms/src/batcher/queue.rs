@@ -92,6 +92,8 @@ pub(super) struct Queue<T> {
     /// How many workers compute, and how many calls they have.
     running: usize,
     computing: usize,
+    /// How many workers sleep.
+    sleeping: usize,
     closed: bool,
 }
 
@@ -105,6 +107,7 @@ impl<T> Queue<T> {
             next_number: 0,
             running: 0,
             computing: 0,
+            sleeping: 0,
             closed: false,
         }
     }
@@ -220,9 +223,26 @@ impl<T> Queue<T> {
         self.computing -= calls;
     }
 
-    /// Whether a worker that sleeps should look again after a call came in: not after every one.
-    pub(super) fn wakes(&self) -> bool {
-        self.len == 1 || (self.running < self.shape.workers.get() && self.len >= self.worth())
+    /// Counts a worker as asleep until [`Queue::wake`].
+    pub(super) fn sleep(&mut self) {
+        self.sleeping += 1;
+    }
+
+    /// A worker is awake again.
+    pub(super) fn wake(&mut self) {
+        self.sleeping -= 1;
+    }
+
+    /// Whether to wake a worker after a call came in: not after every one. One that was woken and has not come yet is not
+    /// relied on: its processor may be somebody else's for long.
+    pub(super) fn wakes_for_call(&self) -> bool {
+        let is_worth = || self.running < self.shape.workers.get() && self.len >= self.worth();
+        self.sleeping > 0 && (self.len == 1 || is_worth())
+    }
+
+    /// Whether to wake a worker for what is left after another has taken or done its part.
+    pub(super) fn wakes_for_rest(&self) -> bool {
+        self.sleeping > 0 && self.len > 0
     }
 
     /// Whether no call is taken in any more.
@@ -263,8 +283,10 @@ mod tests {
     fn a_lone_call_does_not_wait() {
         let mut queue = Queue::new(SHAPE);
         assert_eq!(queue.next(NOW), Next::Wait);
+        queue.sleep();
         queue.push(&tenant(0), NOW, 7).unwrap();
-        assert!(queue.wakes());
+        assert!(queue.wakes_for_call());
+        queue.wake();
         assert_eq!(queue.next(NOW), Next::Take(1, Reason::Idle));
         assert_eq!(calls(queue.take(1)), [7]);
         assert_eq!(queue.next(NOW), Next::Wait);
@@ -292,9 +314,24 @@ mod tests {
             queue.push(&tenant(0), NOW, call).unwrap();
             assert!(matches!(queue.next(NOW), Next::WaitFor(_)), "{call}");
         }
+        queue.sleep();
         queue.push(&tenant(0), NOW, 63).unwrap();
-        assert!(queue.wakes());
+        assert!(queue.wakes_for_call());
         assert_eq!(queue.next(NOW), Next::Take(64, Reason::Full));
+    }
+
+    #[test]
+    fn only_a_worker_that_sleeps_is_woken() {
+        let mut queue = Queue::new(Shape { workers: 2.try_into().unwrap(), ..SHAPE });
+        for call in 0..20 {
+            queue.push(&tenant(0), NOW, call).unwrap();
+            assert!(!queue.wakes_for_call() && !queue.wakes_for_rest(), "{call}");
+        }
+        queue.take(8);
+        queue.sleep();
+        assert!(queue.wakes_for_call() && queue.wakes_for_rest());
+        queue.wake();
+        assert!(!queue.wakes_for_call() && !queue.wakes_for_rest());
     }
 
     #[test]

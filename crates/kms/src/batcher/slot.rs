@@ -22,16 +22,15 @@ impl<T> Slot<T> {
         Arc::new(Self(Mutex::new(Inner::Pending(None))))
     }
 
-    /// Puts the answer in, if there is none yet, and wakes who waits for it.
-    pub(super) fn fill(&self, answer: Result<T>) {
-        let mut inner = self.inner();
-        if let Inner::Pending(waker) = &mut *inner {
-            let waker = waker.take();
-            *inner = Inner::Ready(answer);
-            drop(inner);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+    /// Puts the answer in, if there is none yet, and gives whom to wake.
+    #[must_use = "somebody waits"]
+    pub(super) fn fill(&self, answer: Result<T>) -> Option<Waker> {
+        match &mut *self.inner() {
+            inner @ Inner::Pending(_) => match std::mem::replace(inner, Inner::Ready(answer)) {
+                Inner::Pending(waker) => waker,
+                Inner::Ready(_) | Inner::Taken => unreachable!("it was pending"),
+            },
+            Inner::Ready(_) | Inner::Taken => None,
         }
     }
 
@@ -78,17 +77,17 @@ impl<T> Reply<T> {
         Self(Some(Arc::clone(slot)))
     }
 
-    pub(super) fn send(mut self, answer: Result<T>) {
-        if let Some(slot) = self.0.take() {
-            slot.fill(answer);
-        }
+    /// Puts the answer in, and gives whom to wake.
+    #[must_use = "somebody waits"]
+    pub(super) fn send(mut self, answer: Result<T>) -> Option<Waker> {
+        self.0.take()?.fill(answer)
     }
 }
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.take() {
-            slot.fill(Err(internal()));
+        if let Some(waker) = self.0.take().and_then(|slot| slot.fill(Err(internal()))) {
+            waker.wake();
         }
     }
 }

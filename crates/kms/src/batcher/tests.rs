@@ -390,6 +390,64 @@ fn a_future_wakes_whom_it_was_last_polled_by_and_nobody_after_it_is_dropped() {
     assert_eq!(wakers.map(|waker| waker.0.load(Ordering::SeqCst)), [0, 1, 0]);
 }
 
+/// Notes, whenever it is woken, how many calls have no answer yet.
+struct Looking {
+    slots: Vec<Arc<Slot<Verdict>>>,
+    pending: Mutex<Vec<usize>>,
+}
+
+impl Wake for Looking {
+    fn wake(self: Arc<Self>) {
+        let pending = self.slots.iter().filter(|slot| slot.is_pending()).count();
+        self.pending.lock().unwrap().push(pending);
+    }
+}
+
+#[test]
+fn whoever_is_woken_finds_all_answers_of_the_batch() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let _first = place.occupy(&batcher);
+    let mut calls: Vec<_> =
+        (0..20_u8).map(|call| batcher.verify(place.keys[0].clone(), [call], [0; 64])).collect();
+    let slots = calls.iter().map(|call| Arc::clone(&call.slot)).collect();
+    let looking = Arc::new(Looking { slots, pending: Mutex::default() });
+    let waker = Waker::from(Arc::clone(&looking));
+    for call in &mut calls {
+        assert!(Pin::new(call).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    place.gate.open();
+    drop(batcher);
+    assert_eq!(*looking.pending.lock().unwrap(), [0; 20]);
+}
+
+struct Panicking;
+
+impl Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_nobody_else() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let first = place.occupy(&batcher);
+    let call = |number: u8| batcher.verify(place.keys[0].clone(), [number], [0; 64]);
+    let (mut faulty, mut other) = (call(0), call(1));
+    let woken = Arc::new(Counting::default());
+    let panicking = Waker::from(Arc::new(Panicking));
+    assert!(Pin::new(&mut faulty).poll(&mut Context::from_waker(&panicking)).is_pending());
+    let counting = Waker::from(Arc::clone(&woken));
+    assert!(Pin::new(&mut other).poll(&mut Context::from_waker(&counting)).is_pending());
+    place.gate.open();
+    first.wait().unwrap();
+    assert_eq!(call(2).wait().unwrap(), Verdict::Invalid, "the worker goes on");
+    drop(batcher);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+}
+
 #[test]
 fn entries_of_the_audit_log_name_who_called() {
     use crate::audit_log::{AuditLog, AuditLogOptions, Verifications};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 
 use arc_swap::ArcSwap;
 
@@ -68,16 +69,24 @@ pub(super) fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> R
         Some(rows) => Some((open_root(&rows, unlock)?, rows)),
         None => None,
     };
-    let mut store = EmbeddedStore::open(path)?;
-    let (sealer, rows) = match peeked {
-        // Each change replaces the state: nothing has changed since the look.
-        Some((sealer, rows)) if store.state()?.as_ref() == rows.meta.get(STATE) => (sealer, rows),
-        Some((sealer, _)) => (sealer, store.load()?),
-        None => {
-            let rows = store.load()?;
-            (open_root(&rows, unlock)?, rows)
-        }
+    let Some((sealer, rows)) = peeked else {
+        let mut store = EmbeddedStore::open(path)?;
+        let rows = store.load()?;
+        let sealer = open_root(&rows, unlock)?;
+        return unseal(Box::new(store), rows, sealer, options);
     };
+    // Opening checks the whole file, which takes long for a large one: its rows are opened meanwhile.
+    let (store, loaded) = std::thread::scope(|scope| {
+        let store = scope.spawn(|| EmbeddedStore::open(path));
+        let loaded = index(&sealer, &rows, None);
+        (store.join().unwrap_or_else(|panic| resume_unwind(panic)), loaded)
+    });
+    let mut store = store?;
+    // Each change replaces the state: nothing has changed since the look.
+    if store.state()?.as_ref() == rows.meta.get(STATE) {
+        return begin(Box::new(store), &rows, sealer, loaded?, options);
+    }
+    let rows = store.load()?;
     unseal(Box::new(store), rows, sealer, options)
 }
 
@@ -172,13 +181,24 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
 
 /// The keystore on a store with these rows.
 pub(super) fn unseal(
-    mut store: Box<dyn Store>,
+    store: Box<dyn Store>,
     rows: Rows,
     sealer: Sealer,
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
-    let (state, sealed_state, index) = index(&sealer, &rows, None)?;
-    guard::check_name(&state, &rows, &*options.guard)?;
+    let loaded = index(&sealer, &rows, None)?;
+    begin(store, &rows, sealer, loaded, options)
+}
+
+/// The keystore on a store with these rows, of which this was loaded.
+fn begin(
+    mut store: Box<dyn Store>,
+    rows: &Rows,
+    sealer: Sealer,
+    (state, sealed_state, index): Loaded,
+    options: &KeystoreOptions,
+) -> Result<Keystore> {
+    guard::check_name(&state, rows, &*options.guard)?;
     let mark = state.mark(sealer.store(), &sealed_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;
@@ -209,11 +229,11 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
     let mut found = StoreState::default();
     let mut index = Index::default();
     let mut held = 0;
-    for key in keys(sealer, rows, known)? {
+    for_each_key(sealer, rows, known, |key| {
         found.replace(None, &key.binding);
         held += key.record.held().count();
         index.insert(key);
-    }
+    })?;
     if !found.binds_the_same(&state) {
         return Err(KmsError::damaged(
             "the keystore was edited: a key's record was removed, added or put back to an older one",
@@ -230,8 +250,13 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
 /// Fewer records than these are opened by the caller's thread alone.
 const SHARED: usize = 1024;
 
-/// The keys of all records, in their order, opened by as many threads as there are processors.
-fn keys(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Vec<Arc<LoadedKey>>> {
+/// Gives the keys of all records to `take`, in their order; they are opened by as many threads as there are processors.
+fn for_each_key(
+    sealer: &Sealer,
+    rows: &Rows,
+    known: Option<&Index>,
+    take: impl FnMut(Arc<LoadedKey>),
+) -> Result<()> {
     let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
     let load = |(family, sealed): &(&String, &Vec<u8>)| {
         let binding = sealer.bind(sealed);
@@ -246,27 +271,55 @@ fn keys(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Vec<Arc<L
     };
     let records: Vec<_> = rows.records.iter().collect();
     let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    by_threads(if records.len() < SHARED { 1 } else { processors() }, &records, load)
+    by_threads(if records.len() < SHARED { 1 } else { processors() }, &records, load, take)
 }
 
-/// What `run` makes of each item, in their order; or the error of the first for which there is one.
+/// How many items a thread works on before it hands them over.
+const PART: usize = 256;
+
+/// Gives what `run` makes of each item to `take`, in their order, while more is made; or ends with the error of the first for which there
+/// is one.
 fn by_threads<I: Sync, O: Send>(
     threads: usize,
     items: &[I],
     run: impl Fn(&I) -> Result<O> + Sync,
-) -> Result<Vec<O>> {
+    mut take: impl FnMut(O),
+) -> Result<()> {
     if threads <= 1 {
-        return items.iter().map(run).collect();
+        return items.iter().try_for_each(|item| run(item).map(&mut take));
     }
-    let run_part = &|part: &[I]| part.iter().map(&run).collect::<Result<Vec<_>>>();
-    std::thread::scope(|scope| {
-        let parts = items.chunks(items.len().div_ceil(threads).max(1));
-        let workers: Vec<_> = parts.map(|part| scope.spawn(move || run_part(part))).collect();
-        let mut all = Vec::with_capacity(items.len());
-        for worker in workers {
-            all.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+    let next = AtomicUsize::new(0);
+    let work = |done: mpsc::Sender<_>| {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = items.chunks(PART).nth(number) else { return };
+            let made = part.iter().map(&run).collect::<Result<Vec<_>>>();
+            // Nobody takes it any more after an error in an earlier part.
+            if done.send((number, made)).is_err() {
+                return;
+            }
         }
-        Ok(all)
+    };
+    std::thread::scope(|scope| {
+        let (done, parts) = mpsc::channel();
+        let worker = |_| {
+            let (work, done) = (&work, done.clone());
+            scope.spawn(move || work(done))
+        };
+        let workers: Vec<_> = (0..threads).map(worker).collect();
+        drop(done);
+        let (mut early, mut wanted) = (BTreeMap::new(), 0);
+        for (number, made) in parts {
+            early.insert(number, made);
+            while let Some(made) = early.remove(&wanted) {
+                made?.into_iter().for_each(&mut take);
+                wanted += 1;
+            }
+        }
+        for worker in workers {
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        Ok(())
     })
 }
 
@@ -381,16 +434,20 @@ mod tests {
 
     #[test]
     fn threads_give_what_one_gives() {
-        for (threads, count) in [(1, 7), (2, 7), (3, 7), (7, 7), (9, 7), (3, 0), (2, 1)] {
+        let all = |threads, items: &[usize], run: &(dyn Fn(&usize) -> Result<usize> + Sync)| {
+            let mut taken = Vec::new();
+            by_threads(threads, items, run, |item| taken.push(item)).map(|()| taken)
+        };
+        for (threads, count) in [(1, 1000), (2, 1000), (3, 5 * PART), (9, 1000), (3, 0), (2, 1)] {
             let items: Vec<_> = (0..count).collect();
-            let doubled = by_threads(threads, &items, |item| Ok(2 * item)).unwrap();
+            let doubled = all(threads, &items, &|item| Ok(2 * item)).unwrap();
             assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>(), "{threads}, {count}");
-            // The second and the last are at fault: the second is named, whoever met it.
-            let faulty = |item: &i32| match *item == 1 || *item + 1 == count {
+            // One in the second part and the last are at fault: the first of them is named, whoever met it.
+            let faulty = |item: &usize| match *item == PART + 1 || *item + 1 == count {
                 true => Err(KmsError::damaged(format!("record {item}"))),
-                false => Ok(()),
+                false => Ok(*item),
             };
-            let found = by_threads(threads, &items, faulty).err().map(|error| error.to_string());
+            let found = all(threads, &items, &faulty).err().map(|error| error.to_string());
             let first = items.iter().find_map(|item| faulty(item).err()).map(|error| error.to_string());
             assert_eq!(found, first, "{threads}, {count}");
         }
@@ -399,6 +456,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "in a thread")]
     fn a_panic_of_a_thread_is_the_callers() {
-        let _ = by_threads(2, &[1, 2, 3], |item| if *item == 3 { panic!("in a thread") } else { Ok(()) });
+        let run = |item: &i32| if *item == 3 { panic!("in a thread") } else { Ok(()) };
+        let _ = by_threads(2, &[1, 2, 3], run, drop);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{AccessGuard, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 use super::{Change, Rows, STATE, Store, Table, changed, panics};
 use crate::error::{Code, KmsError, Result};
@@ -160,6 +160,15 @@ fn guarded<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Fail
     }
 }
 
+/// A row's name and value.
+fn copy(
+    (name, value): &(AccessGuard<'_, &[u8]>, AccessGuard<'_, &[u8]>),
+) -> Result<(String, Vec<u8>), redb::Error> {
+    let name = std::str::from_utf8(name.value())
+        .map_err(|_| redb::Error::Corrupted("a row's name is not UTF-8".to_owned()))?;
+    Ok((name.to_owned(), value.value().to_owned()))
+}
+
 fn read<D: ReadableDatabase>(database: &D) -> Result<Rows, redb::Error> {
     let transaction = database.begin_read()?;
     let mut rows = Rows::default();
@@ -168,12 +177,8 @@ fn read<D: ReadableDatabase>(database: &D) -> Result<Rows, redb::Error> {
             Err(TableError::TableDoesNotExist(_)) => continue,
             opened => opened?,
         };
-        for row in opened.iter()? {
-            let (name, value) = row?;
-            let name = std::str::from_utf8(name.value())
-                .map_err(|_| redb::Error::Corrupted("a row's name is not UTF-8".to_owned()))?;
-            rows.table_mut(table).insert(name.to_owned(), value.value().to_owned());
-        }
+        // All at once: rows come in their order, of which a map is made faster than one by one.
+        *rows.table_mut(table) = opened.iter()?.map(|row| copy(&row?)).collect::<Result<_, _>>()?;
     }
     Ok(rows)
 }
