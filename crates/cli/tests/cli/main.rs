@@ -16,6 +16,8 @@ mod pkcs11;
 mod program;
 mod seal;
 mod sign;
+#[path = "../../../kms/tests/kms/support/strikes.rs"]
+mod strikes;
 mod sum;
 mod support;
 mod transfer;

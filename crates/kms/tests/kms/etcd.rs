@@ -2,7 +2,7 @@
 #![cfg(feature = "etcd")]
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bulla_kms::{
@@ -37,7 +37,7 @@ impl Secret {
 }
 
 fn options(endpoints: impl IntoIterator<Item = String>) -> EtcdOptions {
-    EtcdOptions { timeout: Duration::from_secs(2), ..EtcdOptions::new(endpoints, "bulla/tests") }
+    EtcdOptions { timeout: Duration::from_secs(20), ..EtcdOptions::new(endpoints, "bulla/tests") }
 }
 
 fn new_key() -> NewKey {
@@ -52,6 +52,17 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A keystore of one who has little patience, on a machine that may be slow.
+fn opened(options: &EtcdOptions, secret: &Secret) -> Keystore {
+    let mut keystore = None;
+    eventually("it opens", || {
+        let opened = Keystore::open_etcd(options, &secret.unlock());
+        keystore = opened.map_err(|error| assert!(error.retryable, "{error}")).ok();
+        keystore.is_some()
+    });
+    keystore.expect("it is open")
 }
 
 fn head(keystore: &Keystore, key: &KeyFamily) -> u32 {
@@ -156,7 +167,7 @@ fn no_version_makes_more_signatures_than_its_bound_on_all_nodes_together() {
 #[test]
 fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
     let (mut cluster, secret, keystores, key) = three();
-    let done = AtomicBool::new(false);
+    let (done, made) = (AtomicBool::new(false), AtomicU32::new(0));
     // Each thread gives the signatures of the versions that were acknowledged to it, and counts what was in doubt.
     let rotate = |keystore: &Keystore| {
         let (mut acknowledged, mut refused, mut doubtful) = (Vec::<Signature>::new(), 0, 0);
@@ -164,7 +175,10 @@ fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
             match keystore.rotate(&key) {
                 // Others may have rotated since; this version has signed nothing then.
                 Ok(id) => match keystore.sign(&id, MESSAGE) {
-                    Ok(signature) => acknowledged.push(signature),
+                    Ok(signature) => {
+                        acknowledged.push(signature);
+                        made.fetch_add(1, Ordering::SeqCst);
+                    }
                     Err(error) => assert_eq!(error.code, Code::NotHead, "{error}"),
                 },
                 Err(error) if error.code == Code::OutcomeUnknown => doubtful += 1,
@@ -176,15 +190,20 @@ fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
         }
         (acknowledged, refused, doubtful)
     };
+    let some_more = || {
+        let from = made.load(Ordering::SeqCst);
+        eventually("rotations go on", || made.load(Ordering::SeqCst) > from + 10);
+    };
+    let rotate = &rotate;
     let results = std::thread::scope(|scope| {
         let threads = keystores.each_ref().map(|keystore| scope.spawn(move || rotate(keystore)));
         for round in 0..6 {
-            std::thread::sleep(Duration::from_millis(400));
+            some_more();
             cluster.kill(round % 3);
-            std::thread::sleep(Duration::from_millis(700));
+            some_more();
             cluster.restart(round % 3);
         }
-        std::thread::sleep(Duration::from_millis(500));
+        some_more();
         done.store(true, Ordering::SeqCst);
         threads.map(|thread| thread.join().unwrap())
     });
@@ -192,7 +211,6 @@ fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
     let (refused, doubtful) =
         results.iter().fold((0, 0), |(refused, doubtful), result| (refused + result.1, doubtful + result.2));
     println!("{} acknowledged, {refused} refused, {doubtful} in doubt", acknowledged.len());
-    assert!(acknowledged.len() > 20, "{} rotations were acknowledged", acknowledged.len());
     let mut versions: Vec<_> = acknowledged.iter().map(|signature| signature.key.version()).collect();
     versions.sort_unstable();
     assert!(versions.windows(2).all(|pair| pair[0] < pair[1]), "no version was given twice: {versions:?}");
@@ -211,7 +229,8 @@ fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
 fn a_node_that_is_cut_off_refuses_changes_and_goes_on_reading_and_all_agree_when_it_is_back() {
     let (cluster, secret, keystores, key) = three();
     for round in 0..3_usize {
-        let alone = Keystore::open_etcd(&options([cluster.endpoint(round)]), &secret.unlock()).unwrap();
+        let hasty = EtcdOptions { timeout: Duration::from_secs(1), ..options([cluster.endpoint(round)]) };
+        let alone = opened(&hasty, &secret);
         let signature = alone.sign(&key, MESSAGE).unwrap();
         cluster.isolate(round);
         let start = Instant::now();
@@ -248,12 +267,12 @@ fn a_node_that_is_cut_off_refuses_changes_and_goes_on_reading_and_all_agree_when
         assert!(head(&alone, &key) < version, "who is cut off does not see it");
         cluster.heal();
         eventually("who was cut off sees it by itself", || head(&alone, &key) >= version);
-        let rotated = alone.rotate(&key).unwrap();
-        keystores.iter().for_each(|keystore| keystore.catch_up().unwrap());
+        eventually("who was cut off changes it again", || alone.rotate(&key).is_ok());
+        keystores.iter().chain([&alone]).for_each(|keystore| keystore.catch_up().unwrap());
         let lists = keystores.each_ref().map(|keystore| keystore.list().unwrap());
         assert_eq!(lists[0], alone.list().unwrap());
         assert!(lists.iter().all(|list| *list == lists[0]), "there is one head");
-        assert_eq!(head(&keystores[0], &key), rotated.version());
+        assert!(head(&alone, &key) > version);
     }
 }
 
@@ -271,7 +290,7 @@ fn a_change_without_an_answer_is_never_reported_wrongly() {
     let without = quick(vec![way.endpoint()]);
     let (mut made, mut not_made, mut doubtful) = (0, 0, 0);
     for (round, options) in [with_another_way, without].into_iter().flat_map(|o| vec![o; 25]).enumerate() {
-        let keystore = Keystore::open_etcd(&options, &secret.unlock()).unwrap();
+        let keystore = opened(&options, &secret);
         let before = head(&keystore, &key);
         let result = std::thread::scope(|scope| {
             let rotating = scope.spawn(|| keystore.rotate(&key));

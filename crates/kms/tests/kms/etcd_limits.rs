@@ -134,8 +134,9 @@ fn a_user_may_do_what_the_role_permits_and_no_more() {
         options("mine", "guessed"),
         EtcdOptions::new(cluster.endpoints(), "mine"),
     ] {
-        let error = Keystore::open_etcd(&EtcdOptions { timeout: Duration::from_secs(2), ..refused }, &unlock)
-            .unwrap_err();
+        let error =
+            Keystore::open_etcd(&EtcdOptions { timeout: Duration::from_secs(20), ..refused }, &unlock)
+                .unwrap_err();
         assert_eq!(error.code, Code::PermissionDenied, "{error}");
         assert!(
             !error.message.contains("guessed") && !format!("{error:?}").contains("of the role"),

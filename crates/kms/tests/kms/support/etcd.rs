@@ -100,8 +100,6 @@ impl Cluster {
             ("--listen-peer-urls", url(node.peer)),
             ("--initial-advertise-peer-urls", advertised(node)),
             ("--initial-cluster", members.join(",")),
-            ("--heartbeat-interval", "50".to_owned()),
-            ("--election-timeout", "500".to_owned()),
         ];
         let log = self.folder.path().join(format!("n{number}.log"));
         let log = File::options().create(true).append(true).open(log).unwrap();

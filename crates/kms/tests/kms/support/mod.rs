@@ -10,3 +10,4 @@ mod faults;
 pub(crate) mod proxy;
 #[cfg(feature = "pkcs11")]
 pub(crate) mod softhsm;
+pub(crate) mod strikes;
