@@ -1,6 +1,10 @@
 //! Runs the steps of one suite, counts, and keeps going when one fails.
 
-use std::process::{Command, ExitStatus};
+use std::{
+    env,
+    process::{Command, ExitStatus},
+    thread,
+};
 
 use anyhow::{Result, anyhow};
 
@@ -9,6 +13,10 @@ use crate::{
     count::{GoTests, Tally, libtest, node_test},
     process::{Echo, stream},
 };
+
+/// How many tests of one program run at once: twice as many as there are processors, unless somebody says otherwise, since many wait for other
+/// processes, nodes and tokens.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
@@ -56,6 +64,10 @@ impl<'a> Runner<'a> {
         self.announce(&name);
         let mut command = self.context.cargo();
         command.args(["test", "--no-fail-fast"]).args(arguments);
+        if env::var_os(TEST_THREADS).is_none() {
+            let processors = thread::available_parallelism().map_or(1, usize::from);
+            command.env(TEST_THREADS, (2 * processors).to_string());
+        }
         let mut tally = Tally::default();
         let status = stream(&mut command, Echo::Show, |line| tally += libtest(line).unwrap_or_default());
         self.conclude(&name, tally, status);

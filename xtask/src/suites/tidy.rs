@@ -58,11 +58,13 @@ fn other_workspaces(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// In the profile of the tests, for which what build scripts compile is wanted too.
 fn clippy(context: &Context) -> Command {
     let mut command = context.cargo();
     command.args([
         "clippy",
         "--quiet",
+        "--profile=test",
         "--workspace",
         "--all-targets",
         "--all-features",
@@ -76,7 +78,7 @@ fn clippy(context: &Context) -> Command {
 fn rustdoc(context: &Context) -> Command {
     let mut command = context.cargo();
     command
-        .args(["doc", "--quiet", "--workspace", "--all-features", "--no-deps"])
+        .args(["doc", "--quiet", "--profile=test", "--workspace", "--all-features", "--no-deps"])
         .env("RUSTDOCFLAGS", "-D warnings");
     command
 }
