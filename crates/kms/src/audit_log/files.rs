@@ -3,6 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
 use super::entry::Header;
@@ -79,13 +80,17 @@ pub(super) fn append_to(part: &Part) -> Result<File> {
     file.map_err(|error| KmsError::io(format!("cannot open {}", part.path.display()), error))
 }
 
+/// How long a lock is waited for: who verifies a log asks for its lock, and has it for that moment.
+const PATIENCE: Duration = Duration::from_secs(1);
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+
 /// The lock of a log. It ends with the value, and with the process.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
+pub(super) struct Lock(File);
 
 impl Lock {
     /// # Errors
-    /// [`Code::Locked`] when another process writes to the log.
+    /// [`Code::Locked`] when another process writes to the log and goes on doing so.
     pub(super) fn take(folder: &Path) -> Result<Self> {
         let path = folder.join(LOCK);
         let cannot = |error| KmsError::io(format!("cannot open {}", path.display()), error);
@@ -94,20 +99,35 @@ impl Lock {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(cannot)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(KmsError::new(
-                Code::Locked,
-                format!("another process writes to the audit log in {}", folder.display()),
-            )),
-            Err(TryLockError::Error(error)) => Err(cannot(error)),
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let message = format!("another process writes to the audit log in {}", folder.display());
+                    return Err(KmsError::new(Code::Locked, message));
+                }
+                Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            }
         }
     }
 
     /// Whether somebody writes to the log at the moment.
     pub(super) fn is_taken(folder: &Path) -> bool {
-        let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-        File::open(folder.join(LOCK)).is_ok_and(locked)
+        let Ok(file) = File::open(folder.join(LOCK)) else { return false };
+        let lock = Self(file);
+        matches!(lock.0.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+}
+
+impl Drop for Lock {
+    /// Closing the file is not enough: a process that this one is just starting has it open too, until it runs its own program.
+    fn drop(&mut self) {
+        // One that cannot be unlocked is as it would be without this.
+        let _ = self.0.unlock();
     }
 }
 
@@ -138,4 +158,35 @@ pub(super) fn set_head(folder: &Path, checkpoint: &Checkpoint) -> Result<()> {
         .and_then(|()| file.as_file().sync_all())
         .map_err(cannot)?;
     files::replace(file.into_temp_path(), &path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_value_though_a_process_that_is_being_started_has_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::take(folder.path()).unwrap();
+        // What a fork has.
+        let inherited = lock.0.try_clone().unwrap();
+        assert!(Lock::is_taken(folder.path()));
+        drop(lock);
+        assert!(!Lock::is_taken(folder.path()));
+        assert!(inherited.try_lock().is_ok(), "and who asked has let go of it");
+    }
+
+    #[test]
+    fn who_asks_for_the_lock_of_a_log_does_not_keep_a_writer_out() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Lock::take(folder.path()).unwrap());
+        let asking = File::open(folder.path().join(LOCK)).unwrap();
+        asking.lock_shared().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| Lock::take(folder.path()).map(drop));
+            std::thread::sleep(2 * BETWEEN_TRIES);
+            asking.unlock().unwrap();
+            assert!(waiting.join().unwrap().is_ok());
+        });
+    }
 }
