@@ -27,7 +27,7 @@ pub mod stats;
 pub mod table;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 13] = [
+pub const LABORATORY: [&str; 14] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -35,6 +35,7 @@ pub const LABORATORY: [&str; 13] = [
     "many",
     "xof",
     "threads",
+    "files",
     "kernel-ab",
     "blake2",
     "ed25519",

@@ -68,12 +68,12 @@ macro_rules! detected {
     }};
 }
 
-/// Those features of the processor that kernels of ours or of a peer ask for.
+/// Those features of the processor that kernels of ours or of a peer ask for, and those that tell a lane.
 #[cfg(target_arch = "x86_64")]
 pub fn features() -> Vec<String> {
     detected!(is_x86_feature_detected:
         "ssse3" "sse4.1" "avx" "avx2" "bmi1" "bmi2" "adx" "avx512f" "avx512vl" "avx512bw" "avx512dq" "avx512ifma" "avx512vbmi"
-        "avx512vbmi2" "gfni")
+        "avx512vbmi2" "avx512fp16" "gfni")
 }
 
 /// Those features of the processor that kernels of ours or of a peer ask for.

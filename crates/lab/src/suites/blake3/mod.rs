@@ -1,5 +1,6 @@
 //! BLAKE3: ours beside the official crate and rscrypto. `lab/BIAS.md` says how each is used.
 
+mod files;
 mod operations;
 mod rscrypto;
 
@@ -74,7 +75,7 @@ const THREADED: [usize; 5] = [128 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB];
 const KERNEL_SIZES: [usize; 14] =
     [1, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 7168, 8192, 15360, 16384, 65536];
 
-pub(super) fn suites() -> [Suite; 8] {
+pub(super) fn suites() -> [Suite; 9] {
     let suite = |name, cases| Suite { name, cases, active_kernel, kernels };
     [
         suite("oneshot", oneshot),
@@ -84,6 +85,7 @@ pub(super) fn suites() -> [Suite; 8] {
         suite("many", many),
         suite("xof", xof),
         suite("threads", threads),
+        suite("files", files::cases),
         suite("kernel-ab", kernel_ab),
     ]
 }

@@ -1,6 +1,6 @@
 //! What is timed of the two crates of one API: ours and the official one.
 
-use std::hint::black_box;
+use std::{hint::black_box, rc::Rc};
 
 use bulla_blake3::kernel;
 
@@ -124,7 +124,10 @@ macro_rules! operations {
         pub(super) mod $name {
             use $library::{Hasher, hazmat};
 
-            use super::*;
+            use super::{
+                super::files::{TestFile, Way},
+                *,
+            };
 
             pub(in super::super) fn oneshot(mode: Mode) -> Boxed {
                 match mode {
@@ -222,6 +225,20 @@ macro_rules! operations {
                 digest(|input, out| {
                     *out = *Hasher::new().update_rayon(input.whole).finalize().as_bytes();
                 })
+            }
+
+            pub(in super::super) fn file(way: Way, file: &Rc<TestFile>) -> Boxed {
+                let file = Rc::clone(file);
+                let hash = move || {
+                    let (path, mut hasher) = (file.path(), Hasher::new());
+                    let hashed = match way {
+                        Way::Read => hasher.update_reader(std::fs::File::open(path)?)?,
+                        Way::Mapped => hasher.update_mmap(path)?,
+                        Way::MappedByThreads => hasher.update_mmap_rayon(path)?,
+                    };
+                    std::io::Result::Ok(*hashed.finalize().as_bytes())
+                };
+                digest(move |_, out| *out = hash().expect("the file of the benchmark is there"))
             }
         }
     };
