@@ -39,26 +39,20 @@ impl Units {
     }
 }
 
-/// Builds every library that has kernels, as [`library`] does.
+/// Builds every library that has kernels as a user's release build does, for [`TARGET`] whatever this machine is, and returns their paths in the
+/// order of [`LIBRARIES`].
 ///
 /// # Errors
-/// One does not build.
+/// One does not build; on a machine of another kind, perhaps because rustup has not installed the target.
 pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
-    LIBRARIES.iter().map(|built| library(built.package, units)).collect()
-}
-
-/// Builds the library of a package as a user's release build does, for [`TARGET`] whatever this machine is, and returns its path.
-///
-/// # Errors
-/// It does not build; on a machine of another kind, perhaps because rustup has not installed the target.
-pub fn library(package: &str, units: Units) -> Result<PathBuf> {
     let (profile, count) = units.profile();
-    // What a feature switches on is read as well.
-    let features: &[&str] = if package == "bulla-ed25519" { &["--features", "lane-signing"] } else { &[] };
     // The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "-p", package, "--target", TARGET, "--profile", profile])
-        .args(features)
+        .args(["build", "--quiet", "--target", TARGET, "--profile", profile])
+        // All at once, so that none waits for the last function of another.
+        .args(LIBRARIES.iter().flat_map(|library| ["-p", library.package]))
+        // What a feature switches on is read as well.
+        .args(["--features", "bulla-ed25519/lane-signing"])
         .args(["--config", &format!("profile.{profile}.inherits=\"release\"")])
         .args(["--config", &format!("profile.{profile}.codegen-units={count}")])
         // What cargo does where a user sets nothing; with more, the library may hold LLVM's own form and no machine code.
@@ -72,15 +66,31 @@ pub fn library(package: &str, units: Units) -> Result<PathBuf> {
         .context("cannot start cargo build")?;
     ensure!(
         output.status.success(),
-        "cannot build {package} for {TARGET} ({}); if the target is missing: rustup target add {TARGET}",
+        "cannot build the libraries for {TARGET} ({}); if the target is missing: rustup target add {TARGET}",
         output.status
     );
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let messages: Vec<Value> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    LIBRARIES.iter().map(|library| built(library.package, &messages)).collect()
+}
+
+/// Builds what [`libraries`] does, and returns the path of the library of one package.
+///
+/// # Errors
+/// Those of [`libraries`]; there is no such package among them.
+pub fn library(package: &str, units: Units) -> Result<PathBuf> {
+    let place = LIBRARIES.iter().position(|library| library.package == package);
+    let place = place.with_context(|| format!("{package} has no kernels"))?;
+    Ok(libraries(units)?.swap_remove(place))
+}
+
+/// The library of a package, by what cargo said of its build.
+fn built(package: &str, messages: &[Value]) -> Result<PathBuf> {
+    messages
+        .iter()
         .filter(|message| message["target"]["name"] == package.replace('-', "_"))
         .find_map(|message| message["filenames"].as_array()?.iter().find_map(rlib))
-        .context("cargo build names no library")
+        .with_context(|| format!("cargo build names no library of {package}"))
 }
 
 fn rlib(path: &Value) -> Option<PathBuf> {
