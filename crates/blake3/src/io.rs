@@ -40,29 +40,37 @@ impl Write for Hasher {
 #[cfg(feature = "mmap")]
 mod map {
     use super::*;
-    use memmap2::Mmap;
+    use memmap2::{Mmap, MmapOptions};
     use std::fs::File;
+    use std::io::{Seek as _, SeekFrom};
     use std::path::Path;
 
     /// Files below this are read: a map costs more than it saves.
     const SMALLEST_MAP: u64 = 16 * 1024;
 
-    /// A map of the file if it is one that can be mapped and is worth it.
-    fn map(file: &File) -> io::Result<Option<Mmap>> {
-        let metadata = file.metadata()?;
-        let len = metadata.len();
-        // Pseudo-files have no length, or a wrong one; some file systems cannot map.
-        if !metadata.is_file() || len < SMALLEST_MAP || usize::try_from(len).is_err() {
+    /// A map of the file if it is one that can be mapped and is worth it; else it can be read from its beginning.
+    fn map(file: &mut File) -> io::Result<Option<Mmap>> {
+        // One call of the system that fails without an effect where the file is short, and is cheaper than asking for all that is known of
+        // it. Of a block device it finds the length, which its metadata lack; a pipe has none, and pseudo-files have a short one or none.
+        let Ok(position) = file.seek(SeekFrom::End(1 - SMALLEST_MAP.cast_signed())) else { return Ok(None) };
+        if position == 0 {
             return Ok(None);
         }
-        // SAFETY: a map of a file that another process changes is shared memory that changes. The bytes are read once, by code that
-        // makes nothing of their values; the digest is then one of no state that the file ever had. Truncation raises
-        // SIGBUS. Both are in the documentation.
-        Ok(unsafe { Mmap::map(file) }.ok())
+        if let Ok(len) = usize::try_from(position + SMALLEST_MAP - 1) {
+            // SAFETY: a map of a file that another process changes is shared memory that changes. The bytes are read once, by code that
+            // makes nothing of their values; the digest is then one of no state that the file ever had. Truncation raises
+            // SIGBUS. Both are in the documentation.
+            if let Ok(map) = unsafe { MmapOptions::new().len(len).map(&*file) } {
+                return Ok(Some(map));
+            }
+        }
+        // Some file systems cannot map.
+        file.rewind()?;
+        Ok(None)
     }
 
     impl Hasher {
-        /// Hashes the file at `path` through a memory map; without one where it is short, not a regular file, or cannot be mapped.
+        /// Hashes the file at `path` through a memory map; without one where it is short or cannot be mapped.
         ///
         /// If another process writes to the file meanwhile, the digest may belong to no state that the file ever had; if it truncates
         /// the file, the operating system may end this process (SIGBUS). Where that is a danger read the file instead:
@@ -72,8 +80,8 @@ mod map {
         ///
         /// Those of opening and reading.
         pub fn update_mmap(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
-            let file = File::open(path)?;
-            match map(&file)? {
+            let mut file = File::open(path)?;
+            match map(&mut file)? {
                 Some(map) => Ok(self.update(&map)),
                 None => self.update_reader(file),
             }
@@ -88,8 +96,8 @@ mod map {
         /// Those of opening and reading.
         #[cfg(feature = "rayon")]
         pub fn update_mmap_rayon(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
-            let file = File::open(path)?;
-            match map(&file)? {
+            let mut file = File::open(path)?;
+            match map(&mut file)? {
                 Some(map) => Ok(self.update_rayon(&map)),
                 None => self.update_reader(file),
             }
