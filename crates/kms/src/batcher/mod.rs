@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
-use self::slot::{Reply, Slot, Unpark, internal};
+use self::slot::{Reply, Slot, Unpark, Wakers, internal};
 use crate::audit_log::{Actor, Operation};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyName, KeyRef, Name};
@@ -323,12 +323,10 @@ impl Shared {
             calls.iter().map(|call| one(call).unwrap_or_else(|| Err(internal()))).collect()
         });
         // Whoever is woken finds all answers: a thread that waits for many would else be woken, and sleep again, for each.
-        let send = |(reply, answer): (Reply<T>, Result<T>)| reply.send(answer);
-        let wakers: Vec<_> = replies.into_iter().zip(answers).filter_map(send).collect();
-        for waker in wakers {
-            // A waker is code of the caller's: one that panics must not keep the others waiting.
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        }
+        let wakers = Arc::new(Wakers::default());
+        let send = |(reply, answer): (Reply<T>, Result<T>)| reply.send(answer, &wakers);
+        wakers.set(replies.into_iter().zip(answers).filter_map(send).collect());
+        wakers.wake();
     }
 
     fn verify(&self, calls: &[Verify]) -> Vec<Result<Verdict>> {
@@ -365,7 +363,7 @@ impl Shared {
         #[cfg(not(feature = "with-metrics"))]
         let _ = operation;
         // Nobody waits yet.
-        let _ = slot.fill(Err(error));
+        let _ = slot.fill(Err(error), None);
     }
 
     fn count(&self, reason: Reason, waits: impl Iterator<Item = Duration>) {
@@ -414,7 +412,8 @@ impl<T> Answer<T> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             match self.slot.poll(&waker) {
-                Poll::Ready(answer) => return answer,
+                // Waking other threads is left to the one that computed: it takes longer than a signature.
+                Poll::Ready((answer, _)) => return answer,
                 Poll::Pending => std::thread::park(),
             }
         }
@@ -425,7 +424,12 @@ impl<T> Future for Answer<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.slot.poll(context.waker())
+        self.slot.poll(context.waker()).map(|(answer, others)| {
+            if let Some(others) = others {
+                others.wake();
+            }
+            answer
+        })
     }
 }
 

@@ -92,8 +92,9 @@ pub(super) struct Queue<T> {
     /// How many workers compute, and how many calls they have.
     running: usize,
     computing: usize,
-    /// How many workers sleep.
+    /// How many workers sleep, and how many of them were woken and have not come yet.
     sleeping: usize,
+    woken: usize,
     closed: bool,
 }
 
@@ -108,6 +109,7 @@ impl<T> Queue<T> {
             running: 0,
             computing: 0,
             sleeping: 0,
+            woken: 0,
             closed: false,
         }
     }
@@ -231,18 +233,27 @@ impl<T> Queue<T> {
     /// A worker is awake again.
     pub(super) fn wake(&mut self) {
         self.sleeping -= 1;
+        // Or it woke by itself; then one may be woken once too often.
+        self.woken = self.woken.saturating_sub(1);
     }
 
-    /// Whether to wake a worker after a call came in: not after every one. One that was woken and has not come yet is not
-    /// relied on: its processor may be somebody else's for long.
-    pub(super) fn wakes_for_call(&self) -> bool {
-        let is_worth = || self.running < self.shape.workers.get() && self.len >= self.worth();
-        self.sleeping > 0 && (self.len == 1 || is_worth())
+    /// Whether to wake a worker after a call came in: not after every one.
+    pub(super) fn wakes_for_call(&mut self) -> bool {
+        let is_worth = self.running < self.shape.workers.get() && self.len >= self.worth();
+        (self.len == 1 || is_worth) && self.wakes()
     }
 
     /// Whether to wake a worker for what is left after another has taken or done its part.
-    pub(super) fn wakes_for_rest(&self) -> bool {
-        self.sleeping > 0 && self.len > 0
+    pub(super) fn wakes_for_rest(&mut self) -> bool {
+        self.len > 0 && self.wakes()
+    }
+
+    /// Whether a worker sleeps whom nobody has woken; it counts as woken from now on. One that was woken and has not come yet is not relied
+    /// on, since its processor may be somebody else's for long: others are woken beside it.
+    fn wakes(&mut self) -> bool {
+        let sleeps = self.sleeping > self.woken;
+        self.woken += usize::from(sleeps);
+        sleeps
     }
 
     /// Whether no call is taken in any more.
@@ -329,7 +340,11 @@ mod tests {
         }
         queue.take(8);
         queue.sleep();
-        assert!(queue.wakes_for_call() && queue.wakes_for_rest());
+        queue.sleep();
+        assert!(queue.wakes_for_call() && queue.wakes_for_rest(), "each is woken");
+        assert!(!queue.wakes_for_call() && !queue.wakes_for_rest(), "once");
+        queue.wake();
+        assert!(!queue.wakes_for_call() && !queue.wakes_for_rest(), "though one has come");
         queue.wake();
         assert!(!queue.wakes_for_call() && !queue.wakes_for_rest());
     }

@@ -1,5 +1,6 @@
 //! Where the answer to a call is put, for a future or for a thread.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
@@ -13,7 +14,7 @@ pub(super) struct Slot<T>(Mutex<Inner<T>>);
 #[derive(Debug)]
 enum Inner<T> {
     Pending(Option<Waker>),
-    Ready(Result<T>),
+    Ready(Result<T>, Option<Arc<Wakers>>),
     Taken,
 }
 
@@ -22,20 +23,20 @@ impl<T> Slot<T> {
         Arc::new(Self(Mutex::new(Inner::Pending(None))))
     }
 
-    /// Puts the answer in, if there is none yet, and gives whom to wake.
+    /// Puts the answer in, if there is none yet, and gives whom to wake; `others` is for who takes it out.
     #[must_use = "somebody waits"]
-    pub(super) fn fill(&self, answer: Result<T>) -> Option<Waker> {
+    pub(super) fn fill(&self, answer: Result<T>, others: Option<Arc<Wakers>>) -> Option<Waker> {
         match &mut *self.inner() {
-            inner @ Inner::Pending(_) => match std::mem::replace(inner, Inner::Ready(answer)) {
+            inner @ Inner::Pending(_) => match std::mem::replace(inner, Inner::Ready(answer, others)) {
                 Inner::Pending(waker) => waker,
-                Inner::Ready(_) | Inner::Taken => unreachable!("it was pending"),
+                Inner::Ready(..) | Inner::Taken => unreachable!("it was pending"),
             },
-            Inner::Ready(_) | Inner::Taken => None,
+            Inner::Ready(..) | Inner::Taken => None,
         }
     }
 
-    /// Takes the answer out, or leaves word whom to wake.
-    pub(super) fn poll(&self, waker: &Waker) -> Poll<Result<T>> {
+    /// Takes the answer out, with those who wait for others of its batch, or leaves word whom to wake.
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<(Result<T>, Option<Arc<Wakers>>)> {
         let mut inner = self.inner();
         match &mut *inner {
             Inner::Pending(waiting) => {
@@ -45,8 +46,8 @@ impl<T> Slot<T> {
                 }
                 Poll::Pending
             }
-            Inner::Ready(_) => match std::mem::replace(&mut *inner, Inner::Taken) {
-                Inner::Ready(answer) => Poll::Ready(answer),
+            Inner::Ready(..) => match std::mem::replace(&mut *inner, Inner::Taken) {
+                Inner::Ready(answer, others) => Poll::Ready((answer, others)),
                 Inner::Pending(_) | Inner::Taken => unreachable!("it was ready"),
             },
             Inner::Taken => panic!("the future is polled after it was ready"),
@@ -77,18 +78,48 @@ impl<T> Reply<T> {
         Self(Some(Arc::clone(slot)))
     }
 
-    /// Puts the answer in, and gives whom to wake.
+    /// Puts the answer in, and gives whom to wake; `others` wait for answers of the same batch.
     #[must_use = "somebody waits"]
-    pub(super) fn send(mut self, answer: Result<T>) -> Option<Waker> {
-        self.0.take()?.fill(answer)
+    pub(super) fn send(mut self, answer: Result<T>, others: &Arc<Wakers>) -> Option<Waker> {
+        self.0.take()?.fill(answer, Some(Arc::clone(others)))
     }
 }
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if let Some(waker) = self.0.take().and_then(|slot| slot.fill(Err(internal()))) {
+        if let Some(waker) = self.0.take().and_then(|slot| slot.fill(Err(internal()), None)) {
             waker.wake();
         }
+    }
+}
+
+/// Those who wait for the answers of a batch, all of which are in place, and are still to be woken.
+///
+/// The first who is woken may take the processor of the thread that wakes, and would find one answer and sleep again, for each of its calls.
+/// So it can wake the rest itself.
+#[derive(Debug, Default)]
+pub(super) struct Wakers(Mutex<std::vec::IntoIter<Waker>>);
+
+impl Wakers {
+    pub(super) fn set(&self, wakers: Vec<Waker>) {
+        *self.rest() = wakers.into_iter();
+    }
+
+    /// Wakes whoever was not woken yet.
+    pub(super) fn wake(&self) {
+        while let Some(waker) = self.next() {
+            // A waker is code of the caller's: one that panics must not keep the others waiting.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+
+    /// A function of its own, so that no waker runs under the lock.
+    fn next(&self) -> Option<Waker> {
+        self.rest().next()
+    }
+
+    fn rest(&self) -> std::sync::MutexGuard<'_, std::vec::IntoIter<Waker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

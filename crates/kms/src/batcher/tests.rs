@@ -1,4 +1,5 @@
 use std::any::Any;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 use std::thread::ThreadId;
@@ -419,6 +420,41 @@ fn whoever_is_woken_finds_all_answers_of_the_batch() {
     place.gate.open();
     drop(batcher);
     assert_eq!(*looking.pending.lock().unwrap(), [0; 20]);
+}
+
+/// Holds up the thread that wakes it.
+struct HoldingUp {
+    reached: Barrier,
+    released: Barrier,
+}
+
+impl Wake for HoldingUp {
+    fn wake(self: Arc<Self>) {
+        self.reached.wait();
+        self.released.wait();
+    }
+}
+
+#[test]
+fn who_finds_its_answer_wakes_the_rest_of_the_batch_while_the_worker_is_held_up() {
+    let place = place(1);
+    let batcher = place.batcher(options());
+    let _first = place.occupy(&batcher);
+    let call = |number: u8| batcher.verify(place.keys[0].clone(), [number], [0; 64]);
+    let (mut one, mut other) = (call(0), call(1));
+    let holding_up = Arc::new(HoldingUp { reached: Barrier::new(2), released: Barrier::new(2) });
+    let woken = Arc::new(Counting::default());
+    let wakers = (Waker::from(Arc::clone(&holding_up)), Waker::from(Arc::clone(&woken)));
+    assert!(Pin::new(&mut one).poll(&mut Context::from_waker(&wakers.0)).is_pending());
+    assert!(Pin::new(&mut other).poll(&mut Context::from_waker(&wakers.1)).is_pending());
+    place.gate.open();
+    holding_up.reached.wait();
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    assert!(Pin::new(&mut one).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    holding_up.released.wait();
+    drop(batcher);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1, "once");
 }
 
 struct Panicking;
