@@ -37,7 +37,7 @@ mod wipe;
 
 pub use item::Item;
 #[cfg(feature = "rayon")]
-pub use parallel::{verify_many_parallel, verify_many_parallel_into};
+pub use parallel::{share, verify_many_parallel, verify_many_parallel_into};
 pub use prepared_key::{PreparedItem, PreparedKey, verify_many_prepared};
 pub use signing::{SignItem, SigningKey, sign_many, sign_many_into};
 pub use verdict::{Reason, Verdict};

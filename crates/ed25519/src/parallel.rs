@@ -1,14 +1,12 @@
 //! Many signatures on many threads.
 
 use crate::{Item, Reason, Verdict, verify_many_into};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// The least that is worth handing to another thread: two groups of eight, about a tenth of a millisecond.
-const LEAST: usize = 16;
-/// What shares one inversion: more in a piece wins nothing.
-const MOST: usize = 128;
-/// How many pieces there are for each thread, where there is enough.
-const PIECES: usize = 4;
+/// Signatures that one step of the lanes verifies.
+const LANES: usize = 8;
 
 /// [`verify_many`](crate::verify_many) on the threads of the rayon pool that it is called in; verdicts are in the order of the items.
 ///
@@ -30,43 +28,97 @@ pub fn verify_many_parallel(items: &[Item<'_>]) -> Vec<Verdict> {
 /// When `out` is not as long as `items`, and as [`verify_many`](crate::verify_many).
 pub fn verify_many_parallel_into(items: &[Item<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
+    share(items, out, LANES, verify_many_into);
+}
+
+/// A piece is this part of a thread's share of what is left: the last ones are small, so that all threads end at about the same time, whenever each came.
+const PART: usize = 2;
+/// Steps of the lanes that a piece has at most: what shares an inversion, and more in a piece wins nothing.
+const MOST: usize = 16;
+/// Fewer steps are not worth waking a thread, which takes as long as two or three of them.
+const LEAST: usize = 4;
+/// How long to look for the end of the others' last pieces before going to sleep, from which waking takes as long.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+/// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and those of the rayon pool that it is called in. A piece has whole
+/// groups of `lanes`, but for the last.
+#[doc(hidden)]
+pub fn share<I: Sync, O: Send>(
+    items: &[I],
+    out: &mut [O],
+    lanes: usize,
+    run: impl Fn(&[I], &mut [O]) + Sync,
+) {
     let threads = rayon::current_num_threads();
-    let piece = piece(items.len(), threads);
-    let pieces = items.len().div_ceil(piece);
-    if threads.min(pieces) <= 1 {
-        return verify_many_into(items, out);
+    if threads <= 1 || items.len() < LEAST * lanes {
+        return run(items, out);
     }
-    // The caller begins at once, and others join it when they are awake, which takes as long as some pieces.
-    let left = Mutex::new(items.chunks(piece).zip(out.chunks_mut(piece)));
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let done = AtomicUsize::new(0);
+    let left = Mutex::new((items, out));
+    let next = || {
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = piece(left.0.len(), lanes, threads);
+        let (items, out) = (left.0.split_off(..count)?, left.1.split_off_mut(..count)?);
+        Some((items, out))
+    };
     let work = || {
         while let Some((items, out)) = next() {
-            verify_many_into(items, out);
+            run(items, out);
+            done.fetch_add(items.len(), Ordering::Release);
         }
     };
     rayon::in_place_scope(|scope| {
-        for _ in 1..threads.min(pieces) {
+        for _ in 1..threads.min(items.len() / lanes) {
             scope.spawn(|_| work());
         }
+        // This thread begins at once, and the others join it when they are awake.
         work();
+        let start = Instant::now();
+        while done.load(Ordering::Acquire) < items.len() && start.elapsed() < PATIENCE {
+            std::hint::spin_loop();
+        }
     });
 }
 
-/// Items of a piece: whole groups, and some pieces for each thread, so that one that comes late takes fewer.
-fn piece(items: usize, threads: usize) -> usize {
-    (items / (PIECES * threads)).next_multiple_of(8).clamp(LEAST, MOST)
+/// Items of a piece where so many are left.
+fn piece(left: usize, lanes: usize, threads: usize) -> usize {
+    (left / (PART * threads)).next_multiple_of(lanes).clamp(lanes, MOST * lanes).min(left.max(1))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::piece;
+    use super::{piece, share};
 
     #[test]
     fn pieces_are_groups() {
-        assert_eq!(piece(512, 2), 64);
-        assert_eq!(piece(64, 2), 16);
-        assert_eq!(piece(17, 2), 16);
-        assert_eq!(piece(4000, 2), 128);
-        assert_eq!(piece(1000, 3), 88);
+        assert_eq!(piece(512, 8, 2), 128);
+        assert_eq!(piece(384, 8, 2), 96);
+        assert_eq!(piece(64, 8, 2), 16);
+        assert_eq!(piece(9, 8, 2), 8);
+        assert_eq!(piece(1, 8, 2), 1);
+        assert_eq!(piece(4000, 8, 2), 128);
+        assert_eq!(piece(5, 1, 8), 1);
+    }
+
+    #[test]
+    fn every_item_is_worked_on_once_and_in_its_place() {
+        for (length, lanes) in (0..100).chain([1000, 5000]).flat_map(|length| [(length, 1), (length, 8)]) {
+            let items: Vec<u32> = (0..length).collect();
+            let mut out = vec![0; items.len()];
+            share(&items, &mut out, lanes, |items, out| {
+                for (item, out) in items.iter().zip(out) {
+                    *out += item + 1;
+                }
+            });
+            assert!(out.iter().zip(&items).all(|(out, item)| *out == item + 1), "{length} {lanes}");
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller() {
+        let items: Vec<u32> = (0..1000).collect();
+        let run = |_: &[u32], _: &mut [()]| panic!("on purpose");
+        let shared = std::panic::catch_unwind(|| share(&items, &mut vec![(); 1000], 8, run));
+        assert!(shared.is_err());
     }
 }

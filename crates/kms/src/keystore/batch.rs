@@ -46,31 +46,14 @@ pub(crate) enum Threads {
 impl Threads {
     #[cfg(feature = "parallel-batch")]
     fn verify(self, backend: &dyn Backend, algorithm: Algorithm, requests: &[Request<'_>]) -> Vec<Verdict> {
-        use std::sync::{Mutex, PoisonError};
-        let lanes =
-            backend.capabilities(algorithm).map_or(1, |capabilities| capabilities.verify_lanes.max(1));
-        let threads = rayon::current_num_threads();
-        // Handing less than two steps to another thread costs more than it saves: about a tenth of a millisecond of Ed25519. Some pieces
-        // for each thread, so that one that comes late takes fewer.
-        let piece = (requests.len() / (4 * threads)).next_multiple_of(lanes).clamp(2 * lanes, 16 * lanes);
-        let pieces = requests.len().div_ceil(piece);
-        if self == Self::Own || threads.min(pieces) <= 1 {
+        if self == Self::Own {
             return backend.verify_many(requests);
         }
+        let lanes =
+            backend.capabilities(algorithm).map_or(1, |capabilities| capabilities.verify_lanes.max(1));
         let mut verdicts = vec![Verdict::Unusable; requests.len()];
-        // The caller begins at once, and others join it when they are awake, which takes as long as some pieces.
-        let left = Mutex::new(requests.chunks(piece).zip(verdicts.chunks_mut(piece)));
-        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let work = || {
-            while let Some((requests, verdicts)) = next() {
-                verdicts.copy_from_slice(&backend.verify_many(requests));
-            }
-        };
-        rayon::in_place_scope(|scope| {
-            for _ in 1..threads.min(pieces) {
-                scope.spawn(|_| work());
-            }
-            work();
+        bulla_ed25519::share(requests, &mut verdicts, lanes, |requests, verdicts| {
+            verdicts.copy_from_slice(&backend.verify_many(requests));
         });
         verdicts
     }
