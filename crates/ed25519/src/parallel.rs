@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 /// Signatures that one step of the lanes verifies.
 const LANES: usize = 8;
 
-/// [`verify_many`](crate::verify_many) on the threads of the rayon pool that it is called in; verdicts are in the order of the items.
+/// [`verify_many`](crate::verify_many) on the caller's thread and those of the rayon pool that it is called in; verdicts are in the order of
+/// the items.
 ///
 /// What is too little to be shared is done on the caller's thread, so that it never takes longer than one thread would.
 ///

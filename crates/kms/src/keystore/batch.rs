@@ -68,7 +68,8 @@ impl Keystore {
     /// The verdict on each item, in their order: the one of [`Keystore::verify`], or [`Verdict::Unusable`] where that
     /// is an error. No item's verdict depends on another one. All see the keys as they are at one moment.
     ///
-    /// With the feature `parallel-batch`, many items are shared among the threads of the rayon pool that this is called in.
+    /// With the feature `parallel-batch`, many items are shared between the caller's thread and those of the rayon pool that
+    /// this is called in.
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
         self.verify_batch_as(items, Threads::All, &|_| Actor::current())
     }
