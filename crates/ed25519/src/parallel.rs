@@ -119,7 +119,7 @@ mod tests {
     fn a_panic_reaches_the_caller() {
         let items: Vec<u32> = (0..1000).collect();
         let run = |_: &[u32], _: &mut [()]| panic!("on purpose");
-        let shared = std::panic::catch_unwind(|| share(&items, &mut vec![(); 1000], 8, run));
+        let shared = std::panic::catch_unwind(|| share(&items, &mut [(); 1000], 8, run));
         assert!(shared.is_err());
     }
 }

@@ -126,7 +126,22 @@ enum Width {
 /// What every x86-64 CPU has, by the names of the decoder.
 const BASELINE: &[CpuidFeature] = {
     use CpuidFeature::*;
-    &[INTEL8086, INTEL186, INTEL286, INTEL386, INTEL486, X64, CMOV, CX8, FPU, MMX, MULTIBYTENOP, SSE, SSE2]
+    &[
+        INTEL8086,
+        INTEL186,
+        INTEL286,
+        INTEL386,
+        INTEL486,
+        X64,
+        CMOV,
+        CX8,
+        FPU,
+        MMX,
+        MULTIBYTENOP,
+        PAUSE,
+        SSE,
+        SSE2,
+    ]
 };
 
 // What detection asks for.
