@@ -43,6 +43,8 @@ const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and those of the rayon pool that it is called in. A piece has whole
 /// groups of `lanes`, but for the last.
+///
+/// Not part of the interface: the keystore shares its batches, also those of other algorithms, in the same way.
 #[doc(hidden)]
 pub fn share<I: Sync, O: Send>(
     items: &[I],
