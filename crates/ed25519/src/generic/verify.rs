@@ -76,9 +76,13 @@ impl<V: Lanes> Group<V> {
         words
     }
 
+    /// Takes in what decoding -A gave. A lane whose key is no point goes on with the neutral element (0, 1): the formulas are complete for points
+    /// of the curve alone, and for others a Z may become 0, which would spoil the inversion that groups share.
     #[inline(always)]
     fn take_key(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
-        (self.x, self.y) = (x, y);
+        let like = x.0[0];
+        self.x = Element::select(valid, &x, &Element::small(like, 0));
+        self.y = Element::select(valid, &y, &Element::small(like, 1));
         self.passed.point = valid;
         self.passed.large_key = !has_small_order(&y.canonical());
     }
@@ -149,8 +153,11 @@ pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, E
     r
 }
 
-/// Compares every group with its R: one inversion for all (Montgomery's trick, each lane for itself). Z is never 0: the formulas are
-/// complete.
+/// Compares every group with its R: one inversion for all (Montgomery's trick, each lane for itself).
+///
+/// A Z of 0 in one group would make the product 0, and with it the inverse of every other group in that lane. None is 0: each lane has a sum of
+/// multiples of the base point and of what [`Group::take_key`] left, both on the curve, and there the formulas are complete, since d is not a
+/// square (Hisil, Wong, Carter, Dawson 2008, section 3).
 #[inline(always)]
 pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
     let [first, ..] = groups else { return };
@@ -166,5 +173,109 @@ pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
         let x = group.x.mul(&own).canonical();
         let y = group.y.mul(&own).canonical();
         group.compare(&x, &y);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generic::point::Point;
+    use crate::lanes::model::Model;
+    use curve25519_dalek::EdwardsPoint;
+
+    const LIKE: Model = Model([0; LANES]);
+
+    /// The words of an encoding, in every lane.
+    fn words(bytes: &[u8; 32]) -> [Model; 4] {
+        std::array::from_fn(|n| Model([u64::from_le_bytes(bytes.as_chunks().0[n]); LANES]))
+    }
+
+    fn element(number: u64) -> Element<Model> {
+        Element::small(LIKE, number)
+    }
+
+    /// The lanes in which the element is 0.
+    fn zero(element: &Element<Model>) -> Mask {
+        element.canonical().equal(&self::element(0))
+    }
+
+    /// An encoding without a point such that the fourth multiple of what decoding leaves, by the formulas for points, has Z = 0.
+    const OFF_THE_CURVE: [u8; 32] = [
+        0xef, 0x29, 0x45, 0xcc, 0x53, 0x83, 0xc1, 0x54, 0xc6, 0xaf, 0x59, 0x56, 0xa5, 0xd7, 0x2e, 0xdc, 0x9a, 0xfe,
+        0x26, 0x30, 0x5e, 0x08, 0xb9, 0x55, 0xb5, 0xae, 0xf9, 0x40, 0x77, 0xb8, 0xe6, 0x08,
+    ];
+
+    #[test]
+    fn a_key_that_is_no_point_goes_on_as_the_neutral_element() {
+        let [(x, y, valid)] = power::decode(&[words(&OFF_THE_CURVE)]);
+        let four = Point::from_affine(&x, &y).projective().double().projective().double().projective();
+        assert_eq!((valid, zero(&four.z)), (0, Mask::MAX), "what decoding leaves would make Z = 0");
+
+        let mut random = fastrand::Rng::with_seed(13);
+        let mut without_a_point = 0;
+        for n in 0..200 {
+            let mut key = OFF_THE_CURVE;
+            if n > 1 {
+                random.fill(&mut key);
+            }
+            key[31] ^= (n as u8) << 7;
+            let mut groups = [Group::new(LIKE); 2];
+            groups[0].key = words(&key);
+            decode_keys(&mut groups);
+            let is_point = curve25519_dalek::edwards::CompressedEdwardsY(key).decompress().is_some();
+            assert_eq!(groups[0].passed.point, if is_point { Mask::MAX } else { 0 });
+            let neutral = zero(&groups[0].x) & zero(&groups[0].y.sub(&element(1)));
+            assert_eq!(neutral, if is_point { 0 } else { Mask::MAX }, "{key:x?}");
+            without_a_point += u32::from(!is_point);
+        }
+        assert!(without_a_point > 50);
+    }
+
+    /// Whether the sum that a point encodes is accepted as the one that `r` encodes.
+    fn accepts(sum: &EdwardsPoint, r: &[u8; 32]) -> bool {
+        let mut group = Group::new(LIKE);
+        let sum = sum.compress().to_bytes();
+        let [(x, y, _)] = power::decode(&[words(&sum)]);
+        // With a Z that is not 1.
+        (group.x, group.y, group.z) = (x.mul(&element(5)), y.mul(&element(5)), element(5));
+        group.r = words(r);
+        let [decoded] = power::decode(&[group.r]);
+        let mut alone = group;
+        alone.compare_decoded(decoded);
+        let mut groups = [group; 2];
+        compare(&mut groups);
+        assert_eq!(alone.passed.equation, groups[1].passed.equation);
+        assert!([0, Mask::MAX].contains(&alone.passed.equation));
+        alone.passed.equation != 0
+    }
+
+    #[test]
+    fn r_is_compared_in_all_its_bytes() {
+        let sum = EdwardsPoint::mul_base(&7_u64.into());
+        let r = sum.compress().to_bytes();
+        assert!(accepts(&sum, &r));
+        for bit in 0..256 {
+            let mut other = r;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!accepts(&sum, &other), "bit {bit}");
+        }
+        assert!(!accepts(&sum, &OFF_THE_CURVE));
+    }
+
+    /// y = 3 and y = 4 are not all points; those that are have a second encoding, which no signer writes.
+    #[test]
+    fn an_r_that_is_not_canonical_is_refused() {
+        let mut points = 0;
+        for y in 2..19_u8 {
+            let (mut canonical, mut other) = ([0; 32], [0xff; 32]);
+            canonical[0] = y;
+            (other[0], other[31]) = (0xed + y, 0x7f);
+            if let Some(point) = curve25519_dalek::edwards::CompressedEdwardsY(canonical).decompress() {
+                assert!(accepts(&point, &canonical), "{y}");
+                assert!(!accepts(&point, &other), "{y}");
+                points += 1;
+            }
+        }
+        assert!(points > 3);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Case {
 }
 
 /// The kinds, in the order in which [`case`] makes them.
-pub(crate) const KINDS: [&str; 16] = [
+pub(crate) const KINDS: [&str; 18] = [
     "valid",
     "bit of R",
     "bit of S",
@@ -37,7 +37,30 @@ pub(crate) const KINDS: [&str; 16] = [
     "noise as A",
     "noise as R",
     "S near l",
+    "R with the other sign",
+    "A that is no point",
 ];
+
+/// Encodings of y that no point has, and with which decoding leaves an x off the curve such that a small multiple of (x, y), by the formulas for
+/// points, has Z = 0: the fourth for the first two, then the fifth, the sixth and the seventh. Either sign has that property.
+pub(crate) const OFF_THE_CURVE: [&str; 8] = [
+    "ef2945cc5383c154c6af5956a5d72edc9afe26305e08b955b5aef94077b8e608",
+    "fed5ba33ac7c3eab3950a6a95a28d1236501d9cfa1f746aa4a5106bf88471977",
+    "6dbfc9ea7849cc72b7d70fb4fd49aa189769049ba67ccbc9c7ed596911dd730d",
+    "8040361587b6338d4828f04b02b655e76896fb64598334363812a696ee228c72",
+    "68acc41a1d0e859ef75444b9387110d3c2b9958d4a05487da84b85e9f48f2c0d",
+    "85533be5e2f17a6108abbb46c78eef2c3d466a72b5fab78257b47a160b70d372",
+    "334afcc91ed442efdcee2aa91b37f1ddb747e2bc894c907ee4449d672afb2327",
+    "bab50336e12bbd102311d556e4c80e2248b81d4376b36f811bbb6298d504dc58",
+];
+
+/// One of [`OFF_THE_CURVE`], for any `index`, with the sign that it says.
+pub(crate) fn off_the_curve(index: usize) -> [u8; 32] {
+    let text = OFF_THE_CURVE[index / 2 % OFF_THE_CURVE.len()];
+    let mut key = std::array::from_fn(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).unwrap());
+    key[31] |= (index as u8 % 2) << 7;
+    key
+}
 
 /// l, little-endian.
 pub(crate) const ORDER: [u8; 32] = [
@@ -172,6 +195,19 @@ pub(crate) fn case(index: usize, message: Vec<u8>, odd: &[[u8; 32]], random: &mu
         "odd encodings of both" => {
             let (key, other) = (odd[random.usize(..odd.len())], odd[random.usize(..odd.len())]);
             return Case::with_encodings(kind, (key, Scalar::ZERO), (other, Scalar::ZERO), message);
+        }
+        "R with the other sign" => {
+            // Valid but for the sign of R: S is made for it.
+            let mut other = EdwardsPoint::mul_base(&r).compress().to_bytes();
+            other[31] ^= 0x80;
+            return Case::with_encodings(kind, (valid.public_key, a), (other, r), message);
+        }
+        "A that is no point" => {
+            // A signature of zeros makes the sum a multiple of A alone.
+            valid.public_key = off_the_curve(random.usize(..));
+            if random.bool() {
+                valid.signature = [0; 64];
+            }
         }
         "noise as A" => random.fill(&mut valid.public_key),
         "noise as R" => random.fill(&mut valid.signature[..32]),

@@ -3,6 +3,7 @@
 mod cases;
 mod differential;
 mod interface;
+mod neighbours;
 mod predicates;
 mod prehash;
 mod signing;
