@@ -168,19 +168,17 @@ impl AuditLog {
         Ok(Self::new(options, Medium::Folder(medium), stand, None))
     }
 
-    /// Opens a log to go on writing it. Its newest file is read and must be whole; a last line without an end, which a crash
-    /// leaves behind, is taken off, and that is recorded: [`AuditLog::recovered`].
+    /// Opens a log to go on writing it. It is read from the checkpoint in `head` on, and must be whole and hold that checkpoint; a last line
+    /// without an end, which a crash leaves behind, is taken off, and that is recorded: [`AuditLog::recovered`].
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogDamaged`], [`Code::LogTooNew`]; those of reading and writing.
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`] also when the log ends before what a checkpoint
+    /// seals. Then nothing is changed. Those of reading and writing.
     pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
         files::parts(folder)?;
         let lock = Lock::take(folder)?;
-        let part = files::parts(folder)?.pop().ok_or_else(|| files::no_log(folder))?;
-        let mut walk = Walk::new(None, Vec::new());
-        walk.begin_at(part.first);
-        let whole = walk.file(&part.name(), part.reader()?, End::Growing, &mut |_, _| Ok(()))?;
-        let mut stand = walk.stand().map_err(|report| damaged(&part, &report))?;
+        let head = files::head(folder)?;
+        let (stand, part, whole) = read_from(folder, head.as_ref())?;
         let file = files::append_to(&part)?;
         let cannot = |error| KmsError::io(format!("cannot repair {}", part.path.display()), error);
         let length = file.metadata().map_err(cannot)?.len();
@@ -189,14 +187,11 @@ impl AuditLog {
         if recovered.is_some() {
             file.set_len(whole).and_then(|()| file.sync_all()).map_err(cannot)?;
         }
-        match &stand.report.checkpoint {
-            // A crash may have come between a checkpoint's line and its copy beside the entries.
-            Some(newest) if files::head(folder).ok().flatten().as_ref() != Some(newest) => {
-                files::set_head(folder, newest)?;
-            }
-            Some(_) => {}
-            // It stands in a file before this one.
-            None => stand.report.checkpoint = files::head(folder)?,
+        // A crash may have come between a checkpoint's line and its copy beside the entries.
+        if let Some(newest) = &stand.report.checkpoint
+            && head.as_ref() != Some(newest)
+        {
+            files::set_head(folder, newest)?;
         }
         let medium =
             Folder { path: folder.to_owned(), part, file: Arc::new(file), length: whole, _lock: lock };
@@ -476,14 +471,38 @@ impl State {
     }
 }
 
-fn damaged(part: &Part, report: &Report) -> KmsError {
-    let problem = report.problems.first().map_or("it has no first line", |problem| &problem.message);
-    let line = report.problems.first().map_or(1, |problem| problem.line);
+/// Walks through the log from the file that holds its newest known checkpoint on. Returns where the log stands, its newest file, and how many bytes
+/// of that are whole lines.
+fn read_from(folder: &Path, head: Option<&Checkpoint>) -> Result<(Stand, Part, u64)> {
+    let mut parts = files::parts(folder)?;
+    // A checkpoint follows the last entry that it seals, so it is in the file of that entry or, when that was full, at the beginning of the next.
+    let begin = match head {
+        Some(head) => parts.iter().rposition(|part| part.first < head.size).unwrap_or(0),
+        None => parts.len() - 1,
+    };
+    let newest = parts.pop().ok_or_else(|| files::no_log(folder))?;
+    let mut walk = Walk::new(None, head.cloned().into_iter().collect());
+    walk.begin_at(parts.get(begin).unwrap_or(&newest).first);
+    let mut each = |_: &Entry, _: &str| Ok(());
+    for part in parts.iter().skip(begin) {
+        walk.file(&part.name(), part.reader()?, End::Inner, &mut each)?;
+    }
+    let whole = walk.file(&newest.name(), newest.reader()?, End::Growing, &mut each)?;
+    let stand = walk.stand().map_err(|report| damaged(folder, &newest, &report))?;
+    Ok((stand, newest, whole))
+}
+
+fn damaged(folder: &Path, newest: &Part, report: &Report) -> KmsError {
+    let (file, line, message) = match report.problems.first() {
+        Some(problem) => (problem.file.clone(), problem.line, problem.message.as_str()),
+        None => (newest.name(), 1, "it has no first line"),
+    };
     KmsError::new(
         Code::LogDamaged,
         format!(
-            "the audit log was damaged or edited: {}, line {line}: {problem}; keep it as it is and begin another one",
-            part.path.display()
+            "the audit log was damaged or edited: {}, line {line}: {message}; nothing is written to it: put back what is missing from a copy, or \
+             keep the folder as evidence and begin another log",
+            folder.join(file).display()
         ),
     )
 }

@@ -370,6 +370,11 @@ impl<'a> Walk<'a> {
 
     /// What was found, after the last file.
     pub(super) fn finish(mut self) -> Report {
+        self.look_for_missed_pins();
+        self.report
+    }
+
+    fn look_for_missed_pins(&mut self) {
         let entries = self.next.unwrap_or(self.report.entries);
         let missed = self.pins.iter().filter(|(_, met)| *met == Met::No);
         let missed: Vec<_> = missed.map(|(pin, _)| pin.size).collect();
@@ -388,11 +393,11 @@ impl<'a> Walk<'a> {
                 self.problem(ProblemKind::Removed, None, message);
             }
         }
-        self.report
     }
 
     /// What was found, and where the log stands for who goes on writing.
-    pub(super) fn stand(self) -> std::result::Result<Stand, Box<Report>> {
+    pub(super) fn stand(mut self) -> std::result::Result<Stand, Box<Report>> {
+        self.look_for_missed_pins();
         match (self.log, self.chain.first().copied(), self.tree) {
             (Some(log), Some(chain), Some(tree)) if self.report.problems.is_empty() => {
                 Ok(Stand { log, chain, tree, report: self.report })
