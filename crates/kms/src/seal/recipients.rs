@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
 
 use super::age::{AgeIdentity, AgeRecipient};
@@ -76,7 +75,7 @@ impl Identity {
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = Zeroizing::new(format!("# recipient: {}\n", self.recipient()));
         let secret = match self {
-            Self::Age(identity) => Zeroizing::new(identity.secret().expose_secret().to_owned()),
+            Self::Age(identity) => identity.secret(),
             Self::XWing(identity) => identity.secret(),
         };
         // Reserved first, so that no copy is left behind by a growing buffer.

@@ -1,8 +1,13 @@
-//! Recipients of age (age-encryption.org/v1, native X25519 recipients), by the crate `age`.
+//! Recipients of age (age-encryption.org/v1, native X25519 recipients).
+
+mod file;
 
 use std::fmt;
 use std::str::FromStr;
 
+use bech32::primitives::decode::CheckedHrpstring;
+use bech32::{Bech32, Hrp};
+use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
 use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
@@ -10,16 +15,22 @@ use super::random;
 use crate::error::{Code, KmsError, Result};
 
 const METHOD: &str = "age-x25519";
+const RECIPIENT: Hrp = Hrp::parse_unchecked("age");
+const IDENTITY: Hrp = Hrp::parse_unchecked("age-secret-key-");
+
+/// Characters of an identity's text, reserved at once so that no part of it is left behind by a growing string.
+const IDENTITY_LEN: usize = 74;
+const ENCODES: &str = "32 bytes are within the length that Bech32 allows";
 
 /// The public half: `age1...`, as `age-keygen` prints it.
 ///
 /// The capsule is a whole file in age's format with the 32 bytes of the key; the program `age` opens it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct AgeRecipient(age::x25519::Recipient);
+pub struct AgeRecipient(PublicKey);
 
 /// The private half: `AGE-SECRET-KEY-1...`.
 #[derive(Clone)]
-pub struct AgeIdentity(age::x25519::Identity);
+pub struct AgeIdentity(StaticSecret);
 
 impl AgeIdentity {
     /// A new identity.
@@ -27,19 +38,21 @@ impl AgeIdentity {
     /// # Errors
     /// [`Code::RandomUnavailable`].
     pub fn generate() -> Result<Self> {
-        // Whether there are random bytes is asked here, where it can be answered by an error.
-        random(&mut [0])?;
-        Ok(Self(age::x25519::Identity::generate()))
+        let mut secret = Zeroizing::new([0; 32]);
+        random(&mut *secret)?;
+        Ok(Self(StaticSecret::from(*secret)))
     }
 
     /// What others seal to.
     pub fn recipient(&self) -> AgeRecipient {
-        AgeRecipient(self.0.to_public())
+        AgeRecipient(PublicKey::from(&self.0))
     }
 
     /// The secret text.
-    pub(super) fn secret(&self) -> secrecy::SecretString {
-        self.0.to_string()
+    pub(super) fn secret(&self) -> Zeroizing<String> {
+        let mut text = Zeroizing::new(String::with_capacity(IDENTITY_LEN));
+        bech32::encode_upper_to_fmt::<Bech32, _>(&mut *text, IDENTITY, self.0.as_bytes()).expect(ENCODES);
+        text
     }
 }
 
@@ -55,8 +68,8 @@ impl KeyProvider for AgeRecipient {
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut key = Zeroizing::new([0; 32]);
         random(&mut *key)?;
-        let capsule = age::encrypt(&self.0, &*key).map_err(|error| {
-            KmsError::new(Code::Io, format!("cannot seal to {self}: {error}")).with_source(error)
+        let capsule = file::encrypt(&self.0, &key)?.ok_or_else(|| {
+            KmsError::new(Code::InvalidPublicKey, format!("{self} is of low order: anybody could open what is sealed to it"))
         })?;
         Ok((key, capsule))
     }
@@ -80,15 +93,13 @@ impl KeyProvider for AgeIdentity {
     }
 
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        let key = age::decrypt(&self.0, capsule.bytes()).map_err(|_| self.wrong_key())?;
-        let key = Zeroizing::new(key);
-        key.as_slice().try_into().map(Zeroizing::new).map_err(|_| self.wrong_key())
+        file::decrypt(&self.0, capsule.bytes()).ok_or_else(|| self.wrong_key())
     }
 }
 
 impl fmt::Display for AgeRecipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        bech32::encode_lower_to_fmt::<Bech32, _>(f, RECIPIENT, self.0.as_bytes()).map_err(|_| fmt::Error)
     }
 }
 
@@ -109,11 +120,11 @@ impl FromStr for AgeRecipient {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let invalid = |why| {
-            let message = format!("not a recipient of age, which is of the form age1...: {why}");
+        let bytes = decode(text, RECIPIENT).filter(|_| !text.bytes().any(|byte| byte.is_ascii_uppercase()));
+        bytes.map(|bytes| Self(PublicKey::from(*bytes))).ok_or_else(|| {
+            let message = "not a recipient of age, which is of the form age1...";
             KmsError::new(Code::InvalidPublicKey, message)
-        };
-        text.parse().map(Self).map_err(invalid)
+        })
     }
 }
 
@@ -122,6 +133,21 @@ impl FromStr for AgeIdentity {
 
     /// The error shows nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
-        text.parse().map(Self).map_err(|_| super::malformed_identity())
+        let bytes = decode(text, IDENTITY).filter(|_| !text.bytes().any(|byte| byte.is_ascii_lowercase()));
+        bytes.map(|bytes| Self(StaticSecret::from(*bytes))).ok_or_else(super::malformed_identity)
     }
+}
+
+/// The 32 bytes of a Bech32 text with this prefix. The specification of age has recipients in lower case and identities in upper case.
+fn decode(text: &str, prefix: Hrp) -> Option<Zeroizing<[u8; 32]>> {
+    let checked = CheckedHrpstring::new::<Bech32>(text).ok()?;
+    if checked.hrp() != prefix {
+        return None;
+    }
+    let mut bytes = Zeroizing::new([0; 32]);
+    let mut given = checked.byte_iter();
+    for byte in bytes.iter_mut() {
+        *byte = given.next()?;
+    }
+    given.next().is_none().then_some(bytes)
 }
