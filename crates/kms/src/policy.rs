@@ -72,8 +72,12 @@ pub struct RotationPolicy {
 impl RotationPolicy {
     /// Whether a version of that age has to be replaced. The clock is asked only when the age counts.
     pub(crate) fn is_too_old(&self, version: &VersionRecord, now: impl FnOnce() -> Timestamp) -> bool {
+        self.is_older_than_allowed(version.created, now)
+    }
+
+    fn is_older_than_allowed(&self, created: Timestamp, now: impl FnOnce() -> Timestamp) -> bool {
         self.max_age_seconds.is_some_and(|seconds| {
-            let age = now().unix_millis().saturating_sub(version.created.unix_millis());
+            let age = now().unix_millis().saturating_sub(created.unix_millis());
             Duration::from_millis(age) >= Duration::from_secs(seconds.get())
         })
     }
@@ -202,5 +206,31 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     match record.versions.get_mut(number.get() as usize - 1) {
         Some(version) => Ok(version),
         None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {head}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_too_old_from_the_end_of_its_age_on() {
+        let policy = |seconds| RotationPolicy { max_age_seconds: NonZeroU64::new(seconds), max_uses: None };
+        let at = |millis| Timestamp::from_unix_millis(millis).unwrap();
+        let too_old = |policy: RotationPolicy, now| policy.is_older_than_allowed(at(10_000), || at(now));
+        assert!(!too_old(policy(5), 14_999));
+        assert!(too_old(policy(5), 15_000));
+        assert!(too_old(policy(5), 15_001));
+        assert!(!too_old(policy(5), 10_000));
+        assert!(!too_old(policy(5), 9_000), "a clock that was put back makes nothing old");
+        assert!(!policy(0).is_older_than_allowed(at(0), || unreachable!("the clock is not asked")));
+    }
+
+    #[test]
+    fn a_reservation_is_a_share_of_the_bound_and_never_exceeds_it() {
+        let reserve = |max, used| RotationPolicy::reservation(NonZeroU64::new(max).unwrap(), used);
+        assert_eq!([reserve(1, 0), reserve(63, 0), reserve(64, 0), reserve(128, 0)], [1, 1, 1, 2]);
+        assert_eq!([reserve(128, 127), reserve(128, 128), reserve(128, 129)], [1, 0, 0]);
+        assert_eq!(reserve(u64::MAX, 0), 4096);
     }
 }

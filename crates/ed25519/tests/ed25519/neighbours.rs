@@ -4,8 +4,8 @@ use crate::cases::{self, Case, OFF_THE_CURVE, off_the_curve};
 use bulla_ed25519::kernel::{self, Kernel};
 use bulla_ed25519::prehash::Prehash;
 use bulla_ed25519::{
-    Item, PreparedItem, PreparedKey, Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, cofactored,
-    verify_many, verify_many_parallel, verify_many_prepared,
+    Item, PreparedItem, PreparedKey, Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys,
+    cofactored, verify_many, verify_many_parallel, verify_many_prepared,
 };
 
 /// An item under a key that is no point. With one of the messages 0 to 4, a multiple of the key whose Z is 0 is an end or a part of the sum.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulla_kms::audit_log::{
-    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditSink, Checkpoint, Durability, InclusionProof,
-    Operation, ProblemKind, Report, Verifications,
+    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditSink, Checkpoint, ConsistencyProof, Durability,
+    InclusionProof, Operation, ProblemKind, Report, Verifications,
 };
 use bulla_kms::rollback::StoreGuard;
+use bulla_kms::seal::{Identity, IdentityKind};
 use bulla_kms::{
     Algorithm, Code, KeyChange, KeyId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy, Unlock,
     Verdict,
@@ -496,7 +497,10 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
             if seals(&found.lines) < *wanted {
                 let error = opened.unwrap_err();
                 assert_eq!(error.code, Code::LogDamaged, "{kept} lines: {error}");
-                assert_eq!(fs::read_to_string(folder.path().join(FIRST)).unwrap(), found.lines.join("\n") + "\n");
+                assert_eq!(
+                    fs::read_to_string(folder.path().join(FIRST)).unwrap(),
+                    found.lines.join("\n") + "\n"
+                );
                 assert_eq!(fs::read(folder.path().join("head")).ok(), found.head);
                 continue;
             }
@@ -577,7 +581,7 @@ struct Refusing;
 
 impl AuditSink for Refusing {
     fn wants(&self, operation: Operation) -> bool {
-        operation == Operation::Sign || operation == Operation::Verify
+        [Operation::Sign, Operation::Verify, Operation::Backup].contains(&operation)
     }
 
     fn record(&self, _events: &[AuditEvent<'_>]) -> Result<()> {
@@ -596,6 +600,9 @@ fn what_cannot_be_recorded_is_withheld() {
     assert!(keystore.sign_batch(&[item, item]).iter().all(Result::is_err));
     let item = bulla_kms::VerifyItem { key: &key, message: MESSAGE, signature: &[0; 64] };
     assert_eq!(keystore.verify_batch(&[item]), [Verdict::Unusable]);
+    let identity = Identity::generate(IdentityKind::Age).unwrap();
+    let error = keystore.backup(Vec::new(), &[&identity.recipient()]).unwrap_err();
+    assert_eq!(error.code, Code::InvalidId, "a backup that is not recorded is an error");
 }
 
 #[test]
@@ -647,6 +654,50 @@ fn a_newer_log_is_proven_to_begin_with_an_older_one() {
     stranger.sign(1);
     let strange = stranger.seal();
     assert_eq!(audit_log::prove_consistency(place.path(), &strange).unwrap_err().code, Code::InvalidArgument);
+}
+
+/// Two logs without entries have the same tree, and only their numbers differ.
+#[test]
+fn a_log_is_not_proven_to_begin_with_another_log() {
+    let place = place(by_hand());
+    let empty = || AuditLog::in_memory(by_hand()).unwrap().checkpoint(&place.keystore, &place.key).unwrap();
+    let (old, new) = (empty(), empty());
+    let proof = |old: &Checkpoint, new: &Checkpoint| -> ConsistencyProof {
+        let json = serde_json::json!({ "old": old, "new": new, "path": [] });
+        serde_json::from_value(json).unwrap()
+    };
+    let key = place.keystore.public_key(&place.key).unwrap();
+    assert_eq!(proof(&old, &old).verify(&key, &key), Verdict::Valid);
+    assert_eq!(proof(&old, &new).verify(&key, &key), Verdict::Invalid);
+    let other = place.keystore.create_key(new_key("other")).unwrap();
+    let other = place.keystore.public_key(&other).unwrap();
+    assert_eq!(
+        proof(&old, &old).verify(&other, &key),
+        Verdict::Invalid,
+        "the old one is signed by another key"
+    );
+    assert_eq!(proof(&old, &old).verify(&key, &other), Verdict::Invalid, "the new one is");
+}
+
+/// The roots in a file's first line are checked by the entries before it, whether or not a checkpoint follows.
+#[test]
+fn a_first_line_that_has_other_roots_is_found() {
+    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    place.sign(12);
+    let files = place.files();
+    let parts: Vec<_> = files.keys().filter(|name| name.ends_with(".jsonl")).skip(1).cloned().collect();
+    assert!(parts.len() > 1, "{parts:?}");
+    for part in parts {
+        let mut text = String::from_utf8(files[&part].clone()).unwrap();
+        let root = text.find("\"peaks\":[\"").unwrap() + 10;
+        let digit = if text.as_bytes()[root] == b'0' { "1" } else { "0" };
+        text.replace_range(root..=root, digit);
+        let mut files = files.clone();
+        files.insert(part.clone(), text.into_bytes());
+        let report = place.verify_files(&files);
+        let first: u64 = part[..20].parse().unwrap();
+        assert_eq!(kinds(&report).first(), Some(&(ProblemKind::Altered, Some(first))), "{part}: {report:?}");
+    }
 }
 
 #[test]

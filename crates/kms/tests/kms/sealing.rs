@@ -190,8 +190,22 @@ fn a_newer_format_and_other_files_are_told_apart_from_damage() {
 /// A header that says it is long must not be believed.
 #[test]
 fn a_header_of_four_gigabytes_is_refused_before_it_is_read() {
-    let endless = (&b"BSEA\x01\xff\xff\xff\xff"[..]).chain(std::io::repeat(0));
-    assert_eq!(Header::read(&mut { endless }).unwrap_err().code, Code::MalformedSealed);
+    for length in [u32::MAX, 1 << 31, (1 << 18) + 1] {
+        let start = [&b"BSEA\x01"[..], &length.to_be_bytes()].concat();
+        let error = Header::read(&mut start.chain(NotRead)).unwrap_err();
+        assert_eq!(error.code, Code::MalformedSealed);
+        // The header's own words: it is refused by its length, before there is room for it.
+        assert!(error.message.ends_with("its header is too long"), "{error}");
+    }
+}
+
+/// A source of which nothing is read.
+struct NotRead;
+
+impl std::io::Read for NotRead {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        panic!("the header's length is believed")
+    }
 }
 
 #[test]

@@ -178,7 +178,8 @@ fn payload_key(file_key: &FileKey, nonce: &[u8; PAYLOAD_NONCE_LEN]) -> Zeroizing
 
 fn header_mac(file_key: &FileKey, header: &[u8]) -> Hmac<Sha256> {
     let key = derive(&**file_key, &[], b"header");
-    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*key).expect("HMAC takes keys of any length");
+    let mut mac =
+        <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*key).expect("HMAC takes keys of any length");
     mac.update(header);
     mac
 }
@@ -242,7 +243,8 @@ mod tests {
     /// `age` writes stanzas of unknown kinds on purpose, so that readers learn to pass over them.
     #[test]
     fn stanzas_for_others_are_passed_over() {
-        let text = [VERSION, "-> ssh-ed25519 abc def\nAAAA\n-> x\n\n--- ", &"A".repeat(43), "\nrest"].concat();
+        let text =
+            [VERSION, "-> ssh-ed25519 abc def\nAAAA\n-> x\n\n--- ", &"A".repeat(43), "\nrest"].concat();
         let header = Header::parse(text.as_bytes()).unwrap();
         assert_eq!((header.stanzas, header.payload), (vec![], b"rest".as_slice()));
         let full = "A".repeat(64);

@@ -69,7 +69,10 @@ impl KeyProvider for AgeRecipient {
         let mut key = Zeroizing::new([0; 32]);
         random(&mut *key)?;
         let capsule = file::encrypt(&self.0, &key)?.ok_or_else(|| {
-            KmsError::new(Code::InvalidPublicKey, format!("{self} is of low order: anybody could open what is sealed to it"))
+            KmsError::new(
+                Code::InvalidPublicKey,
+                format!("{self} is of low order: anybody could open what is sealed to it"),
+            )
         })?;
         Ok((key, capsule))
     }
