@@ -51,7 +51,15 @@ pub(crate) fn build_with_symbols(context: &Context) -> Result<PathBuf> {
 pub(crate) fn build(context: &Context, kernel: &Kernel) -> Result<PathBuf> {
     let features = peer_features(kernel)?;
     let mut command = context.cargo();
-    command.args(["build", "--quiet", "--profile=dist", "-p", "bulla-lab", "--features", &features.join(",")]);
+    command.args([
+        "build",
+        "--quiet",
+        "--profile=dist",
+        "-p",
+        "bulla-lab",
+        "--features",
+        &features.join(","),
+    ]);
     let built = build_program(&mut command)?;
     // The next build, for another peer, replaces cargo's own copy.
     let folder = context.target.join("lab");
