@@ -2,15 +2,18 @@ package bao
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"testing"
 	"testing/iotest"
 
 	"github.com/bulla-dev/bulla/go/blake3"
 	"github.com/bulla-dev/bulla/go/internal/guts"
+	"github.com/bulla-dev/bulla/go/internal/reference"
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
@@ -100,6 +103,18 @@ func checkStreamed(t *testing.T, name string, in, whole, tree []byte, hash [32]b
 	}
 }
 
+// part is the bytes of in from start on, n of them, as far as there are so many. Nothing here can overflow.
+func part(in []byte, start, n uint64) []byte {
+	if start >= uint64(len(in)) {
+		return nil
+	}
+	in = in[start:]
+	if n >= uint64(len(in)) {
+		return in
+	}
+	return in[:n]
+}
+
 // checkSlice extracts a slice in both ways, decodes it, and returns it.
 func checkSlice(t *testing.T, in, whole, tree []byte, hash [32]byte, start, n uint64) []byte {
 	t.Helper()
@@ -113,13 +128,73 @@ func checkSlice(t *testing.T, in, whole, tree []byte, hash [32]byte, start, n ui
 	if !bytes.Equal(slice.Bytes(), other.Bytes()) {
 		t.Errorf("%d bytes, slice %d %d: outboard differs", len(in), start, n)
 	}
-	from := min(start, uint64(len(in)))
-	want := in[from:min(sliceEnd(start, n), uint64(len(in)))]
+	want := part(in, start, n)
 	got, err := io.ReadAll(NewSliceDecoder(bytes.NewReader(slice.Bytes()), hash, start, n))
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes, slice %d %d: %d bytes, %v", len(in), start, n, len(got), err)
 	}
 	return slice.Bytes()
+}
+
+// referenceSlice is the slice of a part of in, by the description of the format and the reference: a part of no bytes counts as
+// one of one byte, and one that begins past the end is the last byte.
+func referenceSlice(in []byte, start, n uint64) []byte {
+	last := uint64(max(1, len(in)) - 1)
+	from, to := min(start, last), last
+	if more := max(n, 1) - 1; start < last && more < last-start {
+		to = start + more
+	}
+	slice := binary.LittleEndian.AppendUint64(nil, uint64(len(in)))
+	var add func(at uint64, in []byte)
+	add = func(at uint64, in []byte) {
+		if len(in) > 0 && (at > to || at+uint64(len(in)) <= from) {
+			return
+		}
+		if len(in) <= 1024 {
+			slice = append(slice, in...)
+			return
+		}
+		left := 1024
+		for 2*left < len(in) {
+			left *= 2
+		}
+		children := []struct {
+			at uint64
+			in []byte
+		}{{at, in[:left]}, {at + uint64(left), in[left:]}}
+		for _, c := range children {
+			for _, word := range reference.ChainingValue(reference.IV, c.in, c.at/1024, reference.Hash) {
+				slice = binary.LittleEndian.AppendUint32(slice, word)
+			}
+		}
+		for _, c := range children {
+			add(c.at, c.in)
+		}
+	}
+	add(0, in)
+	return slice
+}
+
+// Parts of no bytes, parts that touch the ends of chunks and of the input, and parts whose end no uint64 holds.
+func TestSlicesAtTheEdges(t *testing.T) {
+	const most = math.MaxUint64
+	for _, size := range []int{0, 1, 1024, 1025, 2048, 5000, 20000} {
+		in := vectors.Pattern(size)
+		whole, hash := Encode(in)
+		tree, _ := EncodeOutboard(in)
+		if !bytes.Equal(whole, referenceSlice(in, 0, most)) {
+			t.Fatalf("%d bytes: the encoding is wrong", size)
+		}
+		end := uint64(size)
+		for _, start := range []uint64{0, 1, 1023, 1024, 1025, 2047, 2048, 4095, end - 1, end, end + 1, 1 << 63, most - 1, most} {
+			for _, n := range []uint64{0, 1, 2, 1023, 1024, 1025, end, end - start, end - start + 1, most - start, most - start + 1, most - 1, most} {
+				slice := checkSlice(t, in, whole, tree, hash, start, n)
+				if want := referenceSlice(in, start, n); !bytes.Equal(slice, want) {
+					t.Errorf("%d bytes, slice %d %d: %d bytes, want %d", size, start, n, len(slice), len(want))
+				}
+			}
+		}
+	}
 }
 
 // Any changed byte of an encoding must be found, and nothing wrong may be handed out before.
@@ -180,8 +255,7 @@ func FuzzDecode(f *testing.F) {
 		if got, err := io.ReadAll(NewDecoder(bytes.NewReader(b), hash)); err == nil && !bytes.Equal(got, in) {
 			t.Error("accepted a wrong encoding")
 		}
-		from := min(start, uint64(len(in)))
-		want := in[from:min(sliceEnd(start, n), uint64(len(in)))]
+		want := part(in, start, n)
 		got, err := io.ReadAll(NewSliceDecoder(bytes.NewReader(b), hash, start, n))
 		if !bytes.HasPrefix(want, got) || err == nil && len(got) != len(want) {
 			t.Error("accepted a wrong slice")

@@ -156,6 +156,30 @@ func TestEveryLength(t *testing.T) {
 	})
 }
 
+// Lengths beyond those of the vectors: several batches, and inputs that goroutines share.
+func TestLongInputs(t *testing.T) {
+	in := vectors.Pattern(5<<20 + 3)
+	key := reference.Key([]byte(testKey))
+	derived := reference.ContextKey(testContext)
+	for _, n := range []int{300000, parallelMin - 1, parallelMin, parallelMin + 1, 1<<20 + 1024, 3<<20 - 1, len(in)} {
+		out := make([]byte, 100)
+		if Sum(in[:n], out); !bytes.Equal(out, reference.Sum(reference.IV, in[:n], reference.Hash, 0, len(out))) {
+			t.Errorf("Sum of %d bytes is wrong", n)
+		}
+		if Sum256(in[:n]) != [32]byte(out) || Sum512(in[:n]) != [64]byte(out) {
+			t.Errorf("Sum256 or Sum512 of %d bytes is wrong", n)
+		}
+		sum := SumKeyed((*[32]byte)([]byte(testKey)), in[:n])
+		if want := reference.Sum(key, in[:n], reference.KeyedHash, 0, 32); !bytes.Equal(sum[:], want) {
+			t.Errorf("SumKeyed of %d bytes is wrong", n)
+		}
+		DeriveKey(testContext, in[:n], out)
+		if want := reference.Sum(derived, in[:n], reference.DeriveKeyMaterial, 0, len(out)); !bytes.Equal(out, want) {
+			t.Errorf("DeriveKey of %d bytes is wrong", n)
+		}
+	}
+}
+
 func TestOutputPieces(t *testing.T) {
 	var file vectorFile
 	vectors.Read(t, "blake3.json", &file)
@@ -234,26 +258,85 @@ func TestSeek(t *testing.T) {
 		{-1, io.SeekStart, 0, true},
 		{-1, io.SeekEnd, 0, true},
 		{0, 3, 0, true},
-		{math.MaxInt64, io.SeekStart, math.MaxInt64, false},
+		{math.MaxInt64 - 70, io.SeekCurrent, math.MaxInt64, false},
+		{0, io.SeekCurrent, math.MaxInt64, false},
 		{1, io.SeekCurrent, 0, true},
+		{math.MaxInt64, io.SeekCurrent, 0, true},
+		{-math.MaxInt64, io.SeekCurrent, 0, false},
+		{math.MaxInt64, io.SeekStart, math.MaxInt64, false},
+		{-1, io.SeekCurrent, math.MaxInt64 - 1, false},
+		{2, io.SeekCurrent, 0, true},
+		{math.MinInt64, io.SeekCurrent, 0, true},
 	}
 	for i, s := range steps {
-		if got, err := r.Seek(s.offset, s.whence); got != s.want || (err != nil) != s.fails {
+		before := r.Position()
+		got, err := r.Seek(s.offset, s.whence)
+		if got != s.want || (err != nil) != s.fails {
 			t.Errorf("step %d: %d, %v", i, got, err)
+		}
+		after := uint64(s.want)
+		if s.fails {
+			after = before
+		}
+		if r.Position() != after {
+			t.Errorf("step %d: the position is %d, want %d", i, r.Position(), after)
 		}
 	}
 }
 
+// From a position that an int64 does not hold, only Seek from the beginning leads back.
+func TestSeekFromBeyondInt64(t *testing.T) {
+	for _, position := range []uint64{math.MaxInt64 + 1, math.MaxInt64 + 2, math.MaxUint64} {
+		for _, offset := range []int64{math.MinInt64, -2, -1, 0, 1, math.MaxInt64} {
+			r := New().Digest()
+			r.SetPosition(position)
+			if got, err := r.Seek(offset, io.SeekCurrent); got != 0 || err == nil || r.Position() != position {
+				t.Errorf("by %d from %d: %d, %v, now at %d", offset, position, got, err, r.Position())
+			}
+			if got, err := r.Seek(7, io.SeekStart); got != 7 || err != nil || r.Position() != 7 {
+				t.Errorf("to 7 from %d: %d, %v, now at %d", position, got, err, r.Position())
+			}
+		}
+	}
+}
+
+// The output has 2^64-1 bytes: the last block lacks its last byte.
 func TestOutputEnds(t *testing.T) {
-	r := New().Digest()
-	r.pos = math.MaxUint64 - 10
-	b := make([]byte, 64)
-	if n, err := r.Read(b); n != 10 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	for left := range 80 {
+		for n := range 80 {
+			r := New().Digest()
+			position := math.MaxUint64 - uint64(left)
+			r.SetPosition(position)
+			b := bytes.Repeat([]byte{0xA5}, n+1)
+			got, err := r.Read(b[:n:n])
+			want := min(n, left)
+			var wantErr error
+			if left == 0 && n > 0 {
+				wantErr = io.EOF
+			}
+			if got != want || err != wantErr || r.Position() != position+uint64(want) {
+				t.Fatalf("%d bytes before the end, read of %d: %d, %v, now at %d", left, n, got, err, r.Position())
+			}
+			sum := append(referenceOutput(position, want), bytes.Repeat([]byte{0xA5}, n+1-want)...)
+			if !bytes.Equal(b, sum) {
+				t.Fatalf("%d bytes before the end, read of %d: %x, want %x", left, n, b, sum)
+			}
+		}
 	}
-	if n, err := r.Read(b); n != 0 || err != io.EOF {
-		t.Errorf("%d, %v", n, err)
-	}
+}
+
+// referenceOutput is n bytes of the hash of no input from the given position on, which may be near the end.
+func referenceOutput(position uint64, n int) []byte {
+	return reference.Sum(reference.IV, nil, reference.Hash, position, n)
+}
+
+// referenceSum is the hash of in, and referenceSumKeyed the hash with testKey, by code that shares nothing with the package.
+func referenceSum(in []byte) [32]byte {
+	return [32]byte(reference.Sum(reference.IV, in, reference.Hash, 0, 32))
+}
+
+func referenceSumKeyed(in []byte) [32]byte {
+	return [32]byte(reference.Sum(reference.Key([]byte(testKey)), in, reference.KeyedHash, 0, 32))
 }
 
 func TestWritesOfAnyLength(t *testing.T) {

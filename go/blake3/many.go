@@ -1,11 +1,16 @@
 package blake3
 
-import "github.com/bulla-dev/bulla/go/internal/guts"
+import (
+	"fmt"
+
+	"github.com/bulla-dev/bulla/go/internal/guts"
+)
 
 // SumMany sets out[i] to the 32-byte hash of inputs[i]. Short inputs, whatever their lengths, are hashed side by side in
 // the lanes of the widest kernel, several times as fast as one call each. It panics if out is
-// shorter than inputs.
+// shorter than inputs, before it writes anything.
 func SumMany(inputs [][]byte, out [][32]byte) {
+	checkRoom(len(inputs), len(out))
 	out = out[:len(inputs)]
 	guts.SumMany(inputs, out, &guts.IV, 0)
 	for i, in := range inputs {
@@ -17,6 +22,7 @@ func SumMany(inputs [][]byte, out [][32]byte) {
 
 // SumManyKeyed is [SumMany] in the keyed mode.
 func SumManyKeyed(key *[KeySize]byte, inputs [][]byte, out [][32]byte) {
+	checkRoom(len(inputs), len(out))
 	out = out[:len(inputs)]
 	words := guts.CVFromBytes(key)
 	guts.SumMany(inputs, out, &words, guts.KeyedHash)
@@ -24,5 +30,13 @@ func SumManyKeyed(key *[KeySize]byte, inputs [][]byte, out [][32]byte) {
 		if len(in) > guts.ChunkLen {
 			out[i] = SumKeyed(key, in)
 		}
+	}
+}
+
+// checkRoom panics if there are fewer sums than inputs. A slice expression would not: it reaches up to the capacity of out, where
+// somebody else's sums may be.
+func checkRoom(inputs, sums int) {
+	if sums < inputs {
+		panic(fmt.Sprintf("blake3: out has room for %d sums, and there are %d inputs: make it as long as inputs", sums, inputs))
 	}
 }

@@ -1,7 +1,10 @@
 package blake3
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bulla-dev/bulla/go/internal/vectors"
@@ -26,7 +29,7 @@ func checkMany(t *testing.T, inputs [][]byte) {
 	keyed := make([][32]byte, len(inputs))
 	SumManyKeyed(key, inputs, keyed)
 	for i, in := range inputs {
-		if out[i] != Sum256(in) || keyed[i] != SumKeyed(key, in) {
+		if out[i] != referenceSum(in) || keyed[i] != referenceSumKeyed(in) {
 			t.Fatalf("input %d of %d, %d bytes: wrong", i, len(inputs), len(in))
 		}
 	}
@@ -62,11 +65,41 @@ func TestSumManyAllocatesNothing(t *testing.T) {
 	}
 }
 
+// What is behind the length of out is not SumMany's to write, whatever its capacity is.
 func TestSumManyNeedsRoom(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
+	key := (*[32]byte)([]byte(testKey))
+	for name, call := range map[string]func(inputs [][]byte, out [][32]byte){
+		"SumMany":      SumMany,
+		"SumManyKeyed": func(inputs [][]byte, out [][32]byte) { SumManyKeyed(key, inputs, out) },
+	} {
+		for _, inputs := range []int{1, 2, 40} {
+			sums := make([][32]byte, inputs)
+			message := func() (message string) {
+				defer func() { message = fmt.Sprint(recover()) }()
+				call(make([][]byte, inputs), sums[:inputs-1])
+				return ""
+			}()
+			if want := fmt.Sprintf("%d inputs", inputs); !strings.Contains(message, want) {
+				t.Errorf("%s of %d inputs, out one too short: %s", name, inputs, message)
+			}
+			if slices.ContainsFunc(sums, func(sum [32]byte) bool { return sum != [32]byte{} }) {
+				t.Errorf("%s of %d inputs wrote to an out that is one too short", name, inputs)
+			}
 		}
-	}()
-	SumMany(make([][]byte, 2), make([][32]byte, 1))
+	}
+}
+
+// An out that is longer than inputs keeps what is behind the last sum.
+func TestSumManyLeavesTheRest(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		for _, length := range []int{10, 1025} {
+			for n := range 40 {
+				out := make([][32]byte, n+20)
+				SumMany(manyInputs(n, func(int) int { return length }), out)
+				if slices.ContainsFunc(out[n:], func(sum [32]byte) bool { return sum != [32]byte{} }) {
+					t.Errorf("%d inputs of %d bytes: wrote more sums than inputs", n, length)
+				}
+			}
+		}
+	})
 }
