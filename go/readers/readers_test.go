@@ -34,7 +34,7 @@ func (h *Hex) UnmarshalText(text []byte) error {
 
 func vectors(t *testing.T, name string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "spec", "vectors", name))
+	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -41,8 +40,11 @@ var processors = []struct {
 }
 
 func TestProcessors(t *testing.T) {
-	_, here, _, _ := runtime.Caller(0)
-	module := filepath.Join(filepath.Dir(here), "..", "..")
+	// Tests run in the folder of their package.
+	module, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range processors {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
