@@ -225,7 +225,9 @@ func (h *Hasher) writeSegments(ctx context.Context, f io.ReaderAt, from int64, n
 	first, key, mode := h.offset+h.stack.Count, h.key, h.mode
 	defer close(tasks)
 	for range workers {
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
 			buf := buffers.Get().(*[readLen]byte)
 			defer buffers.Put(buf)
 			defer clear(buf[:])
@@ -239,7 +241,7 @@ func (h *Hasher) writeSegments(ctx context.Context, f io.ReaderAt, from int64, n
 				}
 				results <- r
 			}
-		})
+		}()
 	}
 	early := make(map[int]guts.CV, window)
 	sent := 0
