@@ -240,6 +240,26 @@ func TestImpossibleLength(t *testing.T) {
 	}
 }
 
+// The largest length that an input can have is no impossible one: what is wrong is that the input is not there.
+func TestLargestLength(t *testing.T) {
+	const largest = math.MaxInt64 / 2
+	for _, c := range []struct {
+		len  uint64
+		want error
+	}{{largest, io.ErrUnexpectedEOF}, {largest + 1, ErrLength}, {math.MaxUint64, ErrLength}} {
+		header := binary.LittleEndian.AppendUint64(nil, c.len)
+		if _, err := io.ReadAll(NewDecoder(bytes.NewReader(header), [32]byte{})); !errors.Is(err, c.want) {
+			t.Errorf("decoding %d bytes: %v", c.len, err)
+		}
+		if err := ExtractSlice(io.Discard, bytes.NewReader(header), 0, 10); !errors.Is(err, c.want) {
+			t.Errorf("a slice of %d bytes: %v", c.len, err)
+		}
+		if _, err := EncodeTo(&writerAt{}, bytes.NewReader(nil), int64(c.len)); !errors.Is(err, c.want) {
+			t.Errorf("encoding %d bytes: %v", c.len, err)
+		}
+	}
+}
+
 func TestShortInput(t *testing.T) {
 	if _, err := EncodeTo(&writerAt{}, bytes.NewReader(make([]byte, 99)), 100); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)

@@ -6,7 +6,8 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Decoder reads the input back from an encoding, and checks it. It is an [io.Reader]; after an error it gives nothing more.
+// Decoder reads the input back from an encoding, and checks it. It is an [io.Reader]; after an error it gives nothing more. It does
+// not read past the end of the encoding: whether something follows there is the caller's to decide.
 type Decoder struct {
 	tree, data io.Reader // where parents and chunks come from
 	hash       [32]byte

@@ -164,7 +164,6 @@ func (g *groupLevels) fill(in []byte, counter uint64) (top int) {
 		}
 		g.n[level+1] = (n + 1) / 2
 	}
-	g.n[level+1] = 1
 	return level + 1
 }
 

@@ -195,7 +195,7 @@ func TestOutputPieces(t *testing.T) {
 			h := New()
 			h.Write(vectors.Pattern(c.InputLen))
 			r := h.Digest()
-			r.pos = position
+			r.SetPosition(position)
 			out := make([]byte, c.Len)
 			if n, err := r.Read(out); n != c.Len || err != nil {
 				t.Fatalf("%d bytes read, %v", n, err)
@@ -252,7 +252,8 @@ func TestSeek(t *testing.T) {
 		fails  bool
 	}{
 		{100, io.SeekStart, 100, false},
-		{-30, io.SeekCurrent, 70, false},
+		{30, io.SeekCurrent, 130, false},
+		{-60, io.SeekCurrent, 70, false},
 		{-71, io.SeekCurrent, 0, true},
 		{0, io.SeekCurrent, 70, false},
 		{-1, io.SeekStart, 0, true},

@@ -321,4 +321,4 @@ func (h *Hasher) Finalize(out []byte) {
 }
 
 // Digest is a reader of the output of the hash of the input so far. Later writes to the hasher do not change it.
-func (h *Hasher) Digest() *Digest { return &OutputReader{node: h.root()} }
+func (h *Hasher) Digest() *Digest { return &OutputReader{guts.Output{Node: h.root()}} }

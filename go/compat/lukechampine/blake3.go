@@ -5,18 +5,28 @@ package blake3
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"math"
 
 	"github.com/bulla-dev/bulla/go/bao"
 	"github.com/bulla-dev/bulla/go/blake3"
+	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Hasher is a [hash.Hash] with a digest of any length.
+// Hasher is a [hash.Hash] with a digest of any length. A copy of one is independent of it. The zero value hashes with a key of zeros
+// and has digests of no bytes; make others with [New].
+//
+// It holds all its state itself, so that it can be copied, and therefore hashes small writes one chunk at a time. The hasher of
+// package [github.com/bulla-dev/bulla/go/blake3] gathers them for the wide kernels.
 type Hasher struct {
-	hasher *blake3.Hasher
-	size   int
+	key     guts.CV
+	mode    uint32
+	size    int
+	pending int // bytes in buf: once there is input at least one, unless the stack has an unmerged last subtree
+	stack   guts.Stack
+	buf     [guts.ChunkLen]byte
 }
 
 var _ hash.Hash = (*Hasher)(nil)
@@ -25,28 +35,82 @@ var _ hash.Hash = (*Hasher)(nil)
 // if the key has another length.
 func New(size int, key []byte) *Hasher {
 	if key == nil {
-		return &Hasher{blake3.New(), size}
+		return &Hasher{key: guts.IV, size: size}
 	}
-	h, err := blake3.NewKeyed(key)
-	if err != nil {
-		panic(err)
+	if len(key) != guts.KeyLen {
+		panic(fmt.Sprintf("blake3: the key has %d bytes; it must have %d, or be nil for the plain hash", len(key), guts.KeyLen))
 	}
-	return &Hasher{h, size}
+	return &Hasher{key: guts.CVFromBytes((*[guts.KeyLen]byte)(key)), mode: guts.KeyedHash, size: size}
 }
 
 // Write absorbs p. It never fails.
-func (h *Hasher) Write(p []byte) (int, error) { return h.hasher.Write(p) }
+func (h *Hasher) Write(p []byte) (int, error) {
+	n := len(p)
+	if n > 0 {
+		h.stack.MergeLast(&h.key, h.mode)
+	}
+	if h.pending+n <= len(h.buf) {
+		h.pending += copy(h.buf[h.pending:], p)
+		return n, nil
+	}
+	if h.pending > 0 {
+		p = p[copy(h.buf[h.pending:], p):]
+		h.absorb(h.buf[:])
+	}
+	whole := len(p) / guts.ChunkLen * guts.ChunkLen
+	if whole == len(p) && whole >= 2*guts.ChunkLen {
+		var buf guts.Scratch
+		var groups guts.Groups
+		h.stack.AbsorbLast(&buf, &groups, p, &h.key, h.stack.Count, h.mode)
+		h.pending = 0
+		return n, nil
+	}
+	// The last chunk is kept back: it may be the end.
+	whole = (len(p) - 1) / guts.ChunkLen * guts.ChunkLen
+	h.absorb(p[:whole])
+	h.pending = copy(h.buf[:], p[whole:])
+	return n, nil
+}
+
+// absorb hashes whole chunks that more input follows.
+func (h *Hasher) absorb(in []byte) {
+	if len(in) > guts.MaxLanes*guts.ChunkLen {
+		var buf guts.Scratch
+		var groups guts.Groups
+		h.stack.Absorb(&buf, &groups, in, &h.key, h.stack.Count, h.mode)
+	} else if len(in) > 0 {
+		var buf [1 + 2*guts.MaxLanes]guts.CV
+		n := guts.Chunks(buf[1:], in, &h.key, h.stack.Count, h.mode)
+		h.stack.Push(buf[:], n, 0, &h.key, h.mode)
+	}
+}
+
+// root is the root of the tree over all input so far.
+func (h *Hasher) root() guts.Node {
+	switch {
+	case h.stack.Last != 0:
+		return h.stack.RootOfLast(&h.key, h.mode)
+	case h.stack.Count == 0:
+		return guts.RootNode(h.buf[:h.pending], &h.key, h.mode)
+	}
+	var buf [1 + guts.MaxLanes]guts.CV
+	guts.One(&buf[1], h.buf[:h.pending], &h.key, h.stack.Count, guts.ChunkFlags(h.mode, 0))
+	return h.stack.Root(buf[:], 1, 0, &h.key, h.mode)
+}
 
 // Sum appends the digest of the input so far to b.
 func (h *Hasher) Sum(b []byte) []byte {
 	n := len(b)
 	b = append(b, make([]byte, h.size)...)
-	h.hasher.Finalize(b[n:])
+	h.XOF().Read(b[n:])
 	return b
 }
 
 // Reset returns the hasher to its state before any input.
-func (h *Hasher) Reset() { h.hasher.Reset() }
+func (h *Hasher) Reset() {
+	h.stack.Count, h.stack.Last = 0, 0
+	h.pending = 0
+}
 
 // BlockSize is the length of a block, 64 bytes.
 func (h *Hasher) BlockSize() int { return blake3.BlockSize }
@@ -55,7 +119,7 @@ func (h *Hasher) BlockSize() int { return blake3.BlockSize }
 func (h *Hasher) Size() int { return h.size }
 
 // XOF is a reader of the output of the hash of the input so far.
-func (h *Hasher) XOF() *OutputReader { return &OutputReader{reader: h.hasher.Digest()} }
+func (h *Hasher) XOF() *OutputReader { return &OutputReader{guts.Output{Node: h.root()}} }
 
 // Sum256 is the 32-byte hash of b.
 func Sum256(b []byte) [32]byte { return blake3.Sum256(b) }
@@ -66,18 +130,18 @@ func Sum512(b []byte) [64]byte { return blake3.Sum512(b) }
 // DeriveKey fills subKey with a key derived from srcKey for the use that ctx names.
 func DeriveKey(subKey []byte, ctx string, srcKey []byte) { blake3.DeriveKey(ctx, srcKey, subKey) }
 
-// OutputReader reads the output of a hash.
+// OutputReader reads the output of a hash. A copy of one is independent of it.
 type OutputReader struct {
-	reader *blake3.OutputReader
+	output guts.Output
 }
 
 // Read fills p, unless the output ends before.
-func (r *OutputReader) Read(p []byte) (int, error) { return r.reader.Read(p) }
+func (r *OutputReader) Read(p []byte) (int, error) { return r.output.Read(p) }
 
 // Seek sets the position of the next Read. The output has 2^64-1 bytes: a position above what an int64 holds comes back
 // negative.
 func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
-	pos := r.reader.Position()
+	pos := r.output.Pos
 	switch whence {
 	case io.SeekStart:
 		pos = 0
@@ -92,7 +156,7 @@ func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	if offset < 0 && next > pos || offset > 0 && next < pos {
 		return 0, errors.New("blake3: seek position out of range")
 	}
-	r.reader.SetPosition(next)
+	r.output.Pos = next
 	return int64(next), nil
 }
 
@@ -117,7 +181,7 @@ func BaoEncode(dst io.WriterAt, data io.Reader, dataLen int64, outboard bool) ([
 }
 
 // BaoDecode writes the checked content of an encoding, and says whether all of it matched. Without outboard, data
-// is a combined encoding.
+// is a combined encoding. What follows the content and the encoding is not read.
 //
 // Deprecated: use package bao.
 func BaoDecode(dst io.Writer, data, outboard io.Reader, root [32]byte) (bool, error) {
@@ -142,14 +206,17 @@ func BaoEncodeBuf(data []byte, outboard bool) ([]byte, [32]byte) {
 	return bao.Encode(data)
 }
 
-// BaoVerifyBuf says whether an encoding matches the hash. Without outboard, data is a combined encoding.
+// BaoVerifyBuf says whether an encoding matches the hash. Without outboard, data is a combined encoding. Bytes that follow the
+// content or the encoding are refused.
 //
 // Deprecated: use package bao.
 func BaoVerifyBuf(data, outboard []byte, root [32]byte) bool {
-	var tree io.Reader
-	if outboard != nil {
-		tree = bytes.NewReader(outboard)
+	content := bytes.NewReader(data)
+	if outboard == nil {
+		ok, err := BaoDecode(io.Discard, content, nil, root)
+		return ok && err == nil && content.Len() == 0
 	}
-	ok, err := BaoDecode(io.Discard, bytes.NewReader(data), tree, root)
-	return ok && err == nil
+	tree := bytes.NewReader(outboard)
+	ok, err := BaoDecode(io.Discard, content, tree, root)
+	return ok && err == nil && content.Len() == 0 && tree.Len() == 0
 }

@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/bulla-dev/bulla/go/internal/reference"
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 
 	// The one line that a program changes; it was "lukechampine.com/blake3".
@@ -121,6 +123,122 @@ func TestBao(t *testing.T) {
 	ok, err := blake3.BaoDecode(&out, bytes.NewReader(whole), nil, root)
 	if !ok || err != nil || !bytes.Equal(out.Bytes(), in) {
 		t.Errorf("BaoDecode: %v, %v", ok, err)
+	}
+}
+
+// writesOf are lengths of writes that leave a hasher in each of its states: a part of a chunk, whole chunks, many of them.
+var writesOf = []int{0, 1, 1000, 1024, 1025, 2048, 5000, 16384, 40000, 300000}
+
+func TestCopiesOfAHasher(t *testing.T) {
+	in := vectors.Pattern(1 << 20)
+	for _, first := range writesOf {
+		for _, second := range writesOf {
+			h := blake3.New(32, nil)
+			h.Write(in[:first])
+			c := *h
+			h.Write(in[first : first+second])
+			c.Write(in[7 : 7+second])
+			h.Write(in[first+second:][:3000])
+			c.Write(in[:1500])
+			want := [][]byte{
+				sum(in[:first+second+3000]),
+				sum(in[:first], in[7:7+second], in[:1500]),
+			}
+			if !bytes.Equal(h.Sum(nil), want[0]) || !bytes.Equal(c.Sum(nil), want[1]) {
+				t.Errorf("copied after %d bytes, %d more: the hasher or its copy is wrong", first, second)
+			}
+			c.Reset()
+			if c.Write(in[:first]); !bytes.Equal(c.Sum(nil), sum(in[:first])) || !bytes.Equal(h.Sum(nil), want[0]) {
+				t.Errorf("copied after %d bytes, reset: the hasher or its copy is wrong", first)
+			}
+		}
+	}
+}
+
+// sum is the hash of all parts, by the reference.
+func sum(parts ...[]byte) []byte {
+	return reference.Sum(reference.IV, slices.Concat(parts...), reference.Hash, 0, 32)
+}
+
+func TestCopiesOfAnOutputReader(t *testing.T) {
+	want := reference.Sum(reference.IV, []byte("abc"), reference.Hash, 0, 4000)
+	h := blake3.New(0, nil)
+	h.Write([]byte("abc"))
+	r := h.XOF()
+	got, again := make([]byte, 1500), make([]byte, 1500)
+	r.Read(got[:1000])
+	c := *r
+	r.Read(got[1000:])
+	c.Read(again)
+	if !bytes.Equal(got, want[:1500]) || !bytes.Equal(again, want[1000:2500]) {
+		t.Error("a reader and its copy are not independent")
+	}
+}
+
+// The zero hasher hashes with a key of zeros, without the flag of the keyed mode, to digests of no bytes.
+func TestZeroHasher(t *testing.T) {
+	in := vectors.Pattern(20000)
+	for _, n := range []int{0, 3, 1024, 2048, len(in)} {
+		var h blake3.Hasher
+		h.Write(in[:n])
+		if h.Size() != 0 || len(h.Sum(nil)) != 0 || h.BlockSize() != 64 {
+			t.Errorf("%d bytes: the digest has %d bytes", n, len(h.Sum(nil)))
+		}
+		out := make([]byte, 100)
+		h.XOF().Read(out)
+		if want := reference.Sum([8]uint32{}, in[:n], reference.Hash, 0, len(out)); !bytes.Equal(out, want) {
+			t.Errorf("%d bytes: %x, want %x", n, out, want)
+		}
+	}
+}
+
+// Lengths of writes around those of chunks and of groups of them, in each mode.
+func TestWritesOfAnyLength(t *testing.T) {
+	in := vectors.Pattern(70000)
+	key := []byte("whats the Elvish word for friend")
+	for _, step := range []int{1, 63, 64, 1000, 1023, 1024, 1025, 2048, 3000, 16384, 16385, 20480, 69632, 70000} {
+		plain, keyed := blake3.New(32, nil), blake3.New(32, key)
+		for at := 0; at < len(in); {
+			n := min(step, len(in)-at)
+			plain.Write(in[at : at+n])
+			keyed.Write(in[at : at+n])
+			at += n
+			if step < 1000 && at%4999 != 0 && at < len(in) {
+				continue
+			}
+			want := reference.Sum(reference.Key(key), in[:at], reference.KeyedHash, 0, 32)
+			if !bytes.Equal(plain.Sum(nil), sum(in[:at])) || !bytes.Equal(keyed.Sum(nil), want) {
+				t.Fatalf("%d bytes in writes of %d: wrong", at, step)
+			}
+		}
+	}
+}
+
+// Whatever follows the content or the encoding is refused, and so is what is cut off.
+func TestBaoVerifyBufTakesTheWholeOnly(t *testing.T) {
+	for _, size := range []int{0, 1, 1024, 1025, 10000} {
+		in := vectors.Pattern(size)
+		whole, root := blake3.BaoEncodeBuf(in, false)
+		tree, _ := blake3.BaoEncodeBuf(in, true)
+		for _, c := range []struct {
+			name           string
+			data, outboard []byte
+			want           bool
+		}{
+			{"combined", whole, nil, true},
+			{"combined, and a byte", append(bytes.Clone(whole), 0), nil, false},
+			{"combined twice", append(bytes.Clone(whole), whole...), nil, false},
+			{"combined, cut", whole[:len(whole)-1], nil, false},
+			{"outboard", in, tree, true},
+			{"outboard, and a byte", in, append(bytes.Clone(tree), 0), false},
+			{"outboard, a byte of content more", append(bytes.Clone(in), 0), tree, false},
+			{"outboard, cut", in, tree[:len(tree)-1], false},
+			{"outboard of no bytes", in, []byte{}, false},
+		} {
+			if got := blake3.BaoVerifyBuf(c.data, c.outboard, root); got != c.want {
+				t.Errorf("%d bytes, %s: %v", size, c.name, got)
+			}
+		}
 	}
 }
 

@@ -40,6 +40,12 @@ func (n *Node) ChainingValue() CV {
 	return CV(v[:8])
 }
 
+// Compress is all sixteen words of output of the node, with the flags that it has.
+func (n *Node) Compress() (out [16]uint32) {
+	compress(&out, &n.CV, &n.Block, n.Counter, n.Len, n.Flags)
+	return out
+}
+
 // Root256 is the first 32 bytes of root output.
 func (n *Node) Root256() (out [OutLen]byte) {
 	root256(&out, n)
