@@ -1,3 +1,4 @@
+// Run in a checkout only (`cargo xtask bench go`): nobody fetches it. A module of its own, so that the library does not require its peers.
 module github.com/bulla-dev/bulla/go/bench
 
 go 1.26.0

@@ -1,5 +1,6 @@
 // Bench measures package blake3 against the other BLAKE3 packages for Go, interleaved in one process. It prints a table, or
 // with -records the records of spec/bench-record.md, one line each; `cargo xtask bench go` launches it so, five times.
+// It works in a checkout only: its go.mod replaces the library's module by the folder above.
 //
 //	go run . [-records] [-rounds 51] [-sample 200us] [-cases PREFIX,...] [-sizes BYTES,...]
 //

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bulla-dev/bulla/go/blake3"
 	"github.com/cloudflare/circl/kem"
+	"github.com/zeebo/blake3"
 	"golang.org/x/crypto/chacha20poly1305"
 )
 

@@ -1,3 +1,4 @@
+// A module of its own, so that the library does not require what its generator needs. It runs in a checkout only: nobody fetches it.
 module github.com/bulla-dev/bulla/go/internal/asmgen
 
 go 1.26
