@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use ignore::WalkBuilder;
 
 use super::runner::Runner;
@@ -26,6 +26,15 @@ struct Module {
     has_purego: bool,
     /// Whether it has the package itself.
     is_library: bool,
+    /// Whether it works in a checkout only.
+    replaces: bool,
+}
+
+impl Module {
+    /// The modules below `internal` and those with a `replace` directive are for work on this repository.
+    fn can_be_fetched(&self) -> bool {
+        !self.replaces && !self.name.contains("/internal/")
+    }
 }
 
 pub(super) fn run(runner: &mut Runner<'_>) {
@@ -33,7 +42,11 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         Ok(modules) => modules,
         Err(error) => return runner.need("go", |_| Err(error)),
     };
-    for module in modules {
+    let root = &runner.context.root;
+    let (licences, vectors) = (licences(root, &modules), copies_of_vectors(root));
+    runner.check("the modules that can be fetched contain the licences", |_| licences);
+    runner.check("the modules contain the vectors of spec/", |_| vectors);
+    for module in &modules {
         let name = &module.name;
         let go = || go(&module.folder);
         runner.check(&format!("gofmt, {name}"), |_| formatted(&module.folder));
@@ -43,7 +56,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
             runner.go_test(&format!("go test, {name}"), go().args(["test", "-json", "./..."]));
         }
         if module.is_library {
-            kernels_and_races(runner, &module);
+            kernels_and_races(runner, module);
         }
         if module.has_purego {
             runner.command(&format!("go vet, purego, {name}"), go().args(["vet", "-tags=purego", "./..."]));
@@ -52,6 +65,70 @@ pub(super) fn run(runner: &mut Runner<'_>) {
             runner.go_test(&format!("go test, purego, {name}"), &mut test);
         }
     }
+    as_users_have_them(runner, &modules);
+}
+
+/// The modules that can be fetched, out of the zip of a module proxy: outside of the repository, with `-trimpath`, and by the
+/// oldest Go that each one promises to work with.
+fn as_users_have_them(runner: &mut Runner<'_>, modules: &[Module]) {
+    let folder = runner.context.target.join("go-published");
+    let published = runner.context.root.join("go/internal/published");
+    let mut fetched = String::new();
+    runner.check("go get, from a module proxy of this checkout", |_| {
+        fetched = quiet(go(&published).args(["run", "."]).arg(&folder))?;
+        let (got, want) =
+            (fetched.lines().count(), modules.iter().filter(|module| module.can_be_fetched()).count());
+        ensure!(got == want, "{got} modules were fetched, and {want} can be");
+        Ok(())
+    });
+    for module in fetched.lines().map(Path::new) {
+        let oldest = match oldest_go(module) {
+            Ok(oldest) => oldest,
+            Err(error) => return runner.need("go.mod", |_| Err(error)),
+        };
+        let name = module.strip_prefix(&folder).unwrap_or(module).display();
+        let mut test = go(module);
+        test.args(["test", "-json", "-trimpath", "./..."]).env("GOTOOLCHAIN", &oldest);
+        runner.go_test(&format!("go test, fetched, -trimpath, {oldest}, {name}"), &mut test);
+    }
+}
+
+/// The toolchain that the module's `go` line names. The `go` command downloads it through the module proxy.
+fn oldest_go(module: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(module.join("go.mod"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("go ")).context("go.mod has no line `go`")?;
+    Ok(format!("go{}", line.trim()))
+}
+
+/// The licence of a module must be in its own folder: its zip has nothing from above that.
+fn licences(root: &Path, modules: &[Module]) -> Result<()> {
+    for module in modules.iter().filter(|module| module.can_be_fetched()) {
+        let path = module.folder.join("LICENSE");
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let whole = std::fs::read_to_string(root.join(name))?;
+            ensure!(text.contains(whole.trim()), "{} lacks the text of {name}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// The tests of a module that was fetched have no `spec/` above them: the modules hold copies of what they read.
+fn copies_of_vectors(root: &Path) -> Result<()> {
+    for folder in ["go/internal/vectors/testdata", "go/readers/testdata"] {
+        let mut files = 0;
+        for entry in std::fs::read_dir(root.join(folder)).with_context(|| format!("cannot list {folder}"))? {
+            let name = entry?.file_name();
+            let source = root.join("spec/vectors").join(&name);
+            let (copy, source) = (std::fs::read(root.join(folder).join(&name))?, std::fs::read(source)?);
+            let name = name.display();
+            ensure!(copy == source, "{folder}/{name} is not current: cp spec/vectors/{name} {folder}/");
+            files += 1;
+        }
+        ensure!(files > 0, "{folder} is empty");
+    }
+    Ok(())
 }
 
 /// The variable that forces a kernel.
@@ -124,6 +201,7 @@ fn modules(root: &Path) -> Result<Vec<Module>> {
             has_tests: own.iter().any(|file| file.to_string_lossy().ends_with("_test.go")),
             has_purego,
             is_library: folder.join("blake3").is_dir(),
+            replaces: std::fs::read_to_string(folder.join("go.mod"))?.contains("replace "),
             folder: folder.clone(),
         });
     }
