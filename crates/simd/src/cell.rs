@@ -4,13 +4,19 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 /// Holds the implementation that was chosen at run time, as a pointer that no build flag resolves.
 ///
 /// The optimiser cannot see through the atomic: link-time optimisation and `-C target-cpu=native` leave every kernel in
-/// the binary, and calls go through one relaxed load. Choosing twice in a race is harmless, because detection gives every thread the
+/// the binary, and calls go through one load. Choosing twice in a race is harmless, because detection gives every thread the
 /// same answer.
-pub struct Cell<T: 'static> {
+///
+/// Every thread that has the cell gets a reference to what one of them chose, so only what threads may share can be in it:
+///
+/// ```compile_fail,E0277
+/// static CHOSEN: bulla_simd::Cell<core::cell::Cell<u8>> = bulla_simd::Cell::new();
+/// ```
+pub struct Cell<T: Sync + 'static> {
     chosen: AtomicPtr<T>,
 }
 
-impl<T> Cell<T> {
+impl<T: Sync> Cell<T> {
     /// A cell in which nothing has been chosen.
     pub const fn new() -> Self {
         Cell { chosen: AtomicPtr::new(ptr::null_mut()) }
@@ -19,11 +25,12 @@ impl<T> Cell<T> {
     /// What was chosen; on the first call, what `choose` returns.
     #[inline(always)]
     pub fn get(&self, choose: fn() -> &'static T) -> &'static T {
-        let chosen = self.chosen.load(Ordering::Relaxed);
+        // Acquire, with the release of `first`: another thread may have made what the pointer leads to just before it stored it.
+        let chosen = self.chosen.load(Ordering::Acquire);
         if chosen.is_null() {
             return self.first(choose);
         }
-        // SAFETY: the cell is private, and only `first` stores into it, from a `&'static T`.
+        // SAFETY: the cell is private, and only `first` stores into it, from a `&'static T`, which this thread may have since T is `Sync`.
         unsafe { &*chosen }
     }
 
@@ -31,13 +38,42 @@ impl<T> Cell<T> {
     #[inline(never)]
     fn first(&self, choose: fn() -> &'static T) -> &'static T {
         let chosen = choose();
-        self.chosen.store(ptr::from_ref(chosen).cast_mut(), Ordering::Relaxed);
+        self.chosen.store(ptr::from_ref(chosen).cast_mut(), Ordering::Release);
         chosen
     }
 }
 
-impl<T> Default for Cell<T> {
+impl<T: Sync> Default for Cell<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::Cell;
+    use std::boxed::Box;
+    use std::thread;
+
+    static CELL: Cell<[u64; 4]> = Cell::new();
+
+    /// Made by whichever thread comes first: nothing but the cell orders its writes before the reads of the others. Miri, which runs this too,
+    /// reports a data race where a pointer is passed on without that order.
+    fn make() -> &'static [u64; 4] {
+        Box::leak(Box::new(core::array::from_fn(|i| i as u64 + 40)))
+    }
+
+    #[test]
+    fn what_one_thread_chose_others_may_read() {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    thread::yield_now();
+                    assert_eq!(CELL.get(make).iter().sum::<u64>(), 40 + 41 + 42 + 43);
+                });
+            }
+        });
     }
 }

@@ -57,6 +57,10 @@ pub fn has_half_width_avx512() -> bool {
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub fn second_level_cache() -> Option<usize> {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
+    if cfg!(miri) {
+        // It has no such instruction.
+        return None;
+    }
     // Intel and AMD describe each cache in the same form, under different numbers.
     let tells = |leaf: &u32| __cpuid(leaf & 1 << 31).eax >= *leaf && __cpuid_count(*leaf, 0).eax & 0x1F != 0;
     let leaf = [4, 0x8000_001D].into_iter().find(tells)?;
@@ -100,7 +104,7 @@ pub fn supports(isa: Isa) -> bool {
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512Ifma => has_avx512ifma::get(),
         // What the build has: code that the engine does not know does not load.
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
         Isa::Simd128 => true,
         #[allow(unreachable_patterns, reason = "on other architectures the rest is never there")]
         _ => false,

@@ -18,12 +18,16 @@
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+// For the tests of what is made of vectors: see there.
+#[cfg(target_endian = "little")]
+#[doc(hidden)]
+pub mod arrays;
 mod cell;
 pub mod cpu;
 mod pair;
 pub mod scalar;
 mod vector;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 pub mod wasm32;
 mod words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

@@ -5,7 +5,7 @@
 //! for what the function says it reads and writes.
 
 pub(crate) mod columns;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[cfg(any(all(target_arch = "x86_64", target_feature = "sse2"), all(test, target_endian = "little")))]
 pub(crate) mod rows;
 
 use crate::kernel::{Input, Last};

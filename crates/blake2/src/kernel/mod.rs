@@ -4,6 +4,9 @@
 //! `BULLA_BLAKE2_FORCE_KERNEL` names (with the standard library only). It covers both hash functions and every operation: one
 //! input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) takes another one for what is made from these parameters.
 
+// Arrays lie in memory as words of a little-endian machine do.
+#[cfg(all(test, target_endian = "little"))]
+pub(crate) mod arrays;
 mod portable;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod schedule;
@@ -110,7 +113,7 @@ pub fn runnable() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter(|kernel| cpu::supports(kernel.isa)).map(|kernel| Kernel(kernel))
 }
 
-/// The kernel in use: one relaxed load once chosen.
+/// The kernel in use: one load once chosen.
 ///
 /// # Panics
 ///

@@ -1,0 +1,289 @@
+//! Vectors of plain arrays: what every operation means, lane by lane, without an instruction set.
+//!
+//! No kernel that ships is made of them: the portable ones have one lane. Tests run the generic bodies of kernels over them where there are no
+//! vector registers, above all in Miri, which knows neither most intrinsics nor assembly.
+
+use crate::vector::{Columns, Rows, Vector};
+use crate::words::{WordColumns, WordRows, Words};
+
+/// An array whose element i is `$value`. No closure: Miri takes ten times as long for a call as for a step of a loop.
+macro_rules! each {
+    ($i:ident => $value:expr) => {{
+        let mut words = [0; N];
+        let mut $i = 0;
+        while $i < N {
+            words[$i] = $value;
+            $i += 1;
+        }
+        Array(words)
+    }};
+}
+
+/// `N` words. The methods need no instruction set. Words lie in memory as those of a little-endian machine do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Array<W, const N: usize>(pub [W; N]);
+
+impl<const N: usize> Vector for Array<u32, N> {
+    const LANES: usize = N;
+
+    unsafe fn splat(word: u32) -> Self {
+        Array([word; N])
+    }
+
+    unsafe fn load(from: *const u32) -> Self {
+        // SAFETY: the caller promised N readable words.
+        unsafe { each!(i => from.add(i).read_unaligned()) }
+    }
+
+    unsafe fn store(self, to: *mut u32) {
+        for (i, word) in self.0.into_iter().enumerate() {
+            // SAFETY: the caller promised N writable words.
+            unsafe { to.add(i).write_unaligned(word) }
+        }
+    }
+
+    unsafe fn add(a: Self, b: Self) -> Self {
+        each!(i => a.0[i].wrapping_add(b.0[i]))
+    }
+
+    unsafe fn xor(a: Self, b: Self) -> Self {
+        each!(i => a.0[i] ^ b.0[i])
+    }
+
+    unsafe fn rotr16(a: Self) -> Self {
+        each!(i => a.0[i].rotate_right(16))
+    }
+
+    unsafe fn rotr12(a: Self) -> Self {
+        each!(i => a.0[i].rotate_right(12))
+    }
+
+    unsafe fn rotr8(a: Self) -> Self {
+        each!(i => a.0[i].rotate_right(8))
+    }
+
+    unsafe fn rotr7(a: Self) -> Self {
+        each!(i => a.0[i].rotate_right(7))
+    }
+
+    unsafe fn pin(a: Self) -> Self {
+        a
+    }
+}
+
+/// Writes a word at byte `at` behind `to`.
+///
+/// # Safety
+///
+/// Its bytes must be writable.
+unsafe fn write<W>(to: *mut u8, at: usize, word: W) {
+    // SAFETY: as the caller promised.
+    unsafe { to.add(at).cast::<W>().write_unaligned(word) }
+}
+
+/// The word at byte `at` behind the pointer number `i` of `blocks`.
+///
+/// # Safety
+///
+/// There must be as many pointers, and the word must be readable.
+unsafe fn word_of<W>(blocks: *const *const u8, i: usize, at: usize) -> W {
+    // SAFETY: as the caller promised.
+    unsafe { (*blocks.add(i)).wrapping_add(at).cast::<W>().read_unaligned() }
+}
+
+impl<const N: usize> Columns for Array<u32, N> {
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        let mut words = [Array([0; N]); 16];
+        for (w, word) in words.iter_mut().enumerate() {
+            // SAFETY: the caller promised N pointers, with a block readable at the offset of each.
+            *word = unsafe { each!(lane => word_of(blocks, lane, offset + 4 * w)) };
+        }
+        words
+    }
+
+    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+        for (w, column) in words.into_iter().enumerate() {
+            for (lane, word) in column.0.into_iter().enumerate() {
+                // SAFETY: the caller promised 32 writable bytes a lane.
+                unsafe { write(to, 32 * lane + 4 * w, word) }
+            }
+        }
+    }
+
+    unsafe fn store_blocks(words: [Self; 16], to: *mut u8) {
+        for (w, column) in words.into_iter().enumerate() {
+            for (lane, word) in column.0.into_iter().enumerate() {
+                // SAFETY: the caller promised 64 writable bytes a lane.
+                unsafe { write(to, 64 * lane + 4 * w, word) }
+            }
+        }
+    }
+
+    unsafe fn unzip(left: Self, right: Self) -> (Self, Self) {
+        let word = |i: usize| if i < N { left.0[i] } else { right.0[i - N] };
+        (each!(i => word(2 * i)), each!(i => word(2 * i + 1)))
+    }
+
+    unsafe fn equal(a: Self, b: Self) -> u32 {
+        (0..N).map(|i| u32::from(a.0[i] == b.0[i]) << i).sum()
+    }
+
+    unsafe fn select(mask: u32, yes: Self, no: Self) -> Self {
+        each!(i => if mask >> i & 1 == 1 { yes.0[i] } else { no.0[i] })
+    }
+}
+
+impl<const N: usize> Rows for Array<u32, N> {
+    unsafe fn splat_row(row: *const u32) -> Self {
+        // SAFETY: the caller promised four readable words.
+        unsafe { each!(i => row.add(i % 4).read_unaligned()) }
+    }
+
+    unsafe fn splat_halves(low: u64, high: u64) -> Self {
+        let row = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32];
+        each!(i => row[i % 4])
+    }
+
+    unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self {
+        // SAFETY: the caller promised a pointer for each state, with 16 bytes readable at the offset.
+        unsafe { each!(i => word_of(blocks, i / 4, offset + 4 * (i % 4))) }
+    }
+
+    unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8) {
+        for i in 0..N {
+            let at = 32 * (i / 4) + 4 * (i % 4);
+            // SAFETY: the caller promised 32 writable bytes a state.
+            unsafe {
+                write(to, at, first.0[i]);
+                write(to, at + 16, second.0[i]);
+            }
+        }
+    }
+
+    unsafe fn turn1(a: Self) -> Self {
+        each!(i => a.0[i / 4 * 4 + (i + 1) % 4])
+    }
+
+    unsafe fn turn2(a: Self) -> Self {
+        each!(i => a.0[i / 4 * 4 + (i + 2) % 4])
+    }
+
+    unsafe fn turn3(a: Self) -> Self {
+        each!(i => a.0[i / 4 * 4 + (i + 3) % 4])
+    }
+
+    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
+        each!(i => {
+            let from = if i % 4 < 2 { &a } else { &b };
+            from.0[i / 4 * 4 + (I as usize >> (2 * (i % 4)) & 3)]
+        })
+    }
+}
+
+/// The word traits, for words of one size.
+macro_rules! words {
+    ($word:ty, $rotates:expr) => {
+        impl<const N: usize> Words for Array<$word, N> {
+            type Word = $word;
+            const LANES: usize = N;
+
+            unsafe fn splat(word: $word) -> Self {
+                Array([word; N])
+            }
+
+            unsafe fn load(from: *const $word) -> Self {
+                // SAFETY: the caller promised N readable words.
+                unsafe { each!(i => from.add(i).read_unaligned()) }
+            }
+
+            unsafe fn store(self, to: *mut $word) {
+                for (i, word) in self.0.into_iter().enumerate() {
+                    // SAFETY: the caller promised N writable words.
+                    unsafe { to.add(i).write_unaligned(word) }
+                }
+            }
+
+            unsafe fn add(a: Self, b: Self) -> Self {
+                each!(i => a.0[i].wrapping_add(b.0[i]))
+            }
+
+            unsafe fn xor(a: Self, b: Self) -> Self {
+                each!(i => a.0[i] ^ b.0[i])
+            }
+
+            unsafe fn rotate<const I: usize>(a: Self) -> Self {
+                const ROTATES: [u32; 4] = $rotates;
+                each!(i => a.0[i].rotate_right(ROTATES[I]))
+            }
+
+            unsafe fn pin(a: Self) -> Self {
+                a
+            }
+        }
+
+        impl<const N: usize> WordColumns for Array<$word, N> {
+            unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+                let mut words = [Array([0; N]); 16];
+                for (w, word) in words.iter_mut().enumerate() {
+                    // SAFETY: the caller promised N pointers, with a block readable at the offset of each.
+                    *word = unsafe { each!(lane => word_of(blocks, lane, size_of::<$word>() * w + offset)) };
+                }
+                words
+            }
+
+            unsafe fn load_halves(halves: *const *mut $word) -> [Self; 8] {
+                let mut words = [Array([0; N]); 8];
+                for (w, word) in words.iter_mut().enumerate() {
+                    // SAFETY: the caller promised N pointers, each at eight words.
+                    *word = unsafe { each!(lane => *(*halves.add(lane)).add(w)) };
+                }
+                words
+            }
+
+            unsafe fn store_halves(words: [Self; 8], halves: *const *mut $word) {
+                for (w, column) in words.into_iter().enumerate() {
+                    for (lane, word) in column.0.into_iter().enumerate() {
+                        // SAFETY: the caller promised N pointers, each at eight words.
+                        unsafe { *(*halves.add(lane)).add(w) = word }
+                    }
+                }
+            }
+        }
+
+        impl WordRows for Array<$word, 4> {
+            unsafe fn load_fresh(from: *const $word) -> Self {
+                // SAFETY: the caller promised four readable words.
+                unsafe { Words::load(from) }
+            }
+
+            unsafe fn row(words: [$word; 4]) -> Self {
+                Array(words)
+            }
+
+            unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(
+                block: *const u8,
+            ) -> Self {
+                let word = |i: usize| {
+                    // SAFETY: the caller promised a block of sixteen words.
+                    unsafe { block.cast::<$word>().add(i).read_unaligned() }
+                };
+                Array([word(A), word(B), word(C), word(D)])
+            }
+
+            unsafe fn turn1(a: Self) -> Self {
+                Array([a.0[1], a.0[2], a.0[3], a.0[0]])
+            }
+
+            unsafe fn turn2(a: Self) -> Self {
+                Array([a.0[2], a.0[3], a.0[0], a.0[1]])
+            }
+
+            unsafe fn turn3(a: Self) -> Self {
+                Array([a.0[3], a.0[0], a.0[1], a.0[2]])
+            }
+        }
+    };
+}
+
+words!(u32, [16, 12, 8, 7]);
+words!(u64, [32, 24, 16, 63]);
