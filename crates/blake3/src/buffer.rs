@@ -1,10 +1,13 @@
 //! Where a hasher keeps input that has not been hashed yet.
 //!
 //! With the standard library: 1024 bytes inside the hasher, and once more have come, a buffer of a group of
-//! chunks on the heap, with the tree's groups beside it; the last one that a thread is done with stays for its next hasher.
+//! chunks on the heap, with the tree's groups beside it; the last one that a thread is done with stays for its next hasher. There
+//! the owner of the hasher cannot reach it, so what a mode with a key leaves in it is cleared first.
 //! Without: both inside the hasher, and the buffer is smaller.
 
 use crate::CHUNK_LEN;
+#[cfg(feature = "std")]
+use crate::tree::Secrecy;
 use crate::tree::{Groups, Instance, Stack, room};
 use core::mem::MaybeUninit;
 
@@ -66,6 +69,11 @@ pub(crate) struct Wide {
     bytes: Bytes<CAPACITY>,
     /// Bytes that may be held at the present position of the tree.
     limit: usize,
+    /// The most bytes that were held at once.
+    #[cfg(feature = "std")]
+    most: usize,
+    #[cfg(feature = "std")]
+    secrecy: Secrecy,
 }
 
 impl Wide {
@@ -73,10 +81,18 @@ impl Wide {
     pub(crate) fn fit(&mut self, instance: &Instance, stack: &Stack) {
         let position = stack.chunks + self.groups.chunks(instance);
         self.limit = (room(instance, position) * CHUNK_LEN).min(CAPACITY);
+        #[cfg(feature = "std")]
+        {
+            self.secrecy = instance.secrecy();
+        }
     }
 
     /// Forgets what was held.
     pub(crate) fn drain(&mut self) {
+        #[cfg(feature = "std")]
+        {
+            self.most = self.most.max(self.bytes.len);
+        }
         self.bytes.len = 0;
     }
 
@@ -94,15 +110,19 @@ impl Wide {
 
     fn clear(&mut self) {
         self.groups.clear();
-        self.bytes.len = 0;
+        self.drain();
         self.limit = 0;
     }
 
     fn copy_from(&mut self, other: &Wide) {
         self.groups.copy_from(&other.groups);
-        self.bytes.len = 0;
+        self.drain();
         self.bytes.extend(other.bytes.filled());
         self.limit = other.limit;
+        #[cfg(feature = "std")]
+        {
+            self.secrecy = other.secrecy;
+        }
     }
 }
 
@@ -145,7 +165,10 @@ mod storage {
     impl Drop for Buffer {
         #[inline]
         fn drop(&mut self) {
-            if let Some(wide) = self.wide.take() {
+            if let Some(mut wide) = self.wide.take() {
+                if wide.secrecy == Secrecy::Secret {
+                    wide.wipe();
+                }
                 // A thread that ends keeps none.
                 let _ = SPARE.try_with(|spare| spare.set(Some(wide)));
             }
@@ -232,7 +255,21 @@ mod storage {
             Groups::clear_at(&raw mut (*at).groups);
             (&raw mut (*at).bytes.len).write(0);
             (&raw mut (*at).limit).write(0);
+            (&raw mut (*at).most).write(0);
+            (&raw mut (*at).secrecy).write(Secrecy::Plain);
             wide.assume_init()
+        }
+    }
+
+    impl Wide {
+        /// Writes zeros over the input and the chaining values that are left here.
+        fn wipe(&mut self) {
+            self.clear();
+            self.bytes.room[..self.most].fill(MaybeUninit::new(0));
+            self.most = 0;
+            self.groups.wipe();
+            // A store that nobody reads may be left out by the compiler, such as before the memory is freed: it cannot tell who reads this.
+            core::hint::black_box(self);
         }
     }
 
@@ -248,6 +285,9 @@ mod storage {
             Buffer { head, wide }
         }
     }
+
+    #[cfg(test)]
+    mod tests;
 }
 
 #[cfg(not(feature = "std"))]

@@ -184,10 +184,12 @@ impl Hasher {
         }
     }
 
-    fn chunk_value(&self, chunk: &[u8], last_flags: u32) -> [u8; OUT_LEN] {
+    /// The chaining value of a chunk of at most 1024 bytes at the place where this hasher begins.
+    pub(crate) fn chunk_value(&self, chunk: &[u8], last_flags: u32) -> [u8; OUT_LEN] {
+        assert!(chunk.len() <= CHUNK_LEN);
         let Instance { functions, key, flags } = &self.instance;
         let mut out = [0; OUT_LEN];
-        // SAFETY: the chunk is readable, 32 bytes are written.
+        // SAFETY: the chunk is readable and not longer than one may be, 32 bytes are written.
         unsafe {
             (functions.chunk)(
                 chunk.as_ptr(),

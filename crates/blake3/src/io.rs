@@ -1,6 +1,7 @@
 //! Input from readers, writers and files.
 
 use crate::Hasher;
+use crate::tree::Secrecy;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Bytes asked of a reader at a time: enough for the widest kernel several times over, small enough for the second-level cache.
@@ -14,14 +15,24 @@ impl Hasher {
     /// The reader's, but not interruptions: those are tried again. What was read before stays hashed.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
         let mut buffer = vec![0; READ];
-        loop {
+        let mut most = 0;
+        let end = loop {
             match reader.read(&mut buffer) {
-                Ok(0) => return Ok(self),
-                Ok(n) => self.update(&buffer[..n]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
+                Ok(0) => break Ok(()),
+                Ok(n) => {
+                    most = most.max(n);
+                    self.update(&buffer[..n]);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        if self.instance.secrecy() == Secrecy::Secret {
+            buffer[..most].fill(0);
+            // Else the compiler may leave this out, since the memory is freed next.
+            core::hint::black_box(&mut buffer);
         }
+        end.map(|()| self)
     }
 }
 

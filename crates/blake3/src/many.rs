@@ -3,7 +3,7 @@
 //! Inputs are taken 64 at a time. Their chunks, all of them lanes with a counter of their own, are sorted by length, so that
 //! lanes which run together end together; then the parents of all inputs go level by level, as wide as the kernel.
 
-use crate::kernel::{Functions, Lane, MAX_LANES, functions};
+use crate::kernel::{Functions, Lane, MAX_LANES, NO_LANE, functions};
 use crate::oneshot::{digest, key_words};
 use crate::spec::{CHUNK_END, IV, KEYED_HASH, ROOT, Words};
 use crate::tree::Value;
@@ -56,7 +56,8 @@ pub(crate) fn hash_many_in(
         let (shortest, longest) = (lens.clone().min().unwrap_or(0), lens.max().unwrap_or(0));
         let mut batch = Batch { functions, key, flags, inputs, out };
         if longest <= CHUNK_LEN && shortest == longest {
-            batch.hash_uniform(longest);
+            // SAFETY: they are as long as the shortest and the longest of them.
+            unsafe { batch.hash_uniform(longest) };
         } else if longest <= CHUNK_LEN {
             batch.hash_chunks();
         } else {
@@ -76,8 +77,8 @@ struct Batch<'a> {
 
 /// A lane and where its chaining value goes.
 #[derive(Clone, Copy)]
-struct Job {
-    lane: Lane,
+struct Job<'a> {
+    lane: Lane<'a>,
     place: usize,
 }
 
@@ -91,12 +92,7 @@ impl Batch<'_> {
             let mut inputs = [NO_LANE; MAX_LANES];
             for (lane, i) in inputs.iter_mut().zip(group) {
                 let input = self.inputs[usize::from(*i)];
-                *lane = Lane {
-                    input: input.as_ptr(),
-                    len: input.len(),
-                    counter: 0,
-                    last_flags: CHUNK_END | ROOT,
-                };
+                *lane = Lane { input, counter: 0, last_flags: CHUNK_END | ROOT };
             }
             let mut values = [[0; OUT_LEN]; MAX_LANES];
             self.run(&inputs[..group.len()], &mut values);
@@ -106,8 +102,12 @@ impl Batch<'_> {
         }
     }
 
-    /// All inputs, which are of one length, at most a chunk.
-    fn hash_uniform(&mut self, len: usize) {
+    /// All inputs.
+    ///
+    /// # Safety
+    ///
+    /// Each must have `len` bytes, at most a chunk.
+    unsafe fn hash_uniform(&mut self, len: usize) {
         let lanes = self.functions.lanes;
         for (inputs, out) in self.inputs.chunks(lanes).zip(self.out.chunks_mut(lanes)) {
             let mut pointers = [inputs[0].as_ptr(); MAX_LANES];
@@ -115,7 +115,7 @@ impl Batch<'_> {
                 *pointer = input.as_ptr();
             }
             let mut values = [MaybeUninit::<Value>::uninit(); MAX_LANES];
-            // SAFETY: all inputs have this length; there is room for the most lanes of any kernel.
+            // SAFETY: all inputs have this length, as the caller promised; there is room for the most lanes of any kernel.
             let values = unsafe {
                 let (flags, to) = ((self.flags, CHUNK_END | ROOT), values.as_mut_ptr().cast());
                 (self.functions.uniform)(&pointers, inputs.len(), len, self.key, (0, 0), flags, to);
@@ -128,8 +128,9 @@ impl Batch<'_> {
     }
 
     /// Chaining values of up to `lanes` inputs.
-    fn run(&self, inputs: &[Lane], values: &mut [Value; MAX_LANES]) {
-        // SAFETY: the lanes are those of slices; there is room for the most lanes of any kernel.
+    fn run(&self, inputs: &[Lane<'_>], values: &mut [Value; MAX_LANES]) {
+        assert!(!inputs.is_empty() && inputs.len() <= self.functions.lanes);
+        // SAFETY: no more inputs than lanes; there is room for the most lanes of any kernel.
         unsafe { (self.functions.lanes_of)(inputs, self.key, self.flags, values.as_mut_ptr().cast()) }
     }
 
@@ -164,8 +165,8 @@ impl Batch<'_> {
             let last_flags = if chunks == 1 { CHUNK_END | ROOT } else { CHUNK_END };
             for counter in 0..chunks {
                 let chunk = &input[CHUNK_LEN * counter..];
-                let len = chunk.len().min(CHUNK_LEN);
-                let lane = Lane { input: chunk.as_ptr(), len, counter: counter as u64, last_flags };
+                let chunk = &chunk[..chunk.len().min(CHUNK_LEN)];
+                let lane = Lane { input: chunk, counter: counter as u64, last_flags };
                 jobs[n] = Job { lane, place: MOST_CHUNKS * i + counter };
                 n += 1;
                 if n == BATCH {
@@ -177,9 +178,9 @@ impl Batch<'_> {
         self.run_sorted(&jobs[..n], values.as_flattened_mut());
     }
 
-    fn run_sorted(&self, jobs: &[Job], values: &mut [Value]) {
+    fn run_sorted(&self, jobs: &[Job<'_>], values: &mut [Value]) {
         let mut order = [0u8; BATCH];
-        let order = sort_by_blocks(jobs.len(), &mut order, |i| jobs[i].lane.len);
+        let order = sort_by_blocks(jobs.len(), &mut order, |i| jobs[i].lane.input.len());
         for group in order.chunks(self.functions.lanes) {
             let mut inputs = [NO_LANE; MAX_LANES];
             for (lane, i) in inputs.iter_mut().zip(group) {
@@ -250,8 +251,6 @@ impl Batch<'_> {
         }
     }
 }
-
-const NO_LANE: Lane = Lane { input: core::ptr::null(), len: 0, counter: 0, last_flags: 0 };
 
 /// The numbers below n in the order of their number of blocks, longest first: a counting sort. Inputs longer than a chunk do
 /// not come here.

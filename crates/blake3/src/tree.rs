@@ -6,7 +6,7 @@
 //!   safe; a subtree on its way to the stack goes there as its two halves, which merge when the next one comes.
 //! - Input that is not a full group is taken in aligned powers of two, so that it is always a subtree of its own.
 
-use crate::kernel::{Functions, Group, Lane, MAX_LANES};
+use crate::kernel::{Functions, Group, Lane, MAX_LANES, NO_LANE};
 use crate::leaves::Leaves;
 use crate::spec::{CHUNK_END, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
@@ -46,6 +46,12 @@ impl Instance {
         self.functions.lanes
     }
 
+    /// Whether what is hashed may be a secret: a mode with a key says so.
+    #[cfg(feature = "std")]
+    pub(crate) fn secrecy(&self) -> Secrecy {
+        if self.flags == 0 { Secrecy::Plain } else { Secrecy::Secret }
+    }
+
     /// The chaining value of the parent of the two values in `children`; the root's digest when `extra_flags` has `ROOT`.
     pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN], extra_flags: u32) -> Value {
         let mut value = MaybeUninit::<Value>::uninit();
@@ -56,6 +62,14 @@ impl Instance {
             value.assume_init()
         }
     }
+}
+
+/// Whether copies of input must not outlive their hasher.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Secrecy {
+    Plain,
+    Secret,
 }
 
 /// Room for the chaining values of two groups, level by level.
@@ -127,13 +141,11 @@ impl Values {
                     (functions.uniform)(&inputs, n, CHUNK_LEN, key, counters, flags, self.as_mut_ptr());
                 }
                 Leaves::Ragged(n) => {
-                    let mut inputs: [Lane; MAX_LANES] = core::array::from_fn(|i| Lane {
-                        input: chunk(i),
-                        len: CHUNK_LEN,
-                        counter: counter + i as u64,
-                        last_flags: CHUNK_END,
-                    });
-                    inputs[n - 1].len = input.len() - (n - 1) * CHUNK_LEN;
+                    let mut inputs = [NO_LANE; MAX_LANES];
+                    for (i, (lane, chunk)) in inputs.iter_mut().zip(input.chunks(CHUNK_LEN)).enumerate() {
+                        let counter = counter + i as u64;
+                        *lane = Lane { input: chunk, counter, last_flags: CHUNK_END };
+                    }
                     (functions.lanes_of)(&inputs[..n], key, *flags, self.as_mut_ptr());
                 }
                 Leaves::Group => {
@@ -146,12 +158,16 @@ impl Values {
     }
 
     /// Puts the values of a group before those that are here.
-    fn prepend(&mut self, instance: &Instance, group: *const Group) {
+    ///
+    /// # Safety
+    ///
+    /// The kernel of `instance` must have written the group: of one that has fewer lanes not all is there.
+    unsafe fn prepend(&mut self, instance: &Instance, group: &MaybeUninit<Group>) {
         let lanes = instance.lanes();
         assert!(self.n <= lanes);
         self.room.copy_within(0..self.n, lanes);
-        // SAFETY: the group was written by this kernel; there is room for two groups.
-        unsafe { (instance.functions.ungroup)(group, self.as_mut_ptr()) };
+        // SAFETY: as the caller promised; there is room for two groups.
+        unsafe { (instance.functions.ungroup)(group.as_ptr(), self.as_mut_ptr()) };
         self.n += lanes;
     }
 
@@ -312,6 +328,8 @@ impl zeroize::Zeroize for Groups {
 
 /// Full groups: at most one on each level, as the bits of a counter. A group of level l holds the values of `lanes` neighbouring
 /// subtrees of 2^l chunks each.
+///
+/// A kernel reads what it wrote itself: from the first group until there is none, all calls are for instances of one kernel.
 pub(crate) struct Groups {
     slots: [MaybeUninit<Group>; LEVELS],
     /// Bit l: there is a group of level l.
@@ -339,6 +357,19 @@ impl Groups {
         self.present = 0;
     }
 
+    /// Writes zeros over all groups that were ever here.
+    #[cfg(feature = "std")]
+    pub(crate) fn wipe(&mut self) {
+        self.slots.fill(MaybeUninit::new(Group([0; 128])));
+        self.clear();
+    }
+
+    /// The room of the groups, of which all must have been written to be read.
+    #[cfg(all(test, feature = "std"))]
+    pub(crate) fn room(&self) -> &[MaybeUninit<Group>] {
+        &self.slots
+    }
+
     /// Copies what is there.
     pub(crate) fn copy_from(&mut self, other: &Groups) {
         self.present = other.present;
@@ -353,18 +384,19 @@ impl Groups {
         self.present * instance.lanes() as u64
     }
 
-    /// Hashes one group of input and merges it with those that wait on its levels. There must be room: see `is_full`.
-    fn add(&mut self, instance: &Instance, input: *const u8, counter: u64, distance: Distance) {
+    /// Hashes one group at the start of `input` and merges it with those that wait on its levels. There must be room: see `is_full`.
+    fn add(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
         let Instance { functions, key, flags } = instance;
+        assert!(input.len() >= functions.lanes * CHUNK_LEN);
         let target = self.present.trailing_ones() as usize;
         assert!(target < LEVELS);
         let mut spare = MaybeUninit::<Group>::uninit();
         let (spare, slots) = (spare.as_mut_ptr(), self.slots.as_mut_ptr().cast::<Group>());
         let hash = functions.group_at(distance);
-        // SAFETY: the caller promised a group of input; the groups below `target` are there, and its slot is free.
+        // SAFETY: there is a group of input; this kernel wrote the groups below `target`, whose slot is free.
         unsafe {
             let place = |level: usize| if level == target { slots.add(target) } else { spare };
-            hash(input, key, counter, *flags, place(0));
+            hash(input.as_ptr(), key, counter, *flags, place(0));
             for level in 0..target {
                 (functions.merge)(slots.add(level), spare, key, *flags, place(level + 1));
             }
@@ -388,7 +420,8 @@ impl Groups {
         for level in (0..LEVELS).rev() {
             if self.present >> level & 1 == 1 {
                 let mut values = Values::new();
-                values.prepend(instance, self.slots[level].as_ptr());
+                // SAFETY: this kernel wrote it.
+                unsafe { values.prepend(instance, &self.slots[level]) };
                 stack.push_halves(instance, values, (instance.lanes() as u64) << level);
             }
         }
@@ -445,7 +478,7 @@ impl Tree<'_> {
                     self.groups.spill(self.instance, self.stack);
                 }
                 let counter = self.offset + self.position();
-                self.groups.add(self.instance, input.as_ptr(), counter, distance);
+                self.groups.add(self.instance, input, counter, distance);
                 input = &input[group..];
             } else {
                 self.groups.spill(self.instance, self.stack);
@@ -513,7 +546,8 @@ pub(crate) fn root_block(
     if let Some(groups) = groups {
         for level in 0..LEVELS {
             if groups.present >> level & 1 == 1 {
-                values.prepend(instance, groups.slots[level].as_ptr());
+                // SAFETY: this kernel wrote it.
+                unsafe { values.prepend(instance, &groups.slots[level]) };
             }
             if groups.present >> level <= 1 {
                 break;

@@ -1,7 +1,7 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Bound by throughput: 784 operations a block, and
 //! the transpose of the message.
 
-use super::lanes::{Prepared, Uniform, counters};
+use super::lanes::{Prepared, Room, Uniform, counters};
 use crate::kernel::{Group, Lane, MAX_LANES};
 use crate::spec::{CHUNK_END, CHUNK_START, IV, PARENT, SCHEDULE, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN};
@@ -277,8 +277,9 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     align_frame::<V>();
     // SAFETY: every input is readable, `out` has room for LANES chaining values.
     unsafe {
+        let mut room = Room::<W>::new();
         let mut job = Uniform::<W>::empty();
-        job.fill::<V>(inputs, len);
+        job.fill::<V>(inputs, len, &mut room);
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
@@ -298,16 +299,17 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
 /// of its own; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
 #[inline(always)]
 pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
-    inputs: &[Lane],
+    inputs: &[Lane<'_>],
     key: &Words,
     flags: u32,
     out: *mut u8,
 ) {
     align_frame::<V>();
-    // SAFETY: every lane's input is readable, `out` has room for LANES chaining values.
+    // SAFETY: the lanes' inputs are slices, `out` has room for LANES chaining values.
     unsafe {
+        let mut room = Room::<W>::new();
         let mut job = Prepared::<W>::empty();
-        job.fill::<V>(inputs);
+        job.fill::<V>(inputs, &mut room);
         let mut h = splat_words::<V>(key);
         let counter = (V::load(job.counter_low.as_ptr()), V::load(job.counter_high.as_ptr()));
         let blocks = V::load(job.blocks.as_ptr());

@@ -6,6 +6,18 @@ use crate::spec::CHUNK_START;
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
+/// Where the last blocks of W lanes are copied, zeros after them, when they are shorter than 64 bytes. It is not part of what points into it:
+/// a reference to the whole of that, such as every method call makes, would end the right of those pointers to read here.
+#[repr(C, align(64))]
+pub(crate) struct Room<const W: usize>([MaybeUninit<[u8; BLOCK_LEN]>; W]);
+
+impl<const W: usize> Room<W> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Room([const { MaybeUninit::uninit() }; W])
+    }
+}
+
 /// Inputs of at most one chunk each, in W lanes. All arrays count by lane.
 #[repr(C, align(64))]
 pub(crate) struct Prepared<const W: usize> {
@@ -23,9 +35,7 @@ pub(crate) struct Prepared<const W: usize> {
     longest: usize,
     /// Bit b is set when some lane is different at block b from what it was before.
     changes: u32,
-    /// The lane's last block, where it is shorter than 64 bytes: a zero-padded copy.
-    padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
-    /// Where the lane's last block is.
+    /// Where the lane's last block is: in the input, or in the room for those that are short.
     tails: [*const u8; W],
 }
 
@@ -43,35 +53,34 @@ impl<const W: usize> Prepared<W> {
             most_blocks: 0,
             longest: 0,
             changes: 1 << 1,
-            padded: [const { MaybeUninit::uninit() }; W],
             tails: [core::ptr::null(); W],
         }
     }
 
-    /// Takes in the inputs. Lanes that have no input do the work of lane 0 again. The lanes point into `self`,
-    /// which must stay where it is from here on.
+    /// Takes in the inputs. Lanes that have no input do the work of lane 0 again. The lanes point into the inputs and into `room`, which must
+    /// stay as they are until the lanes have been read.
     ///
     /// # Safety
     ///
-    /// Every input must be readable. There must be at least one.
+    /// The CPU must have the instruction set of V. There must be at least one input.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane]) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane<'_>], room: &mut Room<W>) {
         let mut i = 0;
         while i < W {
             let lane = if i < inputs.len() { &inputs[i] } else { &inputs[0] };
-            let blocks = lane.len.div_ceil(BLOCK_LEN).max(1);
+            let blocks = lane.input.len().div_ceil(BLOCK_LEN).max(1);
             let at = (blocks - 1) * BLOCK_LEN;
-            let last = lane.len - at;
+            let last = lane.input.len() - at;
             self.counter_low[i] = lane.counter as u32;
             self.counter_high[i] = (lane.counter >> 32) as u32;
             self.blocks[i] = blocks as u32;
             self.last_len[i] = last as u32;
             self.last_flags[i] = lane.last_flags;
-            self.pointers[i] = lane.input;
-            self.tails[i] = lane.input.wrapping_add(at);
+            self.pointers[i] = lane.input.as_ptr();
+            self.tails[i] = lane.input.as_ptr().wrapping_add(at);
             if last < BLOCK_LEN {
-                let to = self.padded[i].as_mut_ptr().cast::<u8>();
-                // SAFETY: the last block of a readable input; the copy has room for a whole block.
+                let to = room.0[i].as_mut_ptr().cast::<u8>();
+                // SAFETY: the last block of an input; the copy has room for a whole block.
                 unsafe { V::copy_padded(self.tails[i], last, to) };
                 self.tails[i] = to;
             }
@@ -123,35 +132,34 @@ pub(crate) struct Uniform<const W: usize> {
     pub(crate) last_len: usize,
     /// Where the last blocks are to be read, when they are shorter than 64 bytes: zero-padded copies.
     tails: [*const u8; W],
-    padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
 }
 
 impl<const W: usize> Uniform<W> {
     /// Nothing prepared yet.
     #[inline(always)]
     pub(crate) fn empty() -> Self {
-        Uniform {
-            blocks: 0,
-            last_len: 0,
-            tails: [core::ptr::null(); W],
-            padded: [const { MaybeUninit::uninit() }; W],
-        }
+        Uniform { blocks: 0, last_len: 0, tails: [core::ptr::null(); W] }
     }
 
-    /// Takes in W inputs of `len` bytes. The lanes may point into `self`, which must stay where it is from here on.
+    /// Takes in W inputs of `len` bytes. The lanes may point into `room`, which must stay as it is until they have been read.
     ///
     /// # Safety
     ///
-    /// Every input must be readable.
+    /// The CPU must have the instruction set of V, and every input must be readable.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8; MAX_LANES], len: usize) {
+    pub(crate) unsafe fn fill<V: Vector>(
+        &mut self,
+        inputs: &[*const u8; MAX_LANES],
+        len: usize,
+        room: &mut Room<W>,
+    ) {
         self.blocks = len.div_ceil(BLOCK_LEN).max(1);
         let before = (self.blocks - 1) * BLOCK_LEN;
         self.last_len = len - before;
         if self.last_len < BLOCK_LEN {
             let mut i = 0;
             while i < W {
-                let to = self.padded[i].as_mut_ptr().cast::<u8>();
+                let to = room.0[i].as_mut_ptr().cast::<u8>();
                 // SAFETY: the last block of a readable input; the copy has room for a whole block.
                 unsafe { V::copy_padded(inputs[i].wrapping_add(before), self.last_len, to) };
                 self.tails[i] = to;

@@ -4,7 +4,7 @@
 //! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle
 //! is on the critical path.
 
-use super::lanes::{Prepared, Uniform};
+use super::lanes::{Prepared, Room, Uniform};
 use super::plan::rounds;
 use crate::BLOCK_LEN;
 use crate::kernel::{Lane, MAX_LANES};
@@ -206,8 +206,9 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
 ) {
     // SAFETY: every input is readable, `out` has room for STATES chaining values.
     unsafe {
+        let mut room = Room::<W>::new();
         let mut job = Uniform::<W>::empty();
-        job.fill::<V>(inputs, len);
+        job.fill::<V>(inputs, len, &mut room);
         let mut h = splat_words::<V>(key);
         let counters = counter_row::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
@@ -224,11 +225,17 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
 
 /// The chaining values of `inputs.len() <= STATES` inputs of at most one chunk each; writes `STATES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rows, const W: usize>(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
-    // SAFETY: every lane's input is readable, `out` has room for STATES chaining values.
+pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
+    inputs: &[Lane<'_>],
+    key: &Words,
+    flags: u32,
+    out: *mut u8,
+) {
+    // SAFETY: the lanes' inputs are slices, `out` has room for STATES chaining values.
     unsafe {
+        let mut room = Room::<W>::new();
         let mut job = Prepared::<W>::empty();
-        job.fill::<V>(inputs);
+        job.fill::<V>(inputs, &mut room);
         let mut h = splat_words::<V>(key);
         let mut block = 0;
         let mut last_rows = [[0u32; 4]; MAX_STATES];

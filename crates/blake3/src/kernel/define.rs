@@ -1,15 +1,16 @@
 //! How a kernel of an instruction set is made: the generic bodies inlined into functions of its own.
 
-/// What works on as many inputs as the widest registers have lanes: a module of `#[target_feature]` functions for the vector `$Column`.
+/// What works on as many inputs as the widest registers have lanes: a module of functions for the vector `$Column`, each with the attribute
+/// `$target`, a `target_feature`.
 macro_rules! wide {
-    ($module:ident, $features:literal, $Column:ty) => {
+    ($module:ident, $target:meta, $Column:ty) => {
         mod $module {
             use super::*;
             use crate::generic::columns::{self, Prefetch};
             use crate::kernel::Group;
             use crate::spec::Words;
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn group(
                 input: *const u8,
                 key: &Words,
@@ -21,7 +22,7 @@ macro_rules! wide {
                 unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::No) }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn far_group(
                 input: *const u8,
                 key: &Words,
@@ -33,7 +34,7 @@ macro_rules! wide {
                 unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::Yes) }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn merge(
                 left: *const Group,
                 right: *const Group,
@@ -45,13 +46,13 @@ macro_rules! wide {
                 unsafe { columns::merge::<$Column>(left, right, key, flags, out) }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn ungroup(group: *const Group, out: *mut u8) {
                 // SAFETY: see `chunk`.
                 unsafe { columns::ungroup::<$Column>(group, out) }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn output(
                 value: &Words,
                 block: *const u8,
@@ -67,13 +68,14 @@ macro_rules! wide {
     };
 }
 
-/// A kernel: its table, and a module of `#[target_feature]` functions for what takes any number of inputs; `$wide` has the rest.
+/// A kernel: its table, and a module of functions for what takes any number of inputs, each with the attribute `$target`; `$wide` has the
+/// rest.
 ///
 /// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs the widths say which
 /// form serves: `rows::<V>` or `columns::<V>`.
 macro_rules! kernel {
     (
-        $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $tuning:expr, $features:literal, $Column:ty, $One:ty,
+        $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $tuning:expr, $target:meta, $Column:ty, $One:ty,
         $(up to $n:literal => $form:ident::<$V:ty>,)*
     ) => {
         pub(super) static $TABLE: $crate::kernel::Functions = $crate::kernel::Functions {
@@ -107,7 +109,7 @@ macro_rules! kernel {
             use crate::spec::Words;
             use bulla_simd::Vector;
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn chunk(
                 input: *const u8,
                 len: usize,
@@ -121,7 +123,7 @@ macro_rules! kernel {
                 unsafe { rows::chunk::<$One>(input, len, key, counter, flags, last_flags, out) }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn block(
                 value: &Words,
                 block: *const u8,
@@ -134,7 +136,7 @@ macro_rules! kernel {
                 unsafe { rows::block::<$One>(value, block, counter, len, flags, out) }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn before_last(
                 input: *const u8,
                 len: usize,
@@ -149,14 +151,15 @@ macro_rules! kernel {
                 unsafe { rows::before_last::<$One>(input, len, key, counter, flags, value, block) }
             }
 
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+            #[$target]
+            pub(super) unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
                 // SAFETY: see `chunk`.
                 unsafe {
                     match inputs.len() {
                         1 => {
                             let lane = &inputs[0];
-                            chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, out);
+                            let (input, len) = (lane.input.as_ptr(), lane.input.len());
+                            chunk(input, len, key, lane.counter, flags, lane.last_flags, out);
                         }
                         $( ..=$n => $form::lanes::<$V, $n>(inputs, key, flags, out), )*
                         _ => columns::lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
@@ -164,7 +167,7 @@ macro_rules! kernel {
                 }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn uniform(
                 inputs: &[*const u8; MAX_LANES],
                 n: usize,
@@ -184,7 +187,7 @@ macro_rules! kernel {
                 }
             }
 
-            #[target_feature(enable = $features)]
+            #[$target]
             pub(super) unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
                 // SAFETY: see `chunk`.
                 unsafe {

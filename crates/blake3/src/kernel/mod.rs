@@ -4,26 +4,31 @@
 //! `BULLA_BLAKE3_FORCE_KERNEL` names (with the standard library only). It covers every operation: one-shot and streaming
 //! hashing, keyed and derived, many inputs, extended output and parents.
 
+// Arrays lie in memory as words of a little-endian machine do.
+#[cfg(all(test, target_endian = "little"))]
+mod arrays;
 #[cfg(any(
     all(target_arch = "x86_64", target_feature = "sse2"),
-    all(target_arch = "wasm32", target_feature = "simd128")
+    all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")),
+    all(test, target_endian = "little")
 ))]
 mod define;
 mod portable;
 mod report;
 mod table;
 // Two functions of it are what the WebAssembly module in the npm package is made of.
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 #[doc(hidden)]
 pub mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[allow(dead_code, reason = "features leave kernels out of the list below")]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rounds;
 
 pub use report::{Line, Operation, Report, report};
 pub use table::{Form, Shape};
-pub(crate) use table::{Functions, Group, Lane, MAX_LANES};
+pub(crate) use table::{Functions, Group, Lane, MAX_LANES, NO_LANE};
 
 use crate::hazmat::Mode;
 use crate::spec::IV;
@@ -36,15 +41,31 @@ pub const FORCE_VARIABLE: &str = "BULLA_BLAKE3_FORCE_KERNEL";
 
 /// Every kernel compiled for this architecture, best first.
 static COMPILED: &[&Functions] = &[
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx512"))
+    ))]
     &x86_64::AVX512_FULL,
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx512"))
+    ))]
     &x86_64::AVX512_HALF,
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx2"))
+    ))]
     &x86_64::AVX2,
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_sse41"))
+    ))]
     &x86_64::SSE41,
-    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
     &wasm32::SIMD128,
     &portable::PORTABLE,
 ];
@@ -169,7 +190,7 @@ pub fn forced() -> Result<Option<Kernel>, UnknownKernel> {
     Ok(None)
 }
 
-/// The functions of the kernel in use: one relaxed load once chosen.
+/// The functions of the kernel in use: one load once chosen.
 #[inline(always)]
 pub(crate) fn functions() -> &'static Functions {
     CHOSEN.get(choose)

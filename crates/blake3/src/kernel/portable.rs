@@ -144,12 +144,12 @@ unsafe fn ungroup(group: *const Group, out: *mut u8) {
     unsafe { core::ptr::copy_nonoverlapping(group.cast(), out, OUT_LEN * LANES) }
 }
 
-unsafe fn lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) {
+unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
     for (i, lane) in inputs.iter().enumerate() {
-        // SAFETY: the table's caller promised readable inputs and room for their chaining values.
+        // SAFETY: the inputs are slices, and the table's caller promised room for their chaining values.
         unsafe {
             let value = out.add(OUT_LEN * i);
-            chunk(lane.input, lane.len, key, lane.counter, flags, lane.last_flags, value);
+            chunk(lane.input.as_ptr(), lane.input.len(), key, lane.counter, flags, lane.last_flags, value);
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Functions {
     /// The chaining values of a group, 32 bytes each, in order.
     pub(crate) ungroup: unsafe fn(*const Group, *mut u8),
     /// `(inputs, key, flags, out)`: the chaining values of 1 to `lanes` inputs, 32 bytes each. May write up to `lanes` values.
-    pub(crate) lanes_of: unsafe fn(&[Lane], &Words, u32, *mut u8),
+    pub(crate) lanes_of: unsafe fn(&[Lane<'_>], &Words, u32, *mut u8),
     /// `(inputs, n, length, key, (counter, step), (flags, last_flags), out)`: the chaining values of the first n inputs, 1 to `lanes`, all of
     /// one length, at most 1024 bytes; input i has the counter `counter + i * step`, where `step` is 0 or 1. All pointers, also those beyond n,
     /// must be readable for as much. May write up to `lanes` values.
@@ -166,13 +166,15 @@ pub(crate) const MAX_LANES: usize = 16;
 
 /// An input of at most 1024 bytes beside others.
 #[derive(Clone, Copy)]
-pub(crate) struct Lane {
-    pub(crate) input: *const u8,
-    pub(crate) len: usize,
+pub(crate) struct Lane<'a> {
+    pub(crate) input: &'a [u8],
     pub(crate) counter: u64,
     /// Flags that its last block has beside those of the mode: `CHUNK_END`, perhaps `ROOT`.
     pub(crate) last_flags: u32,
 }
+
+/// What fills up an array of lanes.
+pub(crate) const NO_LANE: Lane<'static> = Lane { input: &[], counter: 0, last_flags: 0 };
 
 /// The chaining values of `lanes` neighbours, in the form that the kernel which wrote them likes best.
 #[derive(Clone, Copy)]

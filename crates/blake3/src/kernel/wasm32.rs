@@ -18,10 +18,10 @@ pub use bulla_simd::wasm32::U32x4;
 
 impl Rounds for U32x4 {}
 
-wide!(simd128_wide, "simd128", U32x4);
+wide!(simd128_wide, target_feature(enable = "simd128"), U32x4);
 
 kernel!(
-    SIMD128, simd128_kernel, simd128_wide, Isa::Simd128, Tuning::Only, "simd128",
+    SIMD128, simd128_kernel, simd128_wide, Isa::Simd128, Tuning::Only, target_feature(enable = "simd128"),
     U32x4, U32x4,
     up to 2 => rows::<Pair<U32x4>>,
 );
@@ -32,6 +32,7 @@ kernel!(
 /// # Safety
 ///
 /// Every block in `range` of every lane must be readable: 64 bytes each.
+#[cfg(target_feature = "simd128")]
 #[inline(never)]
 pub unsafe fn absorb4(
     h: &mut [U32x4; 8],
@@ -62,6 +63,7 @@ pub unsafe fn absorb4(
 /// # Safety
 ///
 /// `input` must be readable for `len` bytes and up to the next multiple of 64, at least 64; both halves must be writable for 32.
+#[cfg(target_feature = "simd128")]
 #[inline(never)]
 pub unsafe fn fold1(
     mut input: *const u8,

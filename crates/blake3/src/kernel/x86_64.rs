@@ -13,16 +13,24 @@ impl Rounds for avx512::U32x8 {}
 impl Rounds for avx512::U32x16 {}
 impl Rounds for FullWidth {}
 
-wide!(avx512_full_wide, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2", FullWidth);
-wide!(avx512_half_wide, "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2", avx512::U32x16);
-wide!(avx2_wide, "avx2,bmi1,bmi2", avx2::U32x8);
-wide!(sse41_wide, "sse4.1,ssse3", sse41::U32x4);
+wide!(
+    avx512_full_wide,
+    target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2"),
+    FullWidth
+);
+wide!(
+    avx512_half_wide,
+    target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2"),
+    avx512::U32x16
+);
+wide!(avx2_wide, target_feature(enable = "avx2,bmi1,bmi2"), avx2::U32x8);
+wide!(sse41_wide, target_feature(enable = "sse4.1,ssse3"), sse41::U32x4);
 
 // Two kernels for AVX-512, since what is best differs by CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
 
 kernel!(
     AVX512_FULL, avx512_full_kernel, avx512_full_wide, Isa::Avx512, Tuning::FullWidth,
-    "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2",
+    target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2"),
     FullWidth, avx512::U32x4,
     up to 2 => rows::<avx512::U32x8>,
     up to 4 => rows::<avx512::U32x16>,
@@ -31,7 +39,7 @@ kernel!(
 
 kernel!(
     AVX512_HALF, avx512_half_kernel, avx512_half_wide, Isa::Avx512, Tuning::HalfWidth,
-    "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2",
+    target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2"),
     avx512::U32x16, SlowRotate<avx512::U32x4>,
     up to 2 => rows::<SlowRotate<avx512::U32x8>>,
     up to 4 => rows::<Pair<avx512::U32x8>>,
@@ -39,14 +47,14 @@ kernel!(
 );
 
 kernel!(
-    AVX2, avx2_kernel, avx2_wide, Isa::Avx2, Tuning::Only, "avx2,bmi1,bmi2",
+    AVX2, avx2_kernel, avx2_wide, Isa::Avx2, Tuning::Only, target_feature(enable = "avx2,bmi1,bmi2"),
     avx2::U32x8, sse41::U32x4,
     up to 2 => rows::<avx2::U32x8>,
     up to 4 => rows::<Pair<avx2::U32x8>>,
 );
 
 kernel!(
-    SSE41, sse41_kernel, sse41_wide, Isa::Sse41, Tuning::Only, "sse4.1,ssse3",
+    SSE41, sse41_kernel, sse41_wide, Isa::Sse41, Tuning::Only, target_feature(enable = "sse4.1,ssse3"),
     sse41::U32x4, sse41::U32x4,
     up to 2 => rows::<Pair<sse41::U32x4>>,
 );

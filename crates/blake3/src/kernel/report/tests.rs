@@ -53,7 +53,7 @@ recorder! {
     far_group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *mut Group) => Call::Far(widest());
     merge(left: *const Group, right: *const Group, key: &Words, flags: u32, out: *mut Group) => Call::Other;
     ungroup(group: *const Group, out: *mut u8) => Call::Other;
-    lanes_of(inputs: &[Lane], key: &Words, flags: u32, out: *mut u8) => Call::Leaf(real().shape(inputs.len()));
+    lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) => Call::Leaf(real().shape(inputs.len()));
     uniform(
         inputs: &[*const u8; MAX_LANES], n: usize, len: usize, key: &Words, counters: (u64, u64), flags: (u32, u32),
         out: *mut u8

@@ -1,0 +1,72 @@
+//! What hashers leave in the memory that a thread keeps.
+
+use super::{SPARE, Wide};
+use crate::{DeriveKey, Hasher};
+use std::{boxed::Box, vec, vec::Vec};
+
+/// Gives this thread a large part of zeros, so that every byte of it may be read.
+fn plant() {
+    // SAFETY: zeros are a value of every field: lengths, bits and the first variant of an enum.
+    SPARE.set(Some(unsafe { Box::<Wide>::new_zeroed().assume_init() }));
+}
+
+/// Lets hashers use such a part; returns how many of its bytes and words are then not zero.
+fn left_behind(run: impl FnOnce()) -> usize {
+    plant();
+    run();
+    let wide = SPARE.take().expect("the last hasher gave its own back");
+    // SAFETY: all bytes were zeros at first, and what was written since are bytes.
+    let bytes: Vec<u8> = wide.bytes.room.iter().map(|byte| unsafe { byte.assume_init() }).collect();
+    // SAFETY: as above.
+    let groups = wide.groups.room().iter().flat_map(|group| unsafe { group.assume_init() }.0);
+    bytes.iter().filter(|byte| **byte != 0).count() + groups.filter(|word| *word != 0).count()
+}
+
+/// Updates that leave input in the buffer, pass it by, and make groups.
+fn use_up(hasher: &mut Hasher, most: usize) {
+    let input = vec![0xA5; most];
+    for piece in [1000, 700, 2000, 16_384, 50_000, 9000].into_iter().take_while(|piece| *piece <= most) {
+        hasher.update(&input[..piece]);
+    }
+    hasher.finalize();
+}
+
+const MOST: usize = if cfg!(miri) { 1200 } else { 50_000 };
+
+#[test]
+fn a_plain_hasher_leaves_its_input() {
+    // The control: the search finds what is there.
+    assert!(left_behind(|| use_up(&mut Hasher::new(), MOST)) > 1000);
+}
+
+#[test]
+fn a_keyed_hasher_leaves_nothing() {
+    let key = [7; 32];
+    assert_eq!(left_behind(|| use_up(&mut Hasher::new_keyed(&key), MOST)), 0);
+    assert_eq!(left_behind(|| use_up(&mut Hasher::new_derive_key("bulla test 2026-11-23"), MOST)), 0);
+    assert_eq!(left_behind(|| use_up(&mut DeriveKey::new("bulla test 2026-11-23").hasher(), MOST)), 0);
+}
+
+#[test]
+fn neither_does_one_that_began_anew() {
+    let left = left_behind(|| {
+        let mut hasher = Hasher::new_keyed(&[7; 32]);
+        use_up(&mut hasher, MOST);
+        use_up(hasher.reset(), 10);
+    });
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_copy_leaves_nothing_either() {
+    let left = left_behind(|| {
+        let mut hasher = Hasher::new_keyed(&[7; 32]);
+        use_up(&mut hasher, MOST);
+        plant();
+        let copy = hasher.clone();
+        drop(hasher);
+        // The last one to go is the one whose part the thread keeps.
+        drop(copy);
+    });
+    assert_eq!(left, 0);
+}

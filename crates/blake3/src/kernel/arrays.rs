@@ -1,0 +1,47 @@
+//! Kernels of vectors that are arrays: the generic bodies, and the dispatch over them, as any machine can run them, Miri's included.
+
+use super::define::{kernel, wide};
+use super::table::Tuning;
+use crate::generic::columns::Rounds;
+use bulla_simd::Pair;
+use bulla_simd::arrays::Array;
+use bulla_simd::cpu::Isa;
+
+impl<const N: usize> Rounds for Array<u32, N> {}
+
+wide!(narrow_wide, inline, Array<u32, 4>);
+wide!(middle_wide, inline, Array<u32, 8>);
+wide!(wide_wide, inline, Array<u32, 16>);
+
+// In the shapes of the kernels for SSE4.1, AVX2, and AVX-512 of both makes.
+
+kernel!(
+    NARROW, narrow_kernel, narrow_wide, Isa::Portable, Tuning::Only, inline,
+    Array<u32, 4>, Array<u32, 4>,
+    up to 2 => rows::<Pair<Array<u32, 4>>>,
+);
+
+kernel!(
+    MIDDLE, middle_kernel, middle_wide, Isa::Portable, Tuning::Only, inline,
+    Array<u32, 8>, Array<u32, 4>,
+    up to 2 => rows::<Array<u32, 8>>,
+    up to 4 => rows::<Pair<Array<u32, 8>>>,
+);
+
+kernel!(
+    WIDE_ROWS, wide_rows_kernel, wide_wide, Isa::Portable, Tuning::Only, inline,
+    Array<u32, 16>, Array<u32, 4>,
+    up to 2 => rows::<Array<u32, 8>>,
+    up to 4 => rows::<Array<u32, 16>>,
+    up to 8 => rows::<Pair<Array<u32, 16>>>,
+);
+
+kernel!(
+    WIDE_COLUMNS, wide_columns_kernel, wide_wide, Isa::Portable, Tuning::Only, inline,
+    Array<u32, 16>, Array<u32, 4>,
+    up to 2 => rows::<Array<u32, 8>>,
+    up to 4 => rows::<Pair<Array<u32, 8>>>,
+    up to 8 => columns::<Array<u32, 8>>,
+);
+
+mod tests;
