@@ -18,8 +18,19 @@
 //!
 //! # Features
 //!
-//! `std` (default), `rayon`, `mmap`, `bao` (verified streaming), `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the crate needs neither the
-//! standard library nor an allocator.
+//! `std` (default), `rayon`, `mmap`, `bao` (verified streaming), `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the
+//! crate needs neither the standard library nor an allocator; what `rayon` and `mmap` bring needs it all the same.
+//!
+//! The other features of the crate `blake3` exist under their names:
+//!
+//! - `no_avx512`, `no_avx2` and `no_sse41` leave these kernels out; another one serves, the portable one at last. They are for tests and for machines
+//!   on which a kernel is not wanted: [`kernel::FORCE_VARIABLE`] chooses one without a new build.
+//! - `wasm32_simd` has the kernel for WebAssembly's vectors in a build that does not allow them everywhere (`-C target-feature=+simd128`). The
+//!   module then loads only in engines that know them.
+//! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. All is Rust here, and no C compiler is ever asked: they change nothing.
+//! - `neon`, `no_neon` and `no_sse2` are about instruction sets for which there is no kernel here: they change nothing.
+//!
+//! `every_kernel` takes back what `no_avx512` and its like say, so that a build with all features has all kernels.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -31,6 +42,8 @@ mod derive;
 #[cfg(feature = "digest")]
 mod digest_traits;
 mod generic;
+#[doc(hidden)]
+pub mod guts;
 mod hash;
 mod hasher;
 pub mod hazmat;

@@ -16,8 +16,10 @@ pub(crate) struct Output {
     block: [u8; BLOCK_LEN],
     len: u32,
     flags: u32,
-    /// Where a reader of it is. Here, so that the reader is this and nothing else, and is made where it stays.
-    position: u64,
+    /// Where a reader of it is: the number of its block. Here, so that the reader is this and nothing else, and is made where it stays.
+    counter: u64,
+    /// And bytes of that block that come before, at most 63.
+    within: u8,
 }
 
 impl Output {
@@ -30,7 +32,7 @@ impl Output {
         let start = if len == chunk.len() { CHUNK_START } else { 0 };
         let (len, last_flags) = (len as u32, flags | start | CHUNK_END);
         let (value, block) = ([0; 8], [0; BLOCK_LEN]);
-        let mut output = Output { functions, value, block, len, flags: last_flags, position: 0 };
+        let mut output = Output { functions, value, block, len, flags: last_flags, counter: 0, within: 0 };
         let Output { value, block, .. } = &mut output;
         // SAFETY: the chunk is readable, eight words and a block are writable.
         unsafe {
@@ -44,7 +46,7 @@ impl Output {
     pub(crate) fn of_parent(instance: &Instance, block: &[u8; BLOCK_LEN]) -> Self {
         let Instance { functions, key, flags } = instance;
         let (len, flags) = (BLOCK_LEN as u32, flags | PARENT);
-        Output { functions, value: *key, block: *block, len, flags, position: 0 }
+        Output { functions, value: *key, block: *block, len, flags, counter: 0, within: 0 }
     }
 
     /// Output block number `counter`, to `out`.
@@ -91,7 +93,8 @@ impl Output {
 
 /// Output of any length, from any position: an extendable-output function.
 ///
-/// The first 32 bytes are the ordinary digest. Positions go up to 2^64 - 1.
+/// The first 32 bytes are the ordinary digest. [Positions](OutputReader::position) go up to 2^64 - 1, which is all that the specification has.
+/// Whoever reads on gets the blocks that follow, as from the crate `blake3`; their positions, in 64 bits, begin at 0 again.
 #[derive(Clone)]
 pub struct OutputReader {
     output: Output,
@@ -107,43 +110,46 @@ impl OutputReader {
     #[inline]
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut out = out;
-        let within = (self.output.position % BLOCK_LEN as u64) as usize;
-        if within > 0 {
-            out = self.part(within, out);
+        if self.output.within > 0 {
+            out = self.part(out);
         }
         let whole = out.len() / BLOCK_LEN * BLOCK_LEN;
         let (blocks, out) = out.split_at_mut(whole);
-        self.output.blocks(self.output.position / BLOCK_LEN as u64, blocks);
-        self.output.position = self.output.position.wrapping_add(whole as u64);
+        self.output.blocks(self.output.counter, blocks);
+        self.output.counter = self.output.counter.wrapping_add((whole / BLOCK_LEN) as u64);
         if !out.is_empty() {
-            self.part(0, out);
+            self.part(out);
         }
     }
 
-    /// Fills as much of `out` as the current block has after its first `within` bytes, and returns the rest.
-    fn part<'o>(&mut self, within: usize, out: &'o mut [u8]) -> &'o mut [u8] {
+    /// Fills as much of `out` as the current block still has, and returns the rest.
+    fn part<'o>(&mut self, out: &'o mut [u8]) -> &'o mut [u8] {
         let mut block = [0; BLOCK_LEN];
-        self.output.block(self.output.position / BLOCK_LEN as u64, &mut block);
+        self.output.block(self.output.counter, &mut block);
+        let within = usize::from(self.output.within);
         let (now, later) = out.split_at_mut(out.len().min(BLOCK_LEN - within));
         now.copy_from_slice(&block[within..][..now.len()]);
-        self.output.position = self.output.position.wrapping_add(now.len() as u64);
+        let end = within + now.len();
+        self.output.counter = self.output.counter.wrapping_add((end / BLOCK_LEN) as u64);
+        self.output.within = (end % BLOCK_LEN) as u8;
         later
     }
 
-    /// How many bytes come before the next one.
+    /// How many bytes come before the next one, modulo 2^64.
     pub fn position(&self) -> u64 {
-        self.output.position
+        self.output.counter.wrapping_mul(BLOCK_LEN as u64).wrapping_add(u64::from(self.output.within))
     }
 
     /// Goes to any position.
     pub fn set_position(&mut self, position: u64) {
-        self.output.position = position;
+        self.output.counter = position / BLOCK_LEN as u64;
+        self.output.within = (position % BLOCK_LEN as u64) as u8;
     }
 }
 
 impl fmt::Debug for OutputReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputReader").field("position", &self.output.position).finish_non_exhaustive()
+        f.debug_struct("OutputReader").field("position", &self.position()).finish_non_exhaustive()
     }
 }
 
@@ -161,27 +167,29 @@ impl std::io::Seek for OutputReader {
     /// Fails with `InvalidInput` for a position before the start, and relative to the end, which there is none of.
     fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
         let invalid = |why| std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
-        self.output.position = match to {
+        let position = match to {
             std::io::SeekFrom::Start(position) => position,
             std::io::SeekFrom::Current(by) => {
-                let position = i128::from(self.output.position) + i128::from(by);
+                let position = i128::from(self.position()) + i128::from(by);
                 u64::try_from(position.min(i128::from(u64::MAX)))
                     .map_err(|_| invalid("a position before the start of the output"))?
             }
             std::io::SeekFrom::End(_) => return Err(invalid("the output has no end to seek from")),
         };
-        Ok(self.output.position)
+        self.set_position(position);
+        Ok(position)
     }
 }
 
 #[cfg(feature = "zeroize")]
 impl zeroize::Zeroize for OutputReader {
     fn zeroize(&mut self) {
-        let Output { functions: _, value, block, len, flags, position } = &mut self.output;
+        let Output { functions: _, value, block, len, flags, counter, within } = &mut self.output;
         value.zeroize();
         block.zeroize();
         len.zeroize();
         flags.zeroize();
-        position.zeroize();
+        counter.zeroize();
+        within.zeroize();
     }
 }

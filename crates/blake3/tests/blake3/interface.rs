@@ -63,6 +63,40 @@ fn subtrees_put_together_are_the_whole() {
     assert_eq!(hazmat::hash_derive_key_context(CONTEXT), blake3::hazmat::hash_derive_key_context(CONTEXT));
 }
 
+/// `guts` of the official crate, from which programs older than `hazmat` take their trees.
+#[allow(deprecated, reason = "theirs is, and still in use")]
+#[test]
+fn guts_are_those_of_the_official_crate() {
+    use blake3::guts as theirs;
+    use bulla_blake3::guts as ours;
+
+    assert_eq!((ours::BLOCK_LEN, ours::CHUNK_LEN), (theirs::BLOCK_LEN, theirs::CHUNK_LEN));
+    let data = input(1024);
+    for len in [0, 1, 64, 65, 1000, 1024] {
+        for (counter, is_root) in [(0, true), (0, false), (1, false), (u64::MAX, false)] {
+            let (mut our, mut their) = (ours::ChunkState::new(counter), theirs::ChunkState::new(counter));
+            our.update(&data[..len / 2]).update(&data[len / 2..len]);
+            their.update(&data[..len / 2]).update(&data[len / 2..len]);
+            assert_eq!(our.len(), their.len());
+            let value = our.clone().finalize(is_root);
+            assert_eq!(value.as_bytes(), their.finalize(is_root).as_bytes(), "{len} bytes at {counter}");
+            let (left, right) = (hash(b"left"), blake3::hash(b"left"));
+            let (ours, theirs) = (
+                ours::parent_cv(&left, &value, is_root),
+                theirs::parent_cv(&right, &(*value.as_bytes()).into(), is_root),
+            );
+            assert_eq!(ours.as_bytes(), theirs.as_bytes());
+        }
+    }
+    assert!(!format!("{:?}", ours::ChunkState::new(0).update(b"secret")).contains("secret"));
+}
+
+#[test]
+#[should_panic(expected = "a chunk holds 1024 bytes")]
+fn a_chunk_of_guts_cannot_outgrow_its_place() {
+    bulla_blake3::guts::ChunkState::new(0).update(&[0; 1000]).update(&[0; 25]);
+}
+
 #[test]
 #[should_panic(expected = "use finalize_non_root")]
 fn a_subtree_has_no_digest() {

@@ -122,6 +122,7 @@ fn a_damaged_state_is_refused() {
     assert_eq!(changed(8, 2), Some(StateError::Version(2)));
     assert_eq!(changed(9, 3), Some(StateError::Mode(3)));
     assert_eq!(changed(10, 1), Some(StateError::Reserved));
+    assert_eq!(changed(11, 1), Some(StateError::Reserved));
     assert_eq!(changed(12, 1), Some(StateError::Length));
     assert_eq!(changed(16, 1), Some(StateError::Offset));
     assert_eq!(changed(17, 4), Some(StateError::Offset), "5000 bytes do not fit a subtree at 1024");
@@ -231,6 +232,18 @@ fn counters_carry_into_their_high_word() {
             ours.fill(&mut a);
             theirs.fill(&mut b);
             assert_eq!(a, b, "{kernel}: output from {position}");
+        }
+        // Past the last position that the specification has: the next blocks follow, in calls of any size.
+        for (before, first) in [(1, 1), (1, 3000), (64, 700), (65, 64), (1000, 2), (3000, 3000)] {
+            let (mut a, mut b) = ([0; 6000], [0; 6000]);
+            ours.set_position(u64::MAX - before);
+            theirs.set_position(u64::MAX - before);
+            for reader in [0..first, first..first + 90, first + 90..6000] {
+                ours.fill(&mut a[reader.clone()]);
+                theirs.fill(&mut b[reader]);
+            }
+            assert_eq!(a, b, "{kernel}: output past the end from {before} before");
+            assert_eq!(ours.position(), 5999 - before);
         }
         // Chunks: subtrees just before and at 2^32 chunks, and far beyond.
         let data = input(64 * 1024);
