@@ -184,6 +184,15 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
+    /// The length of a key, at most that of a digest, whose block is not given here but as input.
+    #[cfg(feature = "digest")]
+    pub(crate) fn key_length(&mut self, length: usize) -> &mut Self {
+        let most = size_of::<V::Digest>();
+        assert!(length <= most, "bad key length: {length} is more than {most}");
+        self.key_length = length as u8;
+        self.changed()
+    }
+
     /// A salt, zeros after it.
     ///
     /// # Panics

@@ -2,6 +2,8 @@
 
 use bulla_blake2::blake2b;
 use bulla_blake2::kernel::{self, Kernel};
+#[cfg(target_arch = "x86_64")]
+use std::io::Write as _;
 
 #[test]
 fn kernels_have_names() {
@@ -10,6 +12,24 @@ fn kernels_have_names() {
     let unknown = Kernel::by_name("x86_64/avx1024").expect_err("nobody has it").to_string();
     for kernel in kernel::available() {
         assert!(unknown.contains(kernel.name()), "{unknown}");
+    }
+}
+
+/// Set where a kernel that cannot run is a failure: `cargo xtask test` sets it. Elsewhere the test says what was not tested.
+#[cfg(target_arch = "x86_64")]
+const REQUIRE: &str = "BULLA_TEST_REQUIRE_KERNELS";
+
+/// All other tests go through the kernels that can run here; this one says which cannot.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn kernels_that_were_not_tested_are_named() {
+    for name in ["x86_64/avx512", "x86_64/avx2", "x86_64/sse4.1"] {
+        if !kernel::runnable().any(|kernel| kernel.name() == name) {
+            let missing = format!("not tested: the kernel {name}, which this processor cannot run");
+            assert!(std::env::var_os(REQUIRE).is_none(), "{missing}; run the tests on one that can");
+            // Past the runner of the tests, which shows nothing of a test that passes.
+            writeln!(std::io::stderr(), "{missing}").expect("the standard error takes a line");
+        }
     }
 }
 
