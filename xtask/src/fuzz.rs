@@ -11,7 +11,6 @@ use anyhow::{Context as _, Result, bail};
 use crate::{
     context::Context,
     install::{self, CargoTool},
-    process::quiet,
     seeds,
 };
 
@@ -50,7 +49,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if targets.is_empty() {
         bail!("no crate has fuzz targets");
     }
-    nightly()?;
+    // cargo-fuzz needs the sanitizers, which only a nightly compiler has.
+    install::nightly(&[])?;
     let program = install::cargo_tool(&context, &CARGO_FUZZ)?;
     let mut failed = Vec::new();
     for target in &targets {
@@ -77,16 +77,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if failed.is_empty() { "none".to_owned() } else { failed.join(", ") }
     );
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// cargo-fuzz needs the sanitizers, which only a nightly compiler has.
-fn nightly() -> Result<()> {
-    let toolchains = quiet(Command::new("rustup").args(["toolchain", "list"]))?;
-    if !toolchains.lines().any(|line| line.starts_with("nightly")) {
-        eprintln!("xtask: installing a nightly toolchain");
-        quiet(Command::new("rustup").args(["toolchain", "install", "nightly", "--profile", "minimal"]))?;
-    }
-    Ok(())
 }
 
 fn find(root: &Path) -> Result<Vec<Target>> {

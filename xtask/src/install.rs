@@ -102,6 +102,27 @@ fn rustup(kind: &str, name: &str, is_it: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that there is a nightly toolchain, and that it has these components.
+pub(crate) fn nightly(components: &[&str]) -> Result<()> {
+    let hint = || format!("cannot get a nightly Rust toolchain with {}", components.join(", "));
+    let toolchains = quiet(Command::new("rustup").args(["toolchain", "list"])).with_context(hint)?;
+    if !toolchains.lines().any(|line| line.starts_with("nightly")) {
+        eprintln!("xtask: installing a nightly toolchain");
+        quiet(Command::new("rustup").args(["toolchain", "install", "nightly", "--profile", "minimal"]))
+            .with_context(hint)?;
+    }
+    let list = ["component", "list", "--toolchain", "nightly", "--installed"];
+    let installed = quiet(Command::new("rustup").args(list)).with_context(hint)?;
+    for component in components {
+        if !installed.lines().any(|line| line.starts_with(component)) {
+            eprintln!("xtask: installing the component {component} of the nightly toolchain");
+            let add = ["component", "add", "--toolchain", "nightly", component];
+            quiet(Command::new("rustup").args(add)).with_context(hint)?;
+        }
+    }
+    Ok(())
+}
+
 /// The oldest version of Node that the npm package runs on.
 const NODE: u32 = 20;
 

@@ -3,6 +3,7 @@
 mod go;
 mod js;
 mod lanes;
+mod miri;
 mod page;
 mod runner;
 mod rust;
@@ -38,6 +39,8 @@ enum Suite {
     Tidy,
     /// The libraries and xtask itself
     Rust,
+    /// The generic unsafe code, under Miri
+    Miri,
     /// The keystore
     Kms,
     /// The command `bulla`
@@ -61,6 +64,7 @@ impl Suite {
         match self {
             Self::Tidy => "tidy",
             Self::Rust => "rust",
+            Self::Miri => "miri",
             Self::Kms => "kms",
             Self::Cli => "cli",
             Self::Audit => "audit",
@@ -76,6 +80,7 @@ impl Suite {
         match self {
             Self::Tidy => tidy::run(runner),
             Self::Rust => rust::libraries(runner),
+            Self::Miri => miri::run(runner),
             Self::Kms => rust::kms(runner),
             Self::Cli => rust::cli(runner),
             Self::Audit => rust::audit(runner),

@@ -18,6 +18,9 @@ use crate::{
 /// processes, nodes and tokens.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
+/// Has the tests of kernels fail where the processor lacks one, instead of saying that it was not tested.
+const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
+
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
@@ -58,19 +61,23 @@ impl<'a> Runner<'a> {
         self.note(name, result);
     }
 
-    /// `cargo test` with these arguments: every test of every harness counts.
+    /// `cargo test` with these arguments, by a processor that must run every kernel: every test of every harness counts.
     pub(super) fn cargo_test(&mut self, arguments: &[&str]) {
-        let name = format!("cargo test {}", arguments.join(" "));
-        self.announce(&name);
         let mut command = self.context.cargo();
-        command.args(["test", "--no-fail-fast"]).args(arguments);
+        command.args(["test", "--no-fail-fast"]).args(arguments).env(REQUIRE_KERNELS, "1");
         if env::var_os(TEST_THREADS).is_none() {
             let processors = thread::available_parallelism().map_or(1, usize::from);
             command.env(TEST_THREADS, (2 * processors).to_string());
         }
+        self.libtest(&format!("cargo test {}", arguments.join(" ")), &mut command);
+    }
+
+    /// A command that runs tests of Rust: every test of every harness counts.
+    pub(super) fn libtest(&mut self, name: &str, command: &mut Command) {
+        self.announce(name);
         let mut tally = Tally::default();
-        let status = stream(&mut command, Echo::Show, |line| tally += libtest(line).unwrap_or_default());
-        self.conclude(&name, tally, status);
+        let status = stream(command, Echo::Show, |line| tally += libtest(line).unwrap_or_default());
+        self.conclude(name, tally, status);
     }
 
     /// `go test -json`: every leaf test counts.
