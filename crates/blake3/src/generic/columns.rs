@@ -1,7 +1,7 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Bound by throughput: 784 operations a block, and
 //! the transpose of the message.
 
-use super::lanes::{Prepared, Room, Uniform, counters};
+use super::lanes::{Prepared, Uniform, counters, point_at};
 use crate::kernel::{Group, Lane, MAX_LANES};
 use crate::spec::{CHUNK_END, CHUNK_START, IV, PARENT, SCHEDULE, Words};
 use crate::{BLOCK_LEN, CHUNK_LEN};
@@ -277,9 +277,8 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     align_frame::<V>();
     // SAFETY: every input is readable, `out` has room for LANES chaining values.
     unsafe {
-        let mut room = Room::<W>::new();
         let mut job = Uniform::<W>::empty();
-        job.fill::<V>(inputs, len, &mut room);
+        job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
@@ -307,9 +306,8 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     align_frame::<V>();
     // SAFETY: the lanes' inputs are slices, `out` has room for LANES chaining values.
     unsafe {
-        let mut room = Room::<W>::new();
         let mut job = Prepared::<W>::empty();
-        job.fill::<V>(inputs, &mut room);
+        job.fill::<V>(inputs);
         let mut h = splat_words::<V>(key);
         let counter = (V::load(job.counter_low.as_ptr()), V::load(job.counter_high.as_ptr()));
         let blocks = V::load(job.blocks.as_ptr());
@@ -321,7 +319,7 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
         while block < job.most_blocks {
             let ending = V::equal(blocks, V::splat(block as u32 + 1));
             dead |= V::equal(blocks, V::splat(block as u32));
-            job.point_at(block, ending, dead);
+            point_at(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
             let common = flags | if block == 0 { CHUNK_START } else { 0 };
             let plain = V::splat(common);
             let len = V::select(ending, last_len, full);

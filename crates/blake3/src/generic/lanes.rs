@@ -6,19 +6,10 @@ use crate::spec::CHUNK_START;
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
-/// Where the last blocks of W lanes are copied, zeros after them, when they are shorter than 64 bytes. It is not part of what points into it:
-/// a reference to the whole of that, such as every method call makes, would end the right of those pointers to read here.
-#[repr(C, align(64))]
-pub(crate) struct Room<const W: usize>([MaybeUninit<[u8; BLOCK_LEN]>; W]);
-
-impl<const W: usize> Room<W> {
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Room([const { MaybeUninit::uninit() }; W])
-    }
-}
-
 /// Inputs of at most one chunk each, in W lanes. All arrays count by lane.
+///
+/// `tails` point into `padded`. So once it is filled nobody may have an exclusive reference to the whole, such as a method by `&mut self` takes: it
+/// would end the right of those pointers to read there.
 #[repr(C, align(64))]
 pub(crate) struct Prepared<const W: usize> {
     pub(crate) counter_low: [u32; W],
@@ -32,11 +23,13 @@ pub(crate) struct Prepared<const W: usize> {
     pub(crate) pointers: [*const u8; W],
     /// The largest of `blocks`, and a lane that has it.
     pub(crate) most_blocks: usize,
-    longest: usize,
+    pub(crate) longest: usize,
     /// Bit b is set when some lane is different at block b from what it was before.
     changes: u32,
-    /// Where the lane's last block is: in the input, or in the room for those that are short.
-    tails: [*const u8; W],
+    /// The lane's last block, where it is shorter than 64 bytes: a zero-padded copy.
+    padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
+    /// Where the lane's last block is.
+    pub(crate) tails: [*const u8; W],
 }
 
 impl<const W: usize> Prepared<W> {
@@ -53,18 +46,19 @@ impl<const W: usize> Prepared<W> {
             most_blocks: 0,
             longest: 0,
             changes: 1 << 1,
+            padded: [const { MaybeUninit::uninit() }; W],
             tails: [core::ptr::null(); W],
         }
     }
 
-    /// Takes in the inputs. Lanes that have no input do the work of lane 0 again. The lanes point into the inputs and into `room`, which must
-    /// stay as they are until the lanes have been read.
+    /// Takes in the inputs. Lanes that have no input do the work of lane 0 again. The lanes point into `self`,
+    /// which must stay where it is from here on.
     ///
     /// # Safety
     ///
     /// The CPU must have the instruction set of V. There must be at least one input.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane<'_>], room: &mut Room<W>) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane<'_>]) {
         let mut i = 0;
         while i < W {
             let lane = if i < inputs.len() { &inputs[i] } else { &inputs[0] };
@@ -79,7 +73,7 @@ impl<const W: usize> Prepared<W> {
             self.pointers[i] = lane.input.as_ptr();
             self.tails[i] = lane.input.as_ptr().wrapping_add(at);
             if last < BLOCK_LEN {
-                let to = room.0[i].as_mut_ptr().cast::<u8>();
+                let to = self.padded[i].as_mut_ptr().cast::<u8>();
                 // SAFETY: the last block of an input; the copy has room for a whole block.
                 unsafe { V::copy_padded(self.tails[i], last, to) };
                 self.tails[i] = to;
@@ -92,23 +86,28 @@ impl<const W: usize> Prepared<W> {
         }
     }
 
-    /// Sets the pointers for a block at which something changes: lanes that end with it read their last block, and lanes
-    /// that have ended (`dead`) read along with the longest one, whose data is there for as long as anything is.
-    #[inline(always)]
-    pub(crate) fn point_at(&mut self, block: usize, ending: u32, dead: u32) {
-        for i in bits(ending) {
-            self.pointers[i] = self.tails[i].wrapping_sub(BLOCK_LEN * block);
-        }
-        for i in bits(dead) {
-            self.pointers[i] = self.pointers[self.longest];
-        }
-    }
-
     /// The first block after `block` at which something changes.
     #[inline(always)]
     pub(crate) fn next_change(&self, block: usize) -> usize {
         let later = self.changes & (u32::MAX << (block + 1));
         (later.trailing_zeros() as usize).min(self.most_blocks)
+    }
+}
+
+/// Sets the `pointers` of [`Prepared`] for a block at which something changes: lanes that end with it read their last block, and lanes that have
+/// ended (`dead`) read along with the longest one, whose data is there for as long as anything is.
+#[inline(always)]
+pub(crate) fn point_at<const W: usize>(
+    pointers: &mut [*const u8; W],
+    tails: &[*const u8; W],
+    longest: usize,
+    (block, ending, dead): (usize, u32, u32),
+) {
+    for i in bits(ending) {
+        pointers[i] = tails[i].wrapping_sub(BLOCK_LEN * block);
+    }
+    for i in bits(dead) {
+        pointers[i] = pointers[longest];
     }
 }
 
@@ -125,41 +124,42 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Inputs of one length, of at most one chunk each, in W lanes.
+/// Inputs of one length, of at most one chunk each, in W lanes. What [`Prepared`] says of exclusive references holds here too.
 pub(crate) struct Uniform<const W: usize> {
     pub(crate) blocks: usize,
     /// Bytes in the last block.
     pub(crate) last_len: usize,
     /// Where the last blocks are to be read, when they are shorter than 64 bytes: zero-padded copies.
     tails: [*const u8; W],
+    padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
 }
 
 impl<const W: usize> Uniform<W> {
     /// Nothing prepared yet.
     #[inline(always)]
     pub(crate) fn empty() -> Self {
-        Uniform { blocks: 0, last_len: 0, tails: [core::ptr::null(); W] }
+        Uniform {
+            blocks: 0,
+            last_len: 0,
+            tails: [core::ptr::null(); W],
+            padded: [const { MaybeUninit::uninit() }; W],
+        }
     }
 
-    /// Takes in W inputs of `len` bytes. The lanes may point into `room`, which must stay as it is until they have been read.
+    /// Takes in W inputs of `len` bytes. The lanes may point into `self`, which must stay where it is from here on.
     ///
     /// # Safety
     ///
-    /// The CPU must have the instruction set of V, and every input must be readable.
+    /// Every input must be readable.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(
-        &mut self,
-        inputs: &[*const u8; MAX_LANES],
-        len: usize,
-        room: &mut Room<W>,
-    ) {
+    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8; MAX_LANES], len: usize) {
         self.blocks = len.div_ceil(BLOCK_LEN).max(1);
         let before = (self.blocks - 1) * BLOCK_LEN;
         self.last_len = len - before;
         if self.last_len < BLOCK_LEN {
             let mut i = 0;
             while i < W {
-                let to = room.0[i].as_mut_ptr().cast::<u8>();
+                let to = self.padded[i].as_mut_ptr().cast::<u8>();
                 // SAFETY: the last block of a readable input; the copy has room for a whole block.
                 unsafe { V::copy_padded(inputs[i].wrapping_add(before), self.last_len, to) };
                 self.tails[i] = to;

@@ -4,7 +4,7 @@
 //! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle
 //! is on the critical path.
 
-use super::lanes::{Prepared, Room, Uniform};
+use super::lanes::{Prepared, Uniform, point_at};
 use super::plan::rounds;
 use crate::BLOCK_LEN;
 use crate::kernel::{Lane, MAX_LANES};
@@ -206,9 +206,8 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
 ) {
     // SAFETY: every input is readable, `out` has room for STATES chaining values.
     unsafe {
-        let mut room = Room::<W>::new();
         let mut job = Uniform::<W>::empty();
-        job.fill::<V>(inputs, len, &mut room);
+        job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counters = counter_row::<V>(counter, step);
         for (from, to, edge) in job.runs(last_flags) {
@@ -233,9 +232,8 @@ pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
 ) {
     // SAFETY: the lanes' inputs are slices, `out` has room for STATES chaining values.
     unsafe {
-        let mut room = Room::<W>::new();
         let mut job = Prepared::<W>::empty();
-        job.fill::<V>(inputs, &mut room);
+        job.fill::<V>(inputs);
         let mut h = splat_words::<V>(key);
         let mut block = 0;
         let mut last_rows = [[0u32; 4]; MAX_STATES];
@@ -251,7 +249,7 @@ pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
                 last_rows[i] = [job.counter_low[i], job.counter_high[i], len, flags | start | edge];
                 i += 1;
             }
-            job.point_at(block, ending, dead);
+            point_at(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
             let d = V::load(last_rows.as_ptr().cast());
             let end = job.next_change(block);
             let frozen = h;

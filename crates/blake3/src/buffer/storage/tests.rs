@@ -2,7 +2,7 @@
 
 use super::{SPARE, Wide};
 use crate::{DeriveKey, Hasher};
-use std::{boxed::Box, vec, vec::Vec};
+use std::{boxed::Box, vec};
 
 /// Gives this thread a large part of zeros, so that every byte of it may be read.
 fn plant() {
@@ -16,27 +16,33 @@ fn left_behind(run: impl FnOnce()) -> usize {
     run();
     let wide = SPARE.take().expect("the last hasher gave its own back");
     // SAFETY: all bytes were zeros at first, and what was written since are bytes.
-    let bytes: Vec<u8> = wide.bytes.room.iter().map(|byte| unsafe { byte.assume_init() }).collect();
+    let bytes = wide.bytes.room.iter().map(|byte| unsafe { byte.assume_init() });
     // SAFETY: as above.
     let groups = wide.groups.room().iter().flat_map(|group| unsafe { group.assume_init() }.0);
-    bytes.iter().filter(|byte| **byte != 0).count() + groups.filter(|word| *word != 0).count()
+    // In Miri, which takes seconds for all, some of each.
+    let step = if cfg!(miri) { 31 } else { 1 };
+    bytes.step_by(step).filter(|byte| *byte != 0).count()
+        + groups.step_by(step).filter(|word| *word != 0).count()
 }
 
 /// Updates that leave input in the buffer, pass it by, and make groups.
 fn use_up(hasher: &mut Hasher, most: usize) {
     let input = vec![0xA5; most];
-    for piece in [1000, 700, 2000, 16_384, 50_000, 9000].into_iter().take_while(|piece| *piece <= most) {
+    for piece in [1000, 90, 700, 2000, 16_384, 50_000, 9000].into_iter().take_while(|piece| *piece <= most) {
         hasher.update(&input[..piece]);
     }
-    hasher.finalize();
+    if !cfg!(miri) {
+        hasher.finalize();
+    }
 }
 
-const MOST: usize = if cfg!(miri) { 1200 } else { 50_000 };
+/// In Miri a second chunk begins, and no more: the paths of chunks have tests of their own there.
+const MOST: usize = if cfg!(miri) { 1000 } else { 50_000 };
 
 #[test]
 fn a_plain_hasher_leaves_its_input() {
     // The control: the search finds what is there.
-    assert!(left_behind(|| use_up(&mut Hasher::new(), MOST)) > 1000);
+    assert!(left_behind(|| use_up(&mut Hasher::new(), MOST)) > MOST / 40);
 }
 
 #[test]

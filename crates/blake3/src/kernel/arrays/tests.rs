@@ -5,7 +5,7 @@ use super::{MIDDLE, NARROW, WIDE_COLUMNS, WIDE_ROWS};
 use crate::hazmat::Mode;
 use crate::kernel::portable::PORTABLE;
 use crate::kernel::{Functions, Kernel};
-use crate::{CHUNK_LEN, Hash, Hasher, OutputReader};
+use crate::{BLOCK_LEN, CHUNK_LEN, Hash, Hasher, OutputReader};
 use std::{vec, vec::Vec};
 
 const KEY: [u8; 32] = *b"a key of the tests of the arrays";
@@ -30,8 +30,12 @@ fn by(functions: &'static Functions) -> Kernel {
     Kernel(functions)
 }
 
-fn expected(mode: Mode<'_>, data: &[u8]) -> Hash {
-    by(&PORTABLE).hash_in(mode, data)
+/// Compares with the portable kernel. In Miri short inputs alone: that kernel takes as long there as all the others, and what a size gives other
+/// builds compare.
+fn check(ours: Hash, mode: Mode<'_>, data: &[u8]) {
+    if !cfg!(miri) || data.len() <= 2 * BLOCK_LEN {
+        assert_eq!(ours, by(&PORTABLE).hash_in(mode, data), "{} bytes", data.len());
+    }
 }
 
 #[test]
@@ -39,7 +43,7 @@ fn one_chunk_of_every_kind() {
     let data = input(CHUNK_LEN);
     for len in sizes(&[0, 1, 2, 5, 10, 17, 40, 63, 64, 65, 200], 0..=CHUNK_LEN) {
         let data = &data[..len];
-        assert_eq!(by(&NARROW).hash_in(Mode::KeyedHash(&KEY), data), expected(Mode::KeyedHash(&KEY), data));
+        check(by(&NARROW).hash_in(Mode::KeyedHash(&KEY), data), Mode::KeyedHash(&KEY), data);
     }
 }
 
@@ -50,14 +54,13 @@ fn trees_of_every_shape() {
     for &(functions, lanes) in KERNELS {
         let group = lanes * CHUNK_LEN;
         let chunks = |n: usize, more: usize| n * CHUNK_LEN + more;
-        let of_narrow = [chunks(1, 1), chunks(1, 200), chunks(2, 0), chunks(2, 10), group, 2 * group + 1];
-        let of_wide = [chunks(2, 0), chunks(2, 700), chunks(4, 10)];
+        let of_narrow = [chunks(1, 1), chunks(2, 0), chunks(2, 10), group, 2 * group + 1];
+        let of_wide = [chunks(2, 700), chunks(4, 10)];
         let in_miri: &[usize] = if lanes == 4 { &of_narrow } else { &of_wide };
         let all = (1..=lanes + 3).flat_map(|n| [chunks(n, 0), chunks(n, 1), chunks(n, 130), chunks(n, 1000)]);
         for len in sizes(in_miri, all.chain([2 * group, 2 * group + 70, 4 * group, 6 * group + 3])) {
             let data = &data[..len];
-            let hash = by(functions).hash_in(Mode::Hash, data);
-            assert_eq!(hash, expected(Mode::Hash, data), "{lanes} lanes, {len} bytes");
+            check(by(functions).hash_in(Mode::Hash, data), Mode::Hash, data);
         }
     }
 }
@@ -81,12 +84,15 @@ fn streams() {
             hasher.update(&data[len..len + piece]);
             len += piece;
         }
-        let digest = expected(Mode::KeyedHash(&KEY), &data[..len]);
-        assert_eq!(hasher.finalize(), digest);
+        let digest = hasher.finalize();
+        check(digest, Mode::KeyedHash(&KEY), &data[..len]);
         assert_eq!(hasher.clone().finalize(), digest);
-        assert_eq!(Hasher::restore(&hasher.save()).expect("our own state").finalize(), digest);
+        let restored = Hasher::restore(&hasher.save()).expect("our own state");
+        if !cfg!(miri) {
+            assert_eq!(restored.finalize(), digest);
+        }
         hasher.reset().update(&data[..2000]);
-        assert_eq!(hasher.finalize(), expected(Mode::KeyedHash(&KEY), &data[..2000]));
+        check(hasher.finalize(), Mode::KeyedHash(&KEY), &data[..2000]);
     }
 }
 
@@ -95,9 +101,12 @@ fn streams() {
 fn many_inputs() {
     let data = input(20 * CHUNK_LEN);
     for &(functions, lanes) in KERNELS {
-        let alike = sizes(&[10, 64], [0, 1, 10, 63, 64, 65, 128, 500, 1024].into_iter());
+        let alike = sizes(
+            if lanes == 4 { &[10, 64] } else { &[10] },
+            [0, 1, 10, 63, 64, 65, 128, 500, 1024].into_iter(),
+        );
         let mixed = [10, 150, 64, 0, 65, 1, 130, 20, 300, 64, 5, 63];
-        let in_miri: &[usize] = if lanes == 4 { &[1, 2, 5] } else { &[3, 6, 9] };
+        let in_miri: &[usize] = if lanes == 4 { &[1, 2, 5] } else { &[3, 9] };
         for n in sizes(in_miri, 1..=20) {
             let mut inputs: Vec<Vec<&[u8]>> = alike.iter().map(|len| vec![&data[..*len]; n]).collect();
             inputs
@@ -111,13 +120,8 @@ fn many_inputs() {
             for inputs in inputs {
                 let mut digests = vec![Hash::from_bytes([0; 32]); n];
                 by(functions).hash_many(&inputs, &mut digests);
-                for (digest, input) in digests.iter().zip(inputs) {
-                    let len = input.len();
-                    assert_eq!(
-                        *digest,
-                        expected(Mode::Hash, input),
-                        "{lanes} lanes, {len} bytes, {n} inputs"
-                    );
+                for (digest, input) in digests.into_iter().zip(inputs) {
+                    check(digest, Mode::Hash, input);
                 }
             }
         }
