@@ -1,0 +1,2 @@
+//! See the tests.
+#![forbid(unsafe_code)]
