@@ -9,36 +9,38 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     }
     go_on_emulated_processors(runner);
     if cfg!(target_arch = "x86_64") {
-        for (processor, kernel) in OLDER {
-            rust_on_emulated_processor(runner, processor, kernel);
+        for older in &OLDER {
+            rust_on_emulated_processor(runner, older);
         }
     }
 }
 
-/// Processors without AVX-512, without AVX2, and without SSE4.1, and the kernel that each has. The emulator knows no AVX-512.
-const OLDER: [(&str, &str); 3] =
-    [("Haswell", "x86_64/avx2"), ("Nehalem", "x86_64/sse4.1"), ("Conroe", "portable")];
+/// A processor that lacks kernels.
+struct Older {
+    processor: &'static str,
+    /// The kernel that it must choose.
+    kernel: &'static str,
+    /// The tests of all lengths by the kernels that it lacks: they say that they did not run.
+    missing: &'static [&'static str],
+}
 
-/// The Rust libraries choose the processor's kernel, and their tests pass where others are missing, and say which. All lengths are tested by the
-/// processor at hand.
-fn rust_on_emulated_processor(runner: &mut Runner<'_>, processor: &str, kernel: &str) {
-    let emulator = format!("target.x86_64-unknown-linux-gnu.runner = ['qemu-x86_64', '-cpu', '{processor}']");
+/// The emulator knows no AVX-512.
+const OLDER: [Older; 3] = [
+    Older { processor: "Haswell", kernel: "x86_64/avx2", missing: &["avx512"] },
+    Older { processor: "Nehalem", kernel: "x86_64/sse4.1", missing: &["avx512", "avx2"] },
+    Older { processor: "Conroe", kernel: "portable", missing: &["avx512", "avx2", "sse41"] },
+];
+
+/// The Rust libraries choose the processor's kernel, and their tests pass where others are missing, and say which. All lengths by the kernels that
+/// it has are tested by the processor at hand.
+fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
+    let emulator =
+        format!("target.x86_64-unknown-linux-gnu.runner = ['qemu-x86_64', '-cpu', '{}']", older.processor);
     let mut test = runner.context.cargo();
     test.args(["test", "--config", &emulator, "-p", "bulla-blake3", "-p", "bulla-blake2", "--all-features"]);
-    test.args([
-        "--test",
-        "blake3",
-        "--test",
-        "blake2",
-        "--",
-        "interface",
-        "kernel",
-        "avx512",
-        "counters",
-        "digest",
-    ]);
-    test.env("BULLA_TEST_BEST_KERNEL", kernel);
-    runner.libtest(&format!("kernels of {processor}, emulated"), &mut test);
+    test.args(["--test", "blake3", "--test", "blake2", "--", "interface", "kernel", "counters", "digest"]);
+    test.args(older.missing).env("BULLA_TEST_BEST_KERNEL", older.kernel);
+    runner.libtest(&format!("cargo test, {}, emulated", older.processor), &mut test);
 }
 
 /// The Go kernels on AArch64, on big-endian s390x and on older x86-64. Each test requires the kernel that its processor has.
