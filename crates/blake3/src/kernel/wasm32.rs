@@ -32,7 +32,6 @@ kernel!(
 /// # Safety
 ///
 /// Every block in `range` of every lane must be readable: 64 bytes each.
-#[cfg(target_feature = "simd128")]
 #[inline(never)]
 pub unsafe fn absorb4(
     h: &mut [U32x4; 8],
@@ -63,7 +62,6 @@ pub unsafe fn absorb4(
 /// # Safety
 ///
 /// `input` must be readable for `len` bytes and up to the next multiple of 64, at least 64; both halves must be writable for 32.
-#[cfg(target_feature = "simd128")]
 #[inline(never)]
 pub unsafe fn fold1(
     mut input: *const u8,

@@ -89,7 +89,7 @@ every_length! {
     avx512: "x86_64/avx512",
 }
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 every_length! {
     simd128: "wasm32/simd128",
 }

@@ -1,0 +1,146 @@
+//! A level of the tree over at most two groups, and how it becomes the next one.
+
+use super::{Distance, Instance, Value, join};
+use crate::kernel::{Group, Lane, MAX_LANES, NO_LANE};
+use crate::leaves::Leaves;
+use crate::spec::CHUNK_END;
+use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
+use core::mem::MaybeUninit;
+
+/// Room for the chaining values of two groups, level by level.
+#[repr(C, align(64))]
+pub(crate) struct Values {
+    room: [MaybeUninit<Value>; 32],
+    /// How many hold one.
+    pub(super) n: usize,
+}
+
+impl Values {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Values { room: [const { MaybeUninit::uninit() }; 32], n: 0 }
+    }
+
+    #[inline(always)]
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.room.as_mut_ptr().cast()
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, i: usize) -> Value {
+        assert!(i < self.n);
+        // SAFETY: the first n values are initialised.
+        unsafe { self.room[i].assume_init() }
+    }
+
+    /// The values.
+    #[cfg(feature = "bao")]
+    pub(crate) fn as_slice(&self) -> &[Value] {
+        // SAFETY: the first n values are initialised.
+        unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.n) }
+    }
+
+    /// Takes the parents of the pairs in `children`, at most `lanes` of them; an odd last one is left out.
+    #[cfg(feature = "bao")]
+    pub(crate) fn of_pairs(&mut self, instance: &Instance, children: &[Value]) {
+        let Instance { functions, key, flags } = instance;
+        self.n = children.len() / 2;
+        assert!(self.n <= functions.lanes);
+        if self.n > 0 {
+            // SAFETY: n pairs of values are readable; there is room for the most lanes of any kernel.
+            unsafe { (functions.parents)(children.as_ptr().cast(), self.n, key, *flags, self.as_mut_ptr()) };
+        }
+    }
+
+    /// Takes the chaining values of the chunks of `input`, which has one to `lanes` of them, the last perhaps short. `counter` is that
+    /// of the first. A whole group may be far.
+    #[inline]
+    pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
+        let lanes = instance.lanes();
+        assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
+        self.n = input.len().div_ceil(CHUNK_LEN);
+        let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
+        let Instance { functions, key, flags } = instance;
+        // SAFETY: the chunks are those of the input; there is room for 16 values and more.
+        unsafe {
+            match Leaves::of(lanes, input.len()) {
+                Leaves::InTurn => {
+                    for (i, len) in [CHUNK_LEN, input.len() - CHUNK_LEN].into_iter().enumerate() {
+                        let value = self.as_mut_ptr().add(OUT_LEN * i);
+                        (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
+                    }
+                }
+                Leaves::Whole(n) => {
+                    let inputs: [*const u8; MAX_LANES] = core::array::from_fn(|i| chunk(i.min(n - 1)));
+                    let (counters, flags) = ((counter, 1), (*flags, CHUNK_END));
+                    (functions.uniform)(&inputs, n, CHUNK_LEN, key, counters, flags, self.as_mut_ptr());
+                }
+                Leaves::Ragged(n) => {
+                    let mut inputs = [NO_LANE; MAX_LANES];
+                    for (i, (lane, chunk)) in inputs.iter_mut().zip(input.chunks(CHUNK_LEN)).enumerate() {
+                        let counter = counter + i as u64;
+                        *lane = Lane { input: chunk, counter, last_flags: CHUNK_END };
+                    }
+                    (functions.lanes_of)(&inputs[..n], key, *flags, self.as_mut_ptr());
+                }
+                Leaves::Group => {
+                    let mut group = MaybeUninit::<Group>::uninit();
+                    functions.group_at(distance)(input.as_ptr(), key, counter, *flags, group.as_mut_ptr());
+                    (functions.ungroup)(group.as_ptr(), self.as_mut_ptr());
+                }
+            }
+        }
+    }
+
+    /// Puts the values of a group before those that are here.
+    ///
+    /// # Safety
+    ///
+    /// The kernel of `instance` must have written the group: of one that has fewer lanes not all is there.
+    pub(super) unsafe fn prepend(&mut self, instance: &Instance, group: &MaybeUninit<Group>) {
+        let lanes = instance.lanes();
+        assert!(self.n <= lanes);
+        self.room.copy_within(0..self.n, lanes);
+        // SAFETY: as the caller promised; there is room for two groups.
+        unsafe { (instance.functions.ungroup)(group.as_ptr(), self.as_mut_ptr()) };
+        self.n += lanes;
+    }
+
+    /// Replaces the values by their parents. An odd one at the end moves up as it is.
+    #[inline]
+    pub(super) fn ascend(&mut self, instance: &Instance) {
+        let pairs = self.n / 2;
+        let values = self.as_mut_ptr();
+        if pairs > 0 {
+            // SAFETY: 2 * pairs values are there; the function writes no more than as many.
+            unsafe { (instance.functions.parents)(values, pairs, &instance.key, instance.flags, values) };
+        }
+        if self.n % 2 == 1 {
+            self.room[pairs] = self.room[self.n - 1];
+        }
+        self.n = self.n.div_ceil(2);
+    }
+
+    /// Level by level up to at most `n` values.
+    #[inline]
+    pub(crate) fn ascend_to(&mut self, instance: &Instance, n: usize) {
+        while self.n > n {
+            self.ascend(instance);
+        }
+    }
+
+    /// The parent of the two values that are left.
+    #[inline]
+    pub(crate) fn parent(&self, instance: &Instance, extra_flags: u32) -> Value {
+        assert!(self.n == 2);
+        // SAFETY: two values are there.
+        instance.parent(unsafe { &*self.room.as_ptr().cast() }, extra_flags)
+    }
+
+    /// The two values that are left, as the block of their parent.
+    #[inline]
+    pub(crate) fn last_two(&self) -> [u8; BLOCK_LEN] {
+        assert!(self.n == 2);
+        join(&self.get(0), &self.get(1))
+    }
+}
