@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The names are those of the crates `blake2b_simd` and `blake2s_simd`: what is `blake2b_simd::X` there is
-//! [`bulla_blake2::blake2b::X`](mod@blake2b) here, and `blake2s_simd::X` is [`bulla_blake2::blake2s::X`](mod@blake2s). Beyond them there is
+//! [`bulla_blake2::blake2b::X`](mod@blake2b) here, and `blake2s_simd::X` is [`bulla_blake2::blake2s::X`](mod@blake2s).
+//! What is `blake2::X` in RustCrypto's crate (0.11) is `bulla_blake2::digest_traits::X`, with the feature `digest`. Beyond them there is
 //! [`kernel`], which says what code is in use and lets a process force it.
 //!
 //! # Kernels

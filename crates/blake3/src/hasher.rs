@@ -13,7 +13,7 @@ use core::fmt;
 ///
 /// Small updates are collected so that they reach the widest kernel. With the standard library the value itself takes about 3 KiB
 /// and is cheap to make and to move; a buffer of 16 KiB and 3 KiB of tree are allocated once more than 1024 bytes
-/// came, and each thread keeps one of them for its next hasher. Without it the buffer is 4 KiB and part of the value, which takes about 9 KiB.
+/// came, and each thread keeps one of them for its next hasher, cleared if a mode with a key used it. Without it the buffer is 4 KiB and part of the value, which takes about 9 KiB.
 ///
 /// ```
 /// let mut hasher = bulla_blake3::Hasher::new();
