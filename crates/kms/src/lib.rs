@@ -6,6 +6,7 @@
 //! - [`KeyId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyFamily`] is the same name
 //!   without its version. Only the newest version, the head, signs; every version verifies for ever.
 //! - [`signature`] is the signature file: text that a person can read, over a file, a folder or a message.
+//! - [`succession`] is the statement by which an older version vouches for the public key of a newer one.
 //! - [`seal`] has what keystores open with, [`rollback`] what notices that an older copy was put in a keystore's place.
 //! - [`PublicKey`] verifies where there is no keystore.
 //!
@@ -49,6 +50,7 @@ pub mod rollback;
 pub mod seal;
 pub mod signature;
 mod store;
+pub mod succession;
 mod time;
 #[cfg(feature = "tokens")]
 pub mod token;
@@ -70,6 +72,7 @@ pub use secrecy::SecretString;
 pub use signature::{Kind, SignatureFile, Statement};
 #[cfg(feature = "etcd")]
 pub use store::etcd::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
+pub use succession::Succession;
 pub use time::Timestamp;
 pub use unlock::{Unlock, UnlockMethod};
 

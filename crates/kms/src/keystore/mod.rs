@@ -14,6 +14,7 @@ mod options;
 mod publish;
 mod reseal;
 mod signing;
+mod succession;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tokens")]

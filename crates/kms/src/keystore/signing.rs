@@ -186,7 +186,7 @@ impl Keystore {
 /// its own. This holds in every build, for a store may be used by several.
 const TOKENS: &str = "tokens";
 
-fn check_purpose(key: KeyRef<'_>) -> Result<()> {
+pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     if key.family().purpose().as_str() != TOKENS {
         return Ok(());
     }

@@ -26,13 +26,15 @@ use crate::time::Timestamp;
 pub const RESERVED_PREFIX: &[u8] = b"bulla signature\0";
 
 /// What the messages begin with that a keystore makes up itself, and that it therefore signs for no caller: those of
-/// signature files, of attestations, of signed times, of BLAKE3 digests ([`crate::prehash`]) and of checkpoints of an audit log.
-pub const RESERVED_PREFIXES: [&[u8]; 5] = [
+/// signature files, of attestations, of signed times, of BLAKE3 digests ([`crate::prehash`]), of checkpoints of an audit log and
+/// of statements of succession ([`crate::succession`]).
+pub const RESERVED_PREFIXES: [&[u8]; 6] = [
     RESERVED_PREFIX,
     crate::attestation::SIGNED_PREFIX,
     crate::rollback::SIGNED_TIME_PREFIX,
     crate::prehash::BLAKE3_PREFIX,
     crate::audit_log::SIGNED_PREFIX,
+    crate::succession::SIGNED_PREFIX,
 ];
 
 /// The most bytes that a comment may have.

@@ -28,6 +28,7 @@ mod rollback;
 mod sealing;
 mod signature_file;
 mod strict;
+mod succession;
 mod support;
 mod tokens;
 mod transfer;

@@ -1,0 +1,16 @@
+//! Bytes that parse as statements of succession are the only text of them, and following them ends.
+#![no_main]
+
+use bulla_kms::succession::{Succession, follow};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(statements) = Succession::parse_all(bytes) {
+        let text: String = statements.iter().map(ToString::to_string).collect();
+        assert_eq!(text.as_bytes(), bytes);
+        for one in &statements {
+            let found = follow(&one.public_key, Some(&one.key), &statements);
+            assert!(found.len() <= statements.len());
+        }
+    }
+});

@@ -1,0 +1,100 @@
+//! Statements of succession, made by versions that sign nothing else any more.
+
+use super::index::LoadedKey;
+use super::observe::Subject;
+use super::signing::{check_enabled, check_purpose};
+use super::{Keystore, Signature, load};
+use crate::algorithm::Use;
+use crate::audit_log::Operation;
+use crate::backend::wrong_use;
+use crate::error::{KmsError, Result};
+use crate::id::{KeyFamily, KeyId};
+use crate::seal::Place;
+use crate::store::Rows;
+use crate::succession::Succession;
+
+impl Keystore {
+    /// The statements by which holders of any older public key of a key come to the newest one: each version that may be
+    /// used and has its private key names the later ones, up to the next that can sign too. Versions that were revoked, and
+    /// those below the least version, neither sign nor are named. A key with one version has no statements.
+    ///
+    /// Older versions sign this and nothing else. No rotation policy counts it.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound), [`Code::KeyDisabled`](crate::Code::KeyDisabled),
+    /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
+    /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed), [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
+    /// [`Code::WrongUse`](crate::Code::WrongUse); those of reading the store, of the backend, and of recording it.
+    pub fn successions(&self, family: &KeyFamily) -> Result<Vec<Succession>> {
+        let algorithm = family.algorithm();
+        if algorithm.usage() != Use::Signature {
+            return Err(wrong_use(algorithm));
+        }
+        check_purpose(family.into())?;
+        // The private keys of older versions stay sealed in the store until now.
+        let rows = self.writer().store.load()?;
+        let (_, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
+        let key = index.key(family)?;
+        check_enabled(&key.record)?;
+        let usable: Vec<KeyId> = numbered(key).filter(|id| key.usable(id).is_ok()).collect();
+        let mut statements = Vec::new();
+        for (place, id) in usable.iter().enumerate() {
+            if !key.version(id)?.is_held() {
+                continue;
+            }
+            for successor in &usable[place + 1..] {
+                statements.push(self.succession(&rows, key, id, successor)?);
+                if key.version(successor)?.is_held() {
+                    break;
+                }
+            }
+        }
+        Ok(statements)
+    }
+
+    /// The statement of one version about a later one.
+    fn succession(
+        &self,
+        rows: &Rows,
+        key: &LoadedKey,
+        id: &KeyId,
+        successor: &KeyId,
+    ) -> Result<Succession> {
+        let later = key.version(successor)?;
+        let unsigned = Succession {
+            key: id.clone(),
+            public_key: key.version(id)?.public_key.clone(),
+            successor: successor.clone(),
+            successor_public_key: later.public_key.clone(),
+            time: later.created,
+            signature: Vec::new(),
+        };
+        let message = unsigned.signed_bytes();
+        let signature = self.observed(Subject::message(Operation::Sign, id, &message), || {
+            let bytes = self.sign_as_older(rows, key, id, &message)?;
+            Ok(Signature { key: id.clone(), bytes })
+        })?;
+        Ok(Succession { signature: signature.bytes, ..unsigned })
+    }
+
+    fn sign_as_older(&self, rows: &Rows, key: &LoadedKey, id: &KeyId, message: &[u8]) -> Result<Vec<u8>> {
+        let name = id.to_string();
+        let sealed = rows.private_keys.get(&name).ok_or_else(|| {
+            KmsError::damaged(format!("the private key of {id} is missing from the store"))
+        })?;
+        let material = self.sealer.open(&Place::PrivateKey(name), sealed)?;
+        let algorithm = id.family().algorithm();
+        let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
+        if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {
+            return Err(KmsError::damaged(format!("the private key of {id} does not fit its public key")));
+        }
+        private_key.sign(message)
+    }
+}
+
+/// The ids of all versions, version 1 first.
+fn numbered(key: &LoadedKey) -> impl Iterator<Item = KeyId> {
+    (1..=key.record.head().get())
+        .filter_map(std::num::NonZeroU32::new)
+        .map(|version| key.record.key.version(version))
+}
