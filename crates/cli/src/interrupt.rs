@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: an interrupted command leaves no unfinished file behind, and the terminal as it found it.
+//! Ctrl-C, a closed terminal and their like: an interrupted command leaves no unfinished file behind, and the terminal as it found it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ pub(crate) fn guard() {}
 mod unix {
     use super::Unfinished;
     use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-    use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
     use std::fs::File;
     use std::sync::Once;
@@ -50,13 +50,23 @@ mod unix {
         STARTED.call_once(|| {
             // Caught, a limit on file sizes is an error of the write, which cleans up, and not the end of the process.
             let limit = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
-            let signals = Signals::new([SIGINT, SIGTERM]);
+            let signals =
+                Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)));
             if let (Ok(_), Ok(signals)) = (limit, signals) {
                 let terminal = File::open("/dev/tty").ok();
                 let state = terminal.as_ref().and_then(|terminal| tcgetattr(terminal).ok());
                 std::thread::spawn(move || watch(signals, terminal.zip(state)));
             }
         });
+    }
+
+    /// Whether the process was started with a signal ignored, as nohup and shells do it: then it goes on. Only Linux tells;
+    /// elsewhere the signal ends the process.
+    fn is_ignored(signal: i32) -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask >> (signal - 1) & 1 == 1
     }
 
     /// Waits for a signal, removes what is unfinished, puts the terminal back and ends the process.

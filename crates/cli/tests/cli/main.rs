@@ -20,4 +20,5 @@ mod sign;
 mod strikes;
 mod sum;
 mod support;
+mod temporary;
 mod transfer;
