@@ -27,13 +27,8 @@ impl Error {
 
     /// An error of the operating system while `doing`, such as `cannot read`.
     pub(crate) fn io(doing: &str, error: &io::Error) -> Self {
-        let hint = match error.kind() {
-            io::ErrorKind::StorageFull => {
-                Some("free some space and run the command again; nothing was written")
-            }
-            io::ErrorKind::ReadOnlyFilesystem => Some("choose another place with --output"),
-            _ => None,
-        };
+        let is_read_only = error.kind() == io::ErrorKind::ReadOnlyFilesystem;
+        let hint = is_read_only.then_some("choose another place with --output");
         Self {
             subject: None,
             message: format!("{doing}: {error}"),

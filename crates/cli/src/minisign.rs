@@ -11,7 +11,8 @@ use blake2::{Blake2b512, Digest as _};
 use bulla_kms::PublicKey;
 use std::fmt;
 
-const UNTRUSTED: &str = "untrusted comment: ";
+/// What the first line of a file begins with.
+pub(crate) const UNTRUSTED: &str = "untrusted comment: ";
 const TRUSTED: &str = "trusted comment: ";
 const KEY_ALGORITHM: [u8; 2] = *b"Ed";
 
@@ -88,6 +89,17 @@ impl fmt::Display for NamedKey {
     }
 }
 
+/// Refuses algorithms that minisign does not have, which are all but Ed25519.
+pub(crate) fn check_algorithm(algorithm: bulla_kms::Algorithm) -> Result<(), Error> {
+    if algorithm == bulla_kms::Algorithm::Ed25519 { Ok(()) } else { Err(unsupported(algorithm)) }
+}
+
+fn unsupported(algorithm: bulla_kms::Algorithm) -> Error {
+    let message = format!("is a key of {algorithm}, and minisign has signatures of Ed25519 alone");
+    Error::new("unsupported_algorithm", message)
+        .hint("name an Ed25519 key with --key, or leave out --format minisign")
+}
+
 /// What the signature is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
@@ -137,15 +149,10 @@ impl Signature {
         Ok(Self { algorithm, key: KeyId(key), signature, trusted_comment, global })
     }
 
-    /// The bytes of a signature that minisign can hold, which is one of Ed25519.
-    pub(crate) fn bytes(signature: Vec<u8>) -> Result<[u8; 64], Error> {
-        signature.try_into().map_err(|_| {
-            Error::new(
-                "unsupported_algorithm",
-                "a signature file of minisign holds signatures of Ed25519 alone",
-            )
-            .hint("sign with an Ed25519 key, or without --minisign")
-        })
+    /// The bytes of a signature that minisign can hold, which is one of Ed25519. Those of other algorithms may be as long.
+    pub(crate) fn bytes(algorithm: bulla_kms::Algorithm, signature: Vec<u8>) -> Result<[u8; 64], Error> {
+        check_algorithm(algorithm)?;
+        signature.try_into().map_err(|_| unsupported(algorithm))
     }
 
     /// What the global signature is over.

@@ -35,6 +35,8 @@ pub(crate) struct Out {
     buffer: BufWriter<io::StdoutLock<'static>>,
     colour: Colour,
     flushed: Instant,
+    /// What the command has changed already: an error of printing must not read as if it had not.
+    done: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,18 @@ impl Out {
             _ => Colour::Used,
         };
         let buffer = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Self { buffer, colour, flushed: Instant::now() }
+        Self { buffer, colour, flushed: Instant::now(), done: None }
+    }
+
+    /// The same for a command that has changed something: `done` says what, as in `the key was rotated`. An error of printing then
+    /// says it too, so that nobody runs the command again for its report.
+    pub(crate) fn after(done: impl Into<String>) -> Self {
+        Self { done: Some(done.into()), ..Self::new() }
+    }
+
+    /// Notes what was changed, as [`Out::after`], when that becomes known later.
+    pub(crate) fn note_done(&mut self, done: impl Into<String>) {
+        self.done = Some(done.into());
     }
 
     /// The style as it is to be used here: none at all where colour is unwanted.
@@ -65,7 +78,7 @@ impl Out {
 
     /// Prints one line.
     pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
-        writeln!(self.buffer, "{text}").map_err(|error| stdout_error(&error))
+        writeln!(self.buffer, "{text}").map_err(|error| self.error(&error))
     }
 
     /// Prints one JSON object on a line of its own.
@@ -77,7 +90,7 @@ impl Out {
 
     /// Writes bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.buffer.write_all(bytes).map_err(|error| stdout_error(&error))
+        self.buffer.write_all(bytes).map_err(|error| self.error(&error))
     }
 
     /// Hands what was printed to the reader if the last time is some while ago.
@@ -90,13 +103,21 @@ impl Out {
     /// Hands what was printed to the reader.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.flushed = Instant::now();
-        self.buffer.flush().map_err(|error| stdout_error(&error))
+        self.buffer.flush().map_err(|error| self.error(&error))
     }
-}
 
-/// The error of a write to standard output.
-fn stdout_error(error: &io::Error) -> Error {
-    Error::io("cannot write", error).about("standard output")
+    /// The error of a write to standard output.
+    fn error(&self, error: &io::Error) -> Error {
+        let cannot = Error::io("cannot write", error).about("standard output");
+        match &self.done {
+            Some(done) => cannot
+                .hint(format!("{done}; only the report of it is lost: do not repeat the command for it")),
+            None if error.kind() == io::ErrorKind::StorageFull => {
+                cannot.hint("free some space where standard output goes")
+            }
+            None => cannot,
+        }
+    }
 }
 
 /// Prints `bulla: TEXT` on standard error. A closed standard error is nothing that could be reported.

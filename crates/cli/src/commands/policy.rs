@@ -20,6 +20,7 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
         }),
         max_uses: changed(args.max_uses, key.rotation.max_uses, Some),
     };
+    let before = key.revision;
     // Each is compared with the revision that was read, so that nobody's change is lost.
     if rotation != key.rotation {
         key = keystore.update(named.family(), Some(key.revision), &KeyChange::Rotation(rotation))?;
@@ -28,7 +29,7 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
         key = keystore.update(named.family(), Some(key.revision), &KeyChange::MinimumVersion(minimum))?;
     }
     drop(keystore);
-    let mut out = Out::new();
+    let mut out = if key.revision == before { Out::new() } else { Out::after("the policy was changed") };
     if args.report.json {
         out.json(&key)?;
     } else if !args.report.quiet {

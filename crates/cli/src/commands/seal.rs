@@ -225,7 +225,7 @@ pub(crate) fn reseal(args: &ResealArgs) -> Result<Exit> {
     if let Err(error) = resealed {
         return not_as_sealed(about(error));
     }
-    let mut out = Out::new();
+    let mut out = Out::after(format!("{} was sealed to the new keys", shown(&args.file)));
     if args.report.json {
         out.json(&Done { path: args.file.as_path().into(), output: None, size: None })?;
     } else if !args.report.quiet {
@@ -240,7 +240,7 @@ pub(crate) fn identity(args: &IdentityArgs) -> Result<Exit> {
     let identity = Identity::generate(kind)?;
     identity.write(&args.file)?;
     let recipient = identity.recipient().to_string();
-    let mut out = Out::new();
+    let mut out = Out::after(format!("{} was written", shown(&args.file)));
     if args.json {
         #[derive(Serialize)]
         struct Made<'a> {
@@ -309,7 +309,7 @@ fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -
     if output == Path::new(STREAM) {
         return Ok(());
     }
-    let mut out = Out::new();
+    let mut out = Out::after(format!("{} was written", shown(output)));
     if args.json {
         let output = Some(output.to_string_lossy().into_owned());
         out.json(&Done { path: file.into(), output, size: Some(size) })?;

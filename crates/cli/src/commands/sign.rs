@@ -84,6 +84,9 @@ fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
         store::ensure_default(keystore)?;
     }
     let key = keystore.attest(Named::find(keystore, &args.key)?.family())?;
+    if args.format == SignatureFormat::Minisign {
+        minisign::check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
+    }
     if key.state == KeyState::Enabled {
         return Ok(());
     }
@@ -262,10 +265,11 @@ fn seal_minisign(
         comment.to_string()
     };
     let first = keystore.sign(key.as_ref(), digest)?;
-    let signature = minisign::Signature::bytes(first.bytes)?;
+    let algorithm = first.key.family().algorithm();
+    let signature = minisign::Signature::bytes(algorithm, first.bytes)?;
     let global = minisign::Signature::global_message(&signature, &trusted_comment);
     // By the same version, or not at all: a rotation policy may replace it between the two.
-    let global = minisign::Signature::bytes(keystore.sign(&first.key, &global)?.bytes)?;
+    let global = minisign::Signature::bytes(algorithm, keystore.sign(&first.key, &global)?.bytes)?;
     let public_key = minisign::NamedKey::of(keystore.public_key(&first.key)?);
     let file = minisign::Signature {
         algorithm: minisign::Algorithm::Prehashed,
@@ -299,6 +303,7 @@ fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result
         file.write_all(signed.text.as_bytes())?;
         file.write_all(&signed.body)
     })?;
+    out.note_done("the signature files were written");
     if args.report.json {
         return out.json(&JsonLine::signed(path, &output, &signed.json));
     }

@@ -104,3 +104,34 @@ fn minisign_signs_no_folders() {
     home.run(["sign", "tree", "--format", "minisign"]).exits(2).complains("minisign signs files only");
     assert_eq!(home.names(), ["tree"]);
 }
+
+#[test]
+fn keys_that_minisign_does_not_have_are_refused_before_anything_is_written() {
+    let home = Home::new();
+    home.write("file", "content");
+    for algorithm in ["ecdsa-p256", "ml-dsa-44", "slh-dsa-sha2-128f"] {
+        home.run(["keys", "new", algorithm, "--algorithm", algorithm]).exits(0);
+        let done = home.run(["sign", "file", "--format", "minisign", "--key", algorithm]).exits(2);
+        assert_eq!(home.names(), ["file"]);
+        let hint = done.complains("minisign has signatures of Ed25519 alone").stderr;
+        let hint = hint.split("hint: ").nth(1).expect("a hint");
+        let help = home.run(["sign", "--help"]).exits(0).stdout;
+        let flags: Vec<_> = hint
+            .split(|c: char| c != '-' && !c.is_ascii_alphanumeric())
+            .filter(|word| word.starts_with("--"))
+            .collect();
+        assert_eq!(flags.len(), 2, "{hint}");
+        assert!(flags.iter().all(|flag| help.contains(flag)), "{hint}");
+    }
+}
+
+#[test]
+fn a_signature_by_a_key_that_minisign_does_not_have_is_by_a_wrong_key() {
+    let home = Home::new();
+    home.write("file", "content");
+    home.run(["sign", "file", "--format", "minisign"]).exits(0);
+    home.run(["keys", "new", "p", "--algorithm", "ecdsa-p256"]).exits(0);
+    home.run(["keys", "export-public", "p", "-o", "p.pub"]).exits(0);
+    let verify = ["verify", "--format", "minisign", "file"];
+    home.run([&verify[..], &["-p", "p.pub"]].concat()).exits(1).says("file: wrong key");
+}
