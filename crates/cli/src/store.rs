@@ -9,6 +9,7 @@ use self::reseal::{identity, settled_key_file};
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
+use crate::files::private::{check_keystore, check_secret};
 use crate::interrupt;
 use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
@@ -78,6 +79,7 @@ impl Access {
     fn find(args: &KeystoreArgs, guarding: Guarding) -> Result<Self> {
         let folder = folder(args)?;
         let store = folder.join(STORE_FILE);
+        check_keystore(&folder, &store)?;
         let method = match Keystore::unlock_method(&store) {
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
@@ -114,6 +116,7 @@ impl Access {
     /// When there is one already.
     pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal, guard: Option<&GuardPlace>) -> Result<Self> {
         let folder = folder(args)?;
+        check_keystore(&folder, &folder.join(STORE_FILE))?;
         interrupt::guard();
         if exists(args)? {
             return Err(Error::new(
@@ -404,6 +407,7 @@ fn passphrase_from_file(path: &Path) -> Result<SecretString> {
     let error = |message: &str| Error::new("passphrase_file", message).about(shown(path));
     let cannot_read = |error| Error::io("cannot read the passphrase", &error).about(shown(path));
     let file = File::open(path).map_err(cannot_read)?;
+    check_secret(path, &file.metadata().map_err(cannot_read)?)?;
     // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PASSPHRASE));
     file.take(MAX_PASSPHRASE as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
@@ -472,7 +476,7 @@ impl From<KmsError> for Error {
             Code::RolledBack | Code::GuardMismatch => Some(
                 "put the newest keystore and its guard in their places; `bulla keys guard` accepts what is there",
             ),
-            Code::StorageFull => Some("free some space and run the command again; nothing was changed"),
+            Code::StorageFull => Some("free some space and run the command again; this change was not made"),
             _ => None,
         };
         let converted = Error::new(error.code.as_str(), error.message);

@@ -75,7 +75,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
 
 /// Reads a token: the file, without the line feed at its end.
 pub(crate) fn read(path: &Path) -> Result<Token> {
-    let bytes = secret::read(path, "the token", MAX_TOKEN + 1)?;
+    let bytes = secret::read(path, "the token", MAX_TOKEN + 1, secret::Content::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
 }

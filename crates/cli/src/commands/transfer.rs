@@ -3,7 +3,8 @@
 use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
-use crate::files::{atomic, secret};
+use crate::files::private::check_secret;
+use crate::files::{STDIN, atomic, secret};
 use crate::output::Out;
 use crate::store::{self, Access, Named};
 use crate::trust;
@@ -12,6 +13,7 @@ use bulla_kms::transfer::{
     MAX_INPUT, PrivateFormat, PrivateKeyData, PublicFormat, WrappedKey, import_public, unwrap_aes_kwp,
 };
 use bulla_kms::{Algorithm, Code, KeyId, Keystore, KmsError, Name, NewKey, PublicKey};
+use std::path::Path;
 use zeroize::Zeroizing;
 
 /// What the file holds.
@@ -30,16 +32,20 @@ impl Content {
 }
 
 pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
-    let bytes = secret::read(&args.file, "the key", MAX_INPUT)?;
+    let bytes = secret::read(&args.file, "the key", MAX_INPUT, secret::Content::Guarded)?;
     let keystore = Access::existing_or_new(&args.keystore)?.open()?;
     let about = |error: KmsError| Error::from(error).about(shown(&args.file));
     let content = match args.public {
         true => Content::Public(import_public(&bytes, public_format(args)?, args.algorithm).map_err(about)?),
         false => Content::Private(read_private(args, &keystore, &bytes)?),
     };
+    // Only now is it known to be one: what is no private key gets a better error.
+    if let Content::Private(_) = content {
+        check_kept(args)?;
+    }
     let id = place(args, &keystore, &content)?;
     let key = keystore.attest(id.family())?;
-    let mut out = Out::new();
+    let mut out = Out::after("the key was imported");
     if args.report.json {
         out.json(&key)?;
     } else if !args.report.quiet {
@@ -47,6 +53,16 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
         out.line(format_args!("imported a {what} of {}: {id}", key.algorithm))?;
     }
     out.flush()
+}
+
+/// Refuses a private key that others may read: it is no secret any more. Wrapped ones may lie anywhere.
+fn check_kept(args: &KeysImportArgs) -> Result<()> {
+    if args.file == Path::new(STDIN) || matches!(args.format, ImportFormat::Wrapped | ImportFormat::AesKwp) {
+        return Ok(());
+    }
+    let metadata = args.file.metadata();
+    let cannot = |error| Error::io("cannot look at it", &error).about(shown(&args.file));
+    check_secret(&args.file, &metadata.map_err(cannot)?)
 }
 
 /// Puts the key into the keystore: as a new key, or as the next version of one.
@@ -114,7 +130,7 @@ fn read_private(args: &KeysImportArgs, keystore: &Keystore, bytes: &[u8]) -> Res
 /// The 32 bytes of an AES key.
 fn wrapping_key(args: &KeysImportArgs) -> Result<Zeroizing<[u8; 32]>> {
     let path = args.wrapping_key.as_deref().ok_or_else(|| Error::new("usage", "name the --wrapping-key"))?;
-    let bytes = secret::read(path, "the wrapping key", 32)?;
+    let bytes = secret::read(path, "the wrapping key", 32, secret::Content::Secret)?;
     match bytes.as_slice().try_into() {
         Ok(key) => Ok(Zeroizing::new(key)),
         Err(_) => {

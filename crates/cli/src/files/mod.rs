@@ -5,6 +5,7 @@ mod draft;
 pub(crate) mod kind;
 pub(crate) mod name;
 pub(crate) mod order;
+pub(crate) mod private;
 pub(crate) mod read;
 pub(crate) mod secret;
 pub(crate) mod sidecar;

@@ -2,14 +2,24 @@
 
 use super::STDIN;
 use super::name::shown;
+use super::private::check_secret;
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
 
+/// Whether a file holds its secret as it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Whoever can read it has the secret: files that others may read are refused.
+    Secret,
+    /// It is public, or encrypted.
+    Guarded,
+}
+
 /// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as `the private key`.
-pub(crate) fn read(path: &Path, what: &str, limit: usize) -> Result<Zeroizing<Vec<u8>>> {
+pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> Result<Zeroizing<Vec<u8>>> {
     let cannot = |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(shown(path));
     // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * limit));
@@ -17,7 +27,11 @@ pub(crate) fn read(path: &Path, what: &str, limit: usize) -> Result<Zeroizing<Ve
     let read = if path == Path::new(STDIN) {
         fill(&mut io::stdin().lock())
     } else {
-        File::open(path).and_then(|mut file| fill(&mut file))
+        let mut file = File::open(path).map_err(|error| cannot(&error))?;
+        if content == Content::Secret {
+            check_secret(path, &file.metadata().map_err(|error| cannot(&error))?)?;
+        }
+        fill(&mut file)
     };
     read.map_err(|error| cannot(&error))?;
     if bytes.len() > limit {

@@ -7,6 +7,7 @@ use super::{
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
+use crate::files::private::check_keystore;
 use crate::interrupt;
 use bulla_kms::seal::Identity;
 use bulla_kms::{Backup, KeyFile, Keystore, KeystoreOptions, Name, Unlock};
@@ -54,6 +55,7 @@ impl Access {
         backup: &Backup,
     ) -> Result<Self> {
         let folder = folder(args)?;
+        check_keystore(&folder, &folder.join(STORE_FILE))?;
         interrupt::guard();
         let what = format!("the keystore {}", shown(&folder));
         let unlock = if seal == NewSeal::Passphrase || passphrase_file.is_some() {

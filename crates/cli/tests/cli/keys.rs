@@ -107,9 +107,9 @@ fn a_disabled_key_does_not_sign_until_it_is_enabled() {
 #[test]
 fn a_passphrase_comes_from_a_file_and_a_wrong_one_is_told() {
     let home = Home::new();
-    home.write("pass", "correct horse\nsecond line\n");
-    home.write("wrong", "battery staple\n");
-    home.write("empty", "\n");
+    home.write_secret("pass", "correct horse\nsecond line\n");
+    home.write_secret("wrong", "battery staple\n");
+    home.write_secret("empty", "\n");
     home.write("a", "a");
     home.run(["sign", "a", "--passphrase-file", "pass"]).exits(0).complains("opened by your passphrase");
     assert!(!home.keystore().join("keystore.key").exists());

@@ -15,6 +15,7 @@ mod minisign;
 mod pkcs11;
 mod program;
 mod seal;
+mod secrets;
 mod sign;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
 mod strikes;

@@ -46,8 +46,8 @@ fn a_sealed_file_opens_for_its_recipient_and_nothing_is_replaced() {
 #[test]
 fn passphrases_key_files_age_and_keys_of_the_keystore_open_too() {
     let home = home();
-    home.write("passphrase", "correct horse\n");
-    home.write("wrong", "wrong horse\n");
+    home.write_secret("passphrase", "correct horse\n");
+    home.write_secret("wrong", "wrong horse\n");
     home.run(["seal", "a", "-o", "p", "--new-passphrase-file", "passphrase"]).exits(0);
     home.run(["open", "p", "-o", "p.out", "--passphrase-file", "passphrase"]).exits(0);
     assert_eq!(home.read("p.out"), home.read("a"));
@@ -178,7 +178,7 @@ fn an_interrupted_command_leaves_the_whole_file_or_none() {
 #[test]
 fn the_secret_of_the_keystore_is_changed() {
     let home = home();
-    home.write("one", "one\n");
+    home.write_secret("one", "one\n");
     home.run(["sign", "a"]).exits(0);
     home.run(["keys", "reseal", "--new-passphrase-file", "one"]).exits(0).says("the old one does not");
     home.run(["keys", "list"]).exits(2).complains("passphrase");

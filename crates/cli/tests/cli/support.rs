@@ -43,6 +43,17 @@ impl Home {
         fs::write(path, content).expect("the file is written");
     }
 
+    /// Writes a file that only its owner may use, as files with secrets have to be.
+    pub(crate) fn write_secret(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
+        self.write(name.as_ref(), content);
+        self.chmod(name, 0o600);
+    }
+
+    pub(crate) fn chmod(&self, name: impl AsRef<OsStr>, mode: u32) {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(self.path(name), permissions).expect("the mode is changed");
+    }
+
     pub(crate) fn read(&self, name: impl AsRef<OsStr>) -> Vec<u8> {
         fs::read(self.path(name)).expect("the file is read")
     }

@@ -47,7 +47,7 @@ fn keys_of_every_algorithm_are_made_and_sign() {
 #[test]
 fn a_private_key_is_imported_and_signs() {
     let home = Home::new();
-    home.write("key.pem", PRIVATE);
+    home.write_secret("key.pem", PRIVATE);
     home.write("a", "a");
     home.run(["keys", "import", "releases", "key.pem"]).exits(0).says("imported a private key of ed25519");
     assert_eq!(home.read("key.pem"), PRIVATE.as_bytes());
@@ -71,7 +71,7 @@ fn what_cannot_be_imported_leaves_the_keystore_as_it_was() {
     let home = Home::new();
     home.run(["keys", "init"]).exits(0);
     home.write("cut.pem", &PRIVATE[..70]);
-    home.write("key.pem", PRIVATE);
+    home.write_secret("key.pem", PRIVATE);
     home.write("pub.pem", PUBLIC);
     home.write("big", vec![0; 1 << 20]);
     for (args, what) in [
@@ -118,8 +118,8 @@ fn a_key_of_openssh_is_imported_with_its_passphrase() {
     let home = Home::new();
     let keygen = ["-q", "-t", "ed25519", "-N", "correct horse", "-f", "id"];
     Done::of(home.program("ssh-keygen").args(keygen)).exits(0);
-    home.write("pass", "correct horse\n");
-    home.write("wrong", "battery\n");
+    home.write_secret("pass", "correct horse\n");
+    home.write_secret("wrong", "battery\n");
     let import = ["keys", "import", "laptop", "id", "--format", "openssh"];
     home.run(import).exits(2).complains("no terminal").complains("--key-passphrase-file");
     home.run([&import[..], &["--key-passphrase-file", "wrong"]].concat()).exits(2).complains("passphrase");
@@ -174,9 +174,9 @@ fn tokens_are_weakened_without_a_keystore_and_read() {
     home.run(["keys", "init"]).exits(0);
     let token =
         home.run(["token", "new", "--operation", "export", "--operation", "sign", "--expires-in", "2d"]);
-    home.write("token", token.exits(0).stdout);
+    home.write_secret("token", token.exits(0).stdout);
     let elsewhere = Home::new();
-    elsewhere.write("token", home.read("token"));
+    elsewhere.write_secret("token", home.read("token"));
     let weaker = ["token", "attenuate", "token", "--operation", "sign", "--expires-in", "5m", "-o", "weaker"];
     elsewhere.run(weaker).exits(0);
     elsewhere
@@ -186,7 +186,7 @@ fn tokens_are_weakened_without_a_keystore_and_read() {
         .says("block 1");
     assert!(!elsewhere.keystore().exists());
     elsewhere.run(["token", "attenuate", "token"]).exits(2).complains("nothing is taken away");
-    elsewhere.write("bad", "not a token");
+    elsewhere.write_secret("bad", "not a token");
     for command in ["inspect", "attenuate"] {
         elsewhere.run(["token", command, "bad"]).exits(2).complains("bad: not a token");
     }

@@ -1,0 +1,80 @@
+//! What other users may do with files that hold secrets, and with the keystore.
+
+use crate::error::{Error, Result};
+use crate::files::name::{shell_word, shown};
+use std::fs::Metadata;
+use std::path::Path;
+
+/// Refuses a file with a secret that other users may use, as ssh does with private keys. Pipes and terminals, in which a
+/// secret does not stay, are taken as they are.
+///
+/// # Errors
+/// `secret_file_mode`, `secret_file_owner`.
+pub(crate) fn check_secret(path: &Path, metadata: &Metadata) -> Result<()> {
+    if !metadata.is_file() {
+        return Ok(());
+    }
+    if let Some(owner) = another_owner(metadata) {
+        let message = format!("holds a secret and belongs to another user (uid {owner})");
+        return Err(Error::new("secret_file_owner", message)
+            .about(shown(path))
+            .hint("make a copy of your own, which nobody else can read"));
+    }
+    match bits(metadata) & 0o077 {
+        0 => Ok(()),
+        _ => Err(Error::new(
+            "secret_file_mode",
+            format!("holds a secret, and other users may use it (mode {:04o})", bits(metadata)),
+        )
+        .about(shown(path))
+        .hint(format!("put it right with: chmod 600 {}", shell_word(path.as_os_str())))),
+    }
+}
+
+/// Refuses a keystore that other users may change: a folder in which they can exchange files, or a store that they can write to.
+/// What is not there yet is well.
+///
+/// # Errors
+/// `keystore_mode`.
+pub(crate) fn check_keystore(folder: &Path, store: &Path) -> Result<()> {
+    for path in [folder, store] {
+        // What cannot be looked at cannot be opened either, and that error says more.
+        let Ok(metadata) = path.metadata() else { continue };
+        if bits(&metadata) & 0o022 != 0 {
+            let message = format!(
+                "belongs to the keystore, and other users may change it (mode {:04o})",
+                bits(&metadata)
+            );
+            return Err(Error::new("keystore_mode", message).about(shown(path)).hint(format!(
+                "if nobody did, put it right with: chmod go-w {}",
+                shell_word(path.as_os_str())
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The owner, when it is neither this user nor root.
+#[cfg(unix)]
+fn another_owner(metadata: &Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let owner = metadata.uid();
+    (owner != 0 && owner != rustix::process::geteuid().as_raw()).then_some(owner)
+}
+
+#[cfg(unix)]
+fn bits(metadata: &Metadata) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.mode() & 0o7777
+}
+
+/// Elsewhere access control lists decide; there is no mode to look at.
+#[cfg(not(unix))]
+fn another_owner(_metadata: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn bits(_metadata: &Metadata) -> u32 {
+    0
+}
