@@ -17,7 +17,8 @@ pub(crate) use self::seal::{
 };
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
-    Bound, ImportFormat, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs, PublicKeyFormat,
+    Bound, ExportPublicArgs, ImportFormat, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
+    KeysSuccessionArgs, PublicKeyFormat,
 };
 
 use crate::algorithm::Algorithm;
@@ -211,13 +212,15 @@ pub(crate) struct SignArgs {
 /// Reads PATH.bulla beside each PATH and prints one line for each file that is not what was signed: changed, missing
 /// or unexpected. A signature itself is reported as malformed signature, bad signature, wrong key, unknown key or unknown version.
 ///
-/// The keys of your keystore are trusted. With --public-key, only that key is, and no keystore is needed.
+/// The keys of your keystore are trusted, but for revoked versions. With --public-key, only the keys given so are, and no keystore is needed.
+/// After a rotation, --follow trusts the newer public keys that the given ones vouch for: see `bulla keys succession`.
 /// With `-`, standard input is verified against the file of --signature.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla verify README.md
   bulla verify photos --public-key signer.pub
+  bulla verify photos --public-key signer.pub --follow signer.succession
   bulla verify app.tar.gz --format minisign --public-key minisign.pub
   curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
 
@@ -227,9 +230,15 @@ pub(crate) struct VerifyArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Trust this public key alone: a file, or the key itself in base64
+    /// Trust this public key and no keystore: a file with one or more keys, or the key itself in base64; may be given several times
     #[arg(short, long, value_name = "FILE|KEY")]
-    pub(crate) public_key: Option<String>,
+    pub(crate) public_key: Vec<String>,
+
+    /// Trust the newer public keys too that the given ones vouch for, in statements of `bulla keys succession`; may be given several times
+    ///
+    /// A statement is as good as the private key of the older version: do not follow one of a key that leaked.
+    #[arg(long, value_name = "FILE", requires = "public_key")]
+    pub(crate) follow: Vec<PathBuf>,
 
     /// The signature file [default: PATH.bulla, or PATH.minisig]; only with one PATH
     #[arg(short, long, value_name = "FILE")]
@@ -272,8 +281,10 @@ pub(crate) enum KeysCommand {
     Show(KeysShowArgs),
     /// Sign with a new version of a key from now on
     ///
-    /// What older versions signed still verifies. The new version is on the disk when the command ends.
+    /// What older versions signed still verifies. The new version is on the disk when the command ends. People who have only an older public key
+    /// need the new one: `bulla keys export-public`, or `bulla keys succession`.
     Rotate(KeyArgs),
+    Succession(KeysSuccessionArgs),
     /// Let a key sign no more
     ///
     /// What it signed still verifies. `bulla keys enable` undoes it.
@@ -393,27 +404,6 @@ pub(crate) struct KeyArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Print a public key, for those who verify your signatures
-///
-/// The newest version of the key is printed, or the one that an id with a version names.
-#[derive(Args)]
-pub(crate) struct ExportPublicArgs {
-    /// The key: its label or its id
-    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
-    pub(crate) key: String,
-
-    /// The form of the public key
-    #[arg(long, value_enum, default_value_t = PublicKeyFormat::Bulla)]
-    pub(crate) format: PublicKeyFormat,
-
-    /// Write to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
-}
-
 /// How files are read.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct ReadArgs {
@@ -431,8 +421,13 @@ pub(crate) struct ReadArgs {
 /// Print BLAKE3 checksums as b3sum does, or BLAKE2 checksums as b2sum does
 ///
 /// When no FILE is given, or when FILE is `-`, standard input is read. A file that changes while it is read is an error.
+///
+/// Flags, output and exit status are those of b3sum 1.8, with these differences. With --check, an empty list is an error (b3sum: success), and lists
+/// after one that cannot be read are still checked (b3sum: the end). Messages on standard error have other words, and --version is that of bulla.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    version,
+    after_help = "\
 Examples:
   bulla sum *.iso > SUMS
   tar c src | bulla sum
@@ -440,7 +435,8 @@ Examples:
   bulla sum --keyed file < key.bin
   bulla sum --algorithm blake2b *.iso > B2SUMS
 
-Exit status: 0 all hashed, 1 some file could not be read (or, with --check, does not match), 2 wrong usage.")]
+Exit status: 0 all hashed, 1 something could not be hashed or (with --check) does not match, 2 wrong flags."
+)]
 pub(crate) struct SumArgs {
     /// Files to hash, or files of checksums to check
     #[arg(value_name = "FILE")]
@@ -515,6 +511,10 @@ pub(crate) struct CheckArgs {
     /// The hash function of lines that do not name theirs
     #[arg(short, long, value_enum, value_name = "NAME")]
     pub(crate) algorithm: Option<Algorithm>,
+
+    /// The first output byte that the checksums were made with; BLAKE3 only
+    #[arg(long, value_name = "SEEK", default_value_t = 0)]
+    pub(crate) seek: u64,
 
     #[command(flatten)]
     pub(crate) read: ReadArgs,

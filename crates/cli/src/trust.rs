@@ -1,4 +1,4 @@
-//! Whose signatures count: the keys of the keystore, or the one key that was given.
+//! Whose signatures count: the keys of the keystore, or the keys that were given and those that they vouch for.
 
 use crate::args::VerifyArgs;
 use crate::error::{Error, Result};
@@ -6,24 +6,30 @@ use crate::files::name::shown;
 use crate::minisign;
 use crate::report::{Finding, Problem};
 use crate::store::Access;
+use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
-use bulla_kms::{Attestation, KeyId, NamedPublicKey, PublicKey, SignatureFile};
+use bulla_kms::{
+    Attestation, KeyId, NamedPublicKey, PublicKey, SignatureFile, Succession, VersionAttestation,
+    VersionState,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// No public key file is as long.
-const MAX_KEY_FILE: u64 = 64 << 10;
+/// A file of public keys is read up to this length.
+const MAX_KEY_FILE: u64 = 1 << 20;
+/// And one of statements: of the longest signatures it holds a hundred.
+const MAX_STATEMENTS: u64 = 8 << 20;
 
 /// The keys that a verifier trusts.
 pub(crate) enum Trust {
-    /// Every version of every key of the keystore.
+    /// Every version of every key of the keystore, but for those that it refuses.
     Keystore(Vec<Attestation>),
-    /// This key alone.
-    Given(Box<GivenKey>),
+    /// These keys alone.
+    Given(Vec<GivenKey>),
 }
 
-/// The key of `--public-key`.
+/// A key of `--public-key`, or one that such a key vouches for.
 pub(crate) struct GivenKey {
     key: PublicKey,
     /// The name that came with it, if one did.
@@ -32,57 +38,66 @@ pub(crate) struct GivenKey {
 }
 
 impl Trust {
-    /// The key of the command line or, without one, the keystore.
+    /// The keys of the command line or, without one, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
-        match &args.public_key {
-            Some(text) => Ok(Self::Given(Box::new(GivenKey::read(text)?))),
-            None => Ok(Self::Keystore(Access::existing(&args.keystore)?.open()?.list()?)),
+        if args.public_key.is_empty() {
+            return Ok(Self::Keystore(Access::existing(&args.keystore)?.open()?.list()?));
         }
+        let mut given = Vec::new();
+        for text in &args.public_key {
+            given.append(&mut GivenKey::read_all(text)?);
+        }
+        let mut statements = Vec::new();
+        for path in &args.follow {
+            statements.append(&mut read_statements(path)?);
+        }
+        let follow = |key: &GivenKey| follow(&key.key, key.name.as_ref(), &statements);
+        let found: Vec<_> = given.iter().flat_map(follow).collect();
+        given.extend(found.into_iter().map(|named| GivenKey::new(named.public_key, Some(named.key))));
+        Ok(Self::Given(given))
     }
 
     /// Did a trusted key make this signature?
     pub(crate) fn check(&self, file: &SignatureFile) -> Result<(), Finding> {
         // Whether the one who wrote the file holds the private key of the public key in it: only then is the file
         // whole, and the question is whose key that is.
-        let is_whole = || file.verify_with(&file.public_key).is_valid();
-        let trusted = match self {
-            Self::Given(given) => Ok(given.key.clone()),
-            Self::Keystore(keys) => version(keys, &file.key),
-        };
-        match trusted {
-            Ok(key) if file.verify_with(&key).is_valid() => self.check_name(file),
-            Ok(key) if file.public_key != key && is_whole() => Err(Problem::WrongKey.because(format!(
-                "it is signed with the public key {} as {}, and not with {key}",
-                file.public_key, file.key
-            ))),
-            Err(finding) if is_whole() => Err(finding),
-            Ok(_) | Err(_) => Err(Problem::BadSignature
-                .because("the signature file was edited, or is not by the key that it names")),
+        if !file.verify_with(&file.public_key).is_valid() {
+            return Err(Problem::BadSignature
+                .because("the signature file was edited, or is not by the key that it names"));
         }
-    }
-
-    /// A key that came with a name must have signed under that name.
-    fn check_name(&self, file: &SignatureFile) -> Result<(), Finding> {
-        let Self::Given(given) = self else { return Ok(()) };
-        match &given.name {
-            Some(name) if *name != file.key => Err(Problem::WrongKey
-                .because(format!("it is signed as {}, and the given key is {name}", file.key))),
-            _ => Ok(()),
+        match self {
+            Self::Given(keys) => check_given(keys, file),
+            Self::Keystore(keys) => match version(keys, &file.key)? {
+                key if key == file.public_key => Ok(()),
+                key => Err(Problem::WrongKey.because(format!(
+                    "it is signed with the public key {} as {}, and not with {key}",
+                    file.public_key, file.key
+                ))),
+            },
         }
     }
 
     /// The trusted key that a minisign signature names.
     pub(crate) fn minisign_key(&self, id: minisign::KeyId) -> Result<PublicKey, Finding> {
+        // Keys of other algorithms have numbers too, and some have signatures as long; minisign knows neither.
+        let is_it = |key: &PublicKey| minisign::check_algorithm(key.algorithm()).is_ok();
         match self {
-            Self::Given(given) if given.minisign == id => Ok(given.key.clone()),
-            Self::Given(given) => Err(Problem::WrongKey
-                .because(format!("it is signed by the key {id}, and the given key is {}", given.minisign))),
-            Self::Keystore(keys) => keys
-                .iter()
-                .flat_map(|key| &key.versions)
-                .map(|version| version.public_key.clone())
-                .find(|key| minisign::KeyId::of(key) == id)
-                .ok_or_else(|| unknown_key(&format!("the minisign key {id}"))),
+            Self::Given(keys) => match keys.iter().find(|given| given.minisign == id && is_it(&given.key)) {
+                Some(given) => Ok(given.key.clone()),
+                None => {
+                    let given: Vec<_> = keys.iter().map(|given| given.minisign.to_string()).collect();
+                    Err(Problem::WrongKey
+                        .because(format!("it is signed by the key {id}, {}", instead(&given))))
+                }
+            },
+            Self::Keystore(keys) => {
+                let mut versions = keys.iter().flat_map(|key| key.versions.iter().map(move |one| (key, one)));
+                let found = versions
+                    .find(|(_, one)| is_it(&one.public_key) && minisign::KeyId::of(&one.public_key) == id);
+                let (key, version) = found.ok_or_else(|| unknown_key(&format!("the minisign key {id}")))?;
+                check_usable(key, version)?;
+                Ok(version.public_key.clone())
+            }
         }
     }
 
@@ -101,13 +116,85 @@ impl Trust {
     }
 }
 
+/// Whether one of the given keys made a signature that is whole.
+fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
+    let same: Vec<_> = keys.iter().filter(|given| given.key == file.public_key).collect();
+    // A key that came with a name must have signed under that name.
+    if same.iter().any(|given| given.name.as_ref().is_none_or(|name| *name == file.key)) {
+        return Ok(());
+    }
+    if same.is_empty() {
+        let given: Vec<_> = keys.iter().map(|given| given.key.to_string()).collect();
+        let reason = format!(
+            "it is signed with the public key {} as {}, {}",
+            file.public_key,
+            file.key,
+            instead(&given)
+        );
+        let is_newer =
+            |name: &KeyId| name.family() == file.key.family() && name.version() < file.key.version();
+        let hint = match keys.iter().filter_map(|given| given.name.as_ref()).any(is_newer) {
+            true => ", an older version of that key; --follow takes its owner's `bulla keys succession`",
+            false => "",
+        };
+        return Err(Problem::WrongKey.because(reason + hint));
+    }
+    let names: Vec<_> = same.iter().filter_map(|given| Some(given.name.as_ref()?.to_string())).collect();
+    Err(Problem::WrongKey.because(format!("it is signed as {}, {}", file.key, instead(&names))))
+}
+
+/// The end of a sentence about another key than these.
+fn instead(given: &[String]) -> String {
+    match given {
+        [one] => format!("and the given key is {one}"),
+        many => format!("which is none of the {} given keys", many.len()),
+    }
+}
+
+/// Reads statements of succession, each of which must hold.
+fn read_statements(path: &Path) -> Result<Vec<Succession>> {
+    let about = |error: Error| error.about(shown(path));
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_STATEMENTS + 1).read_to_end(&mut text));
+    read.map_err(|error| about(Error::io("cannot read the statements", &error)))?;
+    if text.len() as u64 > MAX_STATEMENTS {
+        let message = format!("statements of succession have at most {MAX_STATEMENTS} bytes in one file");
+        return Err(about(Error::new("file_too_large", message)));
+    }
+    let statements = Succession::parse_all(&text).map_err(|error| about(error.into()))?;
+    match statements.iter().position(|one| !one.verify().is_valid()) {
+        None => Ok(statements),
+        Some(place) => {
+            let message = format!("statement {} was edited, or is not by the key that it names", place + 1);
+            Err(about(Error::new("bad_statement", message)))
+        }
+    }
+}
+
+/// The public key of a version that the keystore has and accepts.
 fn version(keys: &[Attestation], id: &KeyId) -> Result<PublicKey, Finding> {
     let key = keys.iter().find(|key| key.key == *id.family()).ok_or_else(|| unknown_key(&id.to_string()))?;
-    let version = key.versions.iter().find(|version| version.version == id.version());
-    version.map(|version| version.public_key.clone()).ok_or_else(|| {
+    let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
         Problem::UnknownVersion
             .because(format!("it is signed by {id}, and the keystore's newest is v{}", key.head))
-    })
+    })?;
+    check_usable(key, version)?;
+    Ok(version.public_key.clone())
+}
+
+/// Refuses versions whose signatures are no longer accepted.
+fn check_usable(key: &Attestation, version: &VersionAttestation) -> Result<(), Finding> {
+    if version.state == VersionState::Revoked {
+        return Err(Problem::WrongKey.because(format!("it is signed by {}, which was revoked", version.id)));
+    }
+    if version.version < key.minimum_version {
+        let least = key.minimum_version;
+        return Err(Problem::WrongKey.because(format!(
+            "it is signed by {}, and the least version that the keystore accepts is v{least}",
+            version.id
+        )));
+    }
+    Ok(())
 }
 
 fn unknown_key(name: &str) -> Finding {
@@ -126,24 +213,55 @@ impl GivenKey {
         self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
     }
 
-    /// Reads a public key: a file, or the text itself, in a form of bulla, minisign, PEM, OpenSSH or JSON Web Keys.
+    /// Reads the one public key of a file, or the text itself.
     pub(crate) fn read(text: &str) -> Result<Self> {
+        let mut keys = Self::read_all(text)?;
+        match (keys.pop(), keys.len()) {
+            (Some(key), 0) => Ok(key),
+            (_, more) => {
+                let message = format!("holds {} public keys, and one is wanted", more + 1);
+                Err(Error::new("invalid_public_key", message).about(shown(Path::new(text))))
+            }
+        }
+    }
+
+    /// Reads public keys: those of a file, or the text itself, in forms of bulla, minisign, PEM, OpenSSH or JSON Web Keys.
+    fn read_all(text: &str) -> Result<Vec<Self>> {
         let path = Path::new(text);
+        let about = |error: Error| error.about(shown(path));
         if !path.exists() {
-            return Self::parse(text).map_err(|reason| {
-                Error::new("invalid_public_key", format!("no such file, and no public key either: {reason}"))
-                    .about(shown(path))
+            return Self::parse_all(text).map_err(|reason| {
+                let message = format!("no such file, and no public key either: {reason}");
+                about(Error::new("invalid_public_key", message))
                     .hint("`bulla keys export-public` prints a public key")
             });
         }
         let mut content = String::new();
-        let read = |file: File| file.take(MAX_KEY_FILE).read_to_string(&mut content);
+        let read = |file: File| file.take(MAX_KEY_FILE + 1).read_to_string(&mut content);
         match File::open(path).and_then(read) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::InvalidData => content.clear(),
-            Err(error) => return Err(Error::io("cannot read the public key", &error).about(shown(path))),
+            Err(error) => return Err(about(Error::io("cannot read the public key", &error))),
         }
-        Self::parse(&content).map_err(|reason| Error::new("invalid_public_key", reason).about(shown(path)))
+        // Cut, a list would lose keys without a word.
+        if content.len() as u64 > MAX_KEY_FILE {
+            let message = format!("a file of public keys has at most {MAX_KEY_FILE} bytes");
+            return Err(about(Error::new("file_too_large", message)));
+        }
+        Self::parse_all(&content).map_err(|reason| about(Error::new("invalid_public_key", reason)))
+    }
+
+    /// Reads keys that follow each other, with or without empty lines between.
+    fn parse_all(text: &str) -> Result<Vec<Self>, String> {
+        let mut keys = Vec::new();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let (key, after) = rest.split_at(first_key(rest));
+            keys.push(Self::parse(key)?);
+            rest = after.trim_start();
+        }
+        // The error of one that is empty.
+        if keys.is_empty() { Self::parse(text).map(|key| vec![key]) } else { Ok(keys) }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -173,4 +291,21 @@ impl GivenKey {
     fn new(key: PublicKey, name: Option<KeyId>) -> Self {
         Self { minisign: minisign::KeyId::of(&key), key, name }
     }
+}
+
+/// The length of the key that a list of keys begins with.
+fn first_key(text: &str) -> usize {
+    let lines = |count| text.split_inclusive('\n').take(count).map(str::len).sum();
+    if text.starts_with("bulla ") || text.starts_with(minisign::UNTRUSTED) {
+        return lines(2);
+    }
+    if text.starts_with("-----BEGIN ") {
+        let before_end = text.split_inclusive('\n').take_while(|line| !line.starts_with("-----END ")).count();
+        return lines(before_end + 1);
+    }
+    // A JSON Web Key has one line, or is all that is left.
+    if text.starts_with('{') && !text.lines().next().is_some_and(|line| line.trim_end().ends_with('}')) {
+        return text.len();
+    }
+    lines(1)
 }

@@ -142,8 +142,9 @@ fn parse(lines: &[&str], first: usize) -> Result<Succession> {
     match format.strip_prefix(FORMAT) {
         Some("1") => {}
         Some(version) if version.parse::<u32>().is_ok_and(|version| version > 1) => {
-            let message =
-                format!("the statement is of format v{version} and this program reads v1; use a newer version");
+            let message = format!(
+                "the statement is of format v{version} and this program reads v1; use a newer version"
+            );
             return Err(KmsError::new(Code::SignatureTooNew, message));
         }
         _ => return Err(malformed(first, format_args!("it must be \"{FORMAT}1\""))),

@@ -263,3 +263,47 @@ pub(crate) struct KeysDestroyArgs {
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
+
+/// Print statements in which each version of a key vouches for the next one
+///
+/// Someone who has an older public key of yours verifies newer signatures with them: `bulla verify PATH --public-key OLD.pub --follow FILE`.
+/// Each statement is signed by the older version. Revoked versions sign none.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys rotate releases
+  bulla keys succession releases > releases.succession
+  bulla verify app --public-key old.pub --follow releases.succession")]
+pub(crate) struct KeysSuccessionArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
+/// Print a public key, for those who verify your signatures
+///
+/// The newest version of the key is printed, or the one that an id with a version names.
+#[derive(Args)]
+pub(crate) struct ExportPublicArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// The form of the public key
+    #[arg(long, value_enum, default_value_t = PublicKeyFormat::Bulla)]
+    pub(crate) format: PublicKeyFormat,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}

@@ -3,7 +3,7 @@
 use super::{backup, policy, transfer};
 use crate::args::{
     Bound, ExportPublicArgs, KeyArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs, KeysNewArgs,
-    KeysRestoreArgs, KeysShowArgs, KeystoreArgs, PublicKeyFormat, ReportArgs,
+    KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, KeystoreArgs, PublicKeyFormat, ReportArgs,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -11,8 +11,9 @@ use crate::files::atomic;
 use crate::files::name::shown;
 use crate::output::{JsonPath, Out, style};
 use crate::store::{self, Access, Named, NewSeal};
+use bulla_kms::token::ROOT;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public};
-use bulla_kms::{Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, VersionState};
+use bulla_kms::{Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, Use, VersionState};
 use serde::Serialize;
 use std::path::Path;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::List(args) => list(args),
         KeysCommand::Show(args) => show(args),
         KeysCommand::Rotate(args) => rotate(args),
+        KeysCommand::Succession(args) => succession(args),
         KeysCommand::Disable(args) => on_key(args, &KeyChange::Disable, |out, key| {
             out.line(format_args!("{} no longer signs; what it signed still verifies", name(key)))
         }),
@@ -57,7 +59,7 @@ fn init(args: &KeysInitArgs) -> Result<()> {
         keystore: JsonPath,
         unlock: &'static str,
     }
-    let mut out = Out::new();
+    let mut out = Out::after("the keystore was created");
     out.json(&Created { keystore: access.folder().into(), unlock: access.method() })?;
     out.flush()
 }
@@ -72,7 +74,10 @@ fn guard(args: &KeysGuardArgs) -> Result<()> {
         Access::existing_unguarded(&args.keystore)?.set_guard(&args.keystore, place)?;
     }
     let guard = store::guard(&args.keystore)?;
-    let mut out = Out::new();
+    let mut out = match args.guard {
+        Some(_) => Out::after("the guard was changed"),
+        None => Out::new(),
+    };
     if args.report.json {
         #[derive(Serialize)]
         struct Guard {
@@ -98,7 +103,7 @@ fn new(args: &KeysNewArgs) -> Result<()> {
     };
     let id = keystore.create_key(new.label(label))?;
     let key = keystore.attest(id.family())?;
-    let mut out = Out::new();
+    let mut out = Out::after("the key was created");
     if args.report.json {
         out.json(&key)?;
     } else if !args.report.quiet {
@@ -144,10 +149,40 @@ fn rotate(args: &KeyArgs) -> Result<()> {
     keystore.rotate(named.family())?;
     let key = keystore.attest(named.family())?;
     drop(keystore);
-    print_changed(&key, args.report, |out, key| {
-        out.line(format_args!("{} signs with version {} from now on", name(key), key.head))?;
-        out.line("signatures by its older versions still verify")
-    })
+    let done = format!("{} was rotated to version {}", name(&key), key.head);
+    print_changed(&key, args.report, &done, print_rotated)
+}
+
+fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
+    let name = name(key);
+    if key.algorithm.usage() == Use::KeyEncapsulation {
+        return out.line(format_args!("{name} receives with version {} from now on", key.head));
+    }
+    out.line(format_args!("{name} signs with version {} from now on", key.head))?;
+    out.line("signatures by its older versions still verify")?;
+    if key.key.purpose().as_str() == ROOT {
+        return Ok(());
+    }
+    out.line("people who have only an older public key need the new one, or see \"wrong key\"; publish it:")?;
+    out.line(format_args!("  bulla keys export-public {name} > FILE"))?;
+    out.line(
+        "or publish what the older version signs, for `bulla verify --public-key OLD.pub --follow FILE`:",
+    )?;
+    out.line(format_args!("  bulla keys succession {name} > FILE"))
+}
+
+fn succession(args: &KeysSuccessionArgs) -> Result<()> {
+    let keystore = Access::existing(&args.keystore)?.open()?;
+    let named = Named::find(&keystore, &args.key)?;
+    let statements = keystore.successions(named.family())?;
+    drop(keystore);
+    if statements.is_empty() {
+        return Err(Error::new("no_succession", "no older version of the key can vouch for a newer one")
+            .about(args.key.clone())
+            .hint("publish the public key itself: `bulla keys export-public`"));
+    }
+    let text: String = statements.iter().map(ToString::to_string).collect();
+    publish(text.as_bytes(), args.output.as_deref())
 }
 
 fn on_key(
@@ -170,15 +205,16 @@ pub(super) fn change(
     let named = Named::find(&keystore, key)?;
     let key = keystore.update(named.family(), None, wanted)?;
     drop(keystore);
-    print_changed(&key, report, print)
+    print_changed(&key, report, &format!("{} was changed", name(&key)), print)
 }
 
 fn print_changed(
     key: &Attestation,
     report: ReportArgs,
+    done: &str,
     print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
 ) -> Result<()> {
-    let mut out = Out::new();
+    let mut out = Out::after(done);
     if report.json {
         out.json(key)?;
     } else if !report.quiet {
@@ -283,11 +319,16 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
         None => NamedPublicKey { key: version.id, public_key: version.public_key }.to_string().into_bytes(),
         Some(format) => write_public(&version.public_key, format)?,
     };
-    match &args.output {
-        Some(path) => atomic::write(path, |file| file.write_all(&text)),
+    publish(&text, args.output.as_deref())
+}
+
+/// Writes what others may have to a file, or to standard output.
+fn publish(text: &[u8], output: Option<&Path>) -> Result<()> {
+    match output {
+        Some(path) => atomic::write(path, |file| file.write_all(text)),
         None => {
             let mut out = Out::new();
-            out.bytes(&text)?;
+            out.bytes(text)?;
             out.flush()
         }
     }

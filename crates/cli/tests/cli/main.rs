@@ -8,6 +8,7 @@ mod blake2;
 mod check;
 mod crash;
 mod folder;
+mod full_output;
 mod guard;
 mod kernels;
 mod keys;
@@ -19,6 +20,7 @@ mod secrets;
 mod sign;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
 mod strikes;
+mod succession;
 mod sum;
 mod support;
 mod temporary;

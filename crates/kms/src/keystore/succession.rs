@@ -53,13 +53,7 @@ impl Keystore {
     }
 
     /// The statement of one version about a later one.
-    fn succession(
-        &self,
-        rows: &Rows,
-        key: &LoadedKey,
-        id: &KeyId,
-        successor: &KeyId,
-    ) -> Result<Succession> {
+    fn succession(&self, rows: &Rows, key: &LoadedKey, id: &KeyId, successor: &KeyId) -> Result<Succession> {
         let later = key.version(successor)?;
         let unsigned = Succession {
             key: id.clone(),
@@ -79,9 +73,10 @@ impl Keystore {
 
     fn sign_as_older(&self, rows: &Rows, key: &LoadedKey, id: &KeyId, message: &[u8]) -> Result<Vec<u8>> {
         let name = id.to_string();
-        let sealed = rows.private_keys.get(&name).ok_or_else(|| {
-            KmsError::damaged(format!("the private key of {id} is missing from the store"))
-        })?;
+        let sealed = rows
+            .private_keys
+            .get(&name)
+            .ok_or_else(|| KmsError::damaged(format!("the private key of {id} is missing from the store")))?;
         let material = self.sealer.open(&Place::PrivateKey(name), sealed)?;
         let algorithm = id.family().algorithm();
         let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;

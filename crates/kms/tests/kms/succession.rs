@@ -135,7 +135,8 @@ fn one_rotation_and_three_lead_from_every_version_to_the_newest() {
             assert_eq!(Succession::parse_all(text.as_bytes()).unwrap(), statements);
             let backwards: Vec<_> = statements.iter().rev().cloned().collect();
             for version in 1..=rotations + 1 {
-                let later: Vec<_> = (version + 1..=rotations + 1).map(|v| named(&keystore, &key, v)).collect();
+                let later: Vec<_> =
+                    (version + 1..=rotations + 1).map(|v| named(&keystore, &key, v)).collect();
                 assert_eq!(reached(&keystore, &key, version, &statements), later);
                 assert_eq!(reached(&keystore, &key, version, &backwards), later);
             }

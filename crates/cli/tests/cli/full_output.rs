@@ -1,0 +1,64 @@
+//! A full standard output: what is said of it is true, and nobody is told to repeat what was done.
+
+use crate::support::{Done, Home};
+use std::fs::File;
+
+/// Runs the command with a standard output that takes nothing.
+fn run(home: &Home, args: &[&str]) -> Done {
+    let full = File::options().write(true).open("/dev/full").expect("a full device");
+    let mut command = home.command();
+    command.args(args).stdout(full).stderr(std::process::Stdio::piped());
+    let done = Done::from(command.spawn().unwrap().wait_with_output().unwrap()).exits(2);
+    assert!(!done.stderr.contains("nothing was"), "{}", done.stderr);
+    done.complains("standard output: cannot write: No space left on device")
+}
+
+#[test]
+fn what_was_done_is_said_and_is_done() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write_secret("pass", "correct horse\n");
+    let changed = |args: &[&str], what: &str| {
+        run(&home, args).complains(what).complains("do not repeat the command for it");
+    };
+    changed(&["keys", "init", "--json"], "the keystore was created");
+    changed(&["sign", "a"], "the signature files were written");
+    home.run(["verify", "a"]).exits(0);
+    changed(&["keys", "rotate"], "default was rotated to version 2");
+    home.run(["keys", "show"]).exits(0).says("v2 ");
+    changed(&["keys", "new", "k"], "the key was created");
+    changed(&["keys", "disable", "k"], "k was changed");
+    changed(&["keys", "enable", "k", "--json"], "k was changed");
+    changed(&["keys", "policy", "k", "--max-uses", "5"], "the policy was changed");
+    changed(&["keys", "destroy", "k"], "k was changed");
+    changed(&["keys", "restore", "k"], "k was changed");
+    changed(&["keys", "guard", "none"], "the guard was changed");
+    changed(&["seal", "a", "--new-passphrase-file", "pass"], "a.sealed was written");
+    changed(&["open", "a.sealed", "-o", "b", "--passphrase-file", "pass"], "b was written");
+    assert_eq!(home.read("b"), b"a");
+    changed(&["identity", "me"], "me was written");
+    let reseal = ["reseal", "a.sealed", "--passphrase-file", "pass", "--new-passphrase-file", "pass"];
+    changed(&reseal, "a.sealed was sealed to the new keys");
+    home.run(["keys", "export-public", "--format", "pem", "-o", "pem"]).exits(0);
+    changed(&["keys", "import", "i", "pem", "--public"], "the key was imported");
+    home.run(["keys", "show", "i"]).exits(0);
+}
+
+#[test]
+fn commands_that_change_nothing_say_nothing_of_a_change() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["sign", "a"]).exits(0);
+    for args in [
+        &["verify", "a"][..],
+        &["keys", "list"],
+        &["keys", "show"],
+        &["keys", "policy"],
+        &["keys", "guard"],
+        &["keys", "export-public"],
+        &["kernels"],
+    ] {
+        let done = run(&home, args).complains("free some space where standard output goes");
+        assert!(!done.stderr.contains("repeat"), "{}", done.stderr);
+    }
+}
