@@ -34,7 +34,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Token(args) => token::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => {
-            let lines = check::Lines { algorithm: args.algorithm, seek: 0 };
+            let lines = check::Lines { algorithm: args.algorithm, seek: args.seek };
             check::run(&args.files, args.read, lines, args.report)
         }
         Command::Kernels(args) => kernels::run(&args),

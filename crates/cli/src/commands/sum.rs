@@ -21,16 +21,28 @@ use zeroize::Zeroizing;
 pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
     if args.check {
         let report = crate::args::ReportArgs { json: args.json, quiet: args.quiet };
-        return check::run(
-            &args.files,
-            args.read,
-            check::Lines { algorithm: args.algorithm, seek: args.seek },
-            report,
-        );
+        let lines = check::Lines { algorithm: args.algorithm, seek: args.seek };
+        return as_b3sum(check::run(&args.files, args.read, lines, report));
     }
+    as_b3sum(print_sums(args))
+}
+
+/// What goes wrong is status 1, as with b3sum, but for flags that exclude each other.
+fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
+    match done {
+        Ok(Exit::Trouble) => Ok(Exit::Failed),
+        Err(error) if !error.is_broken_pipe() && error.code() != "usage" => {
+            error.print();
+            Ok(Exit::Failed)
+        }
+        done => done,
+    }
+}
+
+fn print_sums(args: &SumArgs) -> Result<Exit> {
     let files = or_stdin(&args.files);
     if args.raw && files.len() > 1 {
-        return Err(Error::new("usage", "only one FILE can be given with --raw"));
+        return Err(Error::new("many_files", "only one FILE can be given with --raw"));
     }
     let hashing = Hashing::new(args)?;
     let progress = Progress::new(total_size(&files));
@@ -208,10 +220,8 @@ fn read_key() -> Result<Zeroizing<[u8; bulla_blake3::KEY_LEN]>> {
     key.copy_from_slice(&bytes[..bulla_blake3::KEY_LEN]);
     match len == bulla_blake3::KEY_LEN {
         true => Ok(key),
-        false => {
-            Err(Error::new("usage", format!("expected a key of 32 bytes, found {found}"))
-                .about("standard input"))
-        }
+        false => Err(Error::new("key_length", format!("expected a key of 32 bytes, found {found}"))
+            .about("standard input")),
     }
 }
 

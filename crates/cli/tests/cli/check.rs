@@ -113,3 +113,14 @@ fn json_has_one_object_a_line() {
     assert_eq!(lines[2]["error"]["code"], "not_found");
     assert_eq!((lines[3]["path"].as_str(), lines[3]["line"].as_u64()), (Some("SUMS"), Some(4)));
 }
+
+#[test]
+fn checksums_from_further_on_are_checked_with_the_same_seek() {
+    let home = Home::new();
+    home.write("a", "a");
+    let sums = home.run(["sum", "--seek", "70", "a"]).exits(0).stdout;
+    home.write("SUMS", sums);
+    home.run(["check", "--seek", "70", "SUMS"]).exits(0).says("a: OK");
+    home.run(["check", "SUMS"]).exits(1).says("a: FAILED");
+    home.run(["sum", "--check", "--seek", "70", "SUMS"]).exits(0).says("a: OK");
+}

@@ -34,7 +34,8 @@ fn wrong_usage_is_exit_2_and_names_the_mistake() {
     home.run(["sign", "-", "a"]).exits(2).complains("standard input");
     home.run(["sign", "-", "--json"]).exits(2).complains("--output FILE");
     home.run(["verify", "a", "b", "-s", "c"]).exits(2).complains("--signature");
-    home.run(["sum", "--raw", "a", "b"]).exits(2).complains("--raw");
+    // As b3sum: what is wrong with the files and not with the flags is status 1.
+    home.run(["sum", "--raw", "a", "b"]).exits(1).complains("--raw");
     home.run(["sum", "--check", "--tag", "a"]).exits(2).complains("--tag");
 }
 

@@ -114,7 +114,7 @@ fn a_keyed_sum_wants_exactly_32_bytes() {
     home.write("a", "a");
     for len in [0, 31, 33] {
         Done::with_input(home.command().args(["sum", "--keyed", "a"]), &content(0, len))
-            .exits(2)
+            .exits(1)
             .complains("expected a key of 32 bytes");
     }
     Done::with_input(home.command().args(["sum", "--keyed", "-"]), &content(0, 32))
@@ -159,4 +159,60 @@ fn a_file_that_shrinks_while_it_is_read_never_kills_the_process() {
         let code = child.wait().unwrap().code();
         assert!(code == Some(0) || code == Some(1), "{code:?}");
     }
+}
+
+#[test]
+fn the_exit_status_is_that_of_b3sum() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write("good", format!("{}  a\n", blake3::hash(b"a").to_hex()));
+    home.write("noise", "noise\n");
+    let key = content(1, 32);
+    let cases: [(&[&str], &[u8]); 14] = [
+        (&["--keyed", "a"], &key),
+        (&["--keyed", "a"], &key[1..]),
+        (&["--keyed", "a"], b""),
+        (&["--keyed", "a"], &[7; 33]),
+        (&["--keyed", "-"], &key),
+        (&["--keyed"], &key),
+        (&["--raw", "a", "a"], b""),
+        (&["--check", "missing"], b""),
+        (&["--check", "good", "missing"], b""),
+        (&["--check", "good"], b""),
+        (&["--check", "--seek", "3", "good"], b""),
+        (&["--check", "noise"], b""),
+        (&["--check", "--keyed", "good"], b""),
+        (&["--length", "x", "a"], b""),
+    ];
+    for (args, input) in cases {
+        let theirs = Done::with_input(home.program(b3sum()).args(args), input);
+        let ours = Done::with_input(home.command().arg("sum").args(args), input);
+        assert_eq!(ours.code, theirs.code, "{args:?}: {}", ours.stderr);
+    }
+    // The one difference that the help names: a list that was cut to nothing must not pass.
+    home.write("empty", "");
+    Done::of(home.program(b3sum()).args(["--check", "empty"])).exits(0);
+    home.run(["sum", "--check", "empty"]).exits(1).complains("nothing was checked");
+    let help = home.run(["sum", "--help"]).exits(0).stdout;
+    let words: Vec<_> = help.split_whitespace().collect();
+    assert!(words.join(" ").contains("With --check, an empty list is an error (b3sum: success)"), "{help}");
+    home.run(["sum", "--version"]).exits(0).says(env!("CARGO_PKG_VERSION"));
+}
+
+/// Before it hashes a small file, the command starts no thread and reads no file of the system's but what every program of Rust does.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_small_file_takes_fewer_system_calls_than_with_b3sum() {
+    let home = Home::new();
+    home.write("a", "a");
+    let calls = |command: &mut std::process::Command| {
+        let program = command.get_program().to_owned();
+        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let traced = ["-f", "-qq", "-o", "trace"].map(OsString::from);
+        Done::of(home.program("strace").args(traced).arg(program).args(args)).exits(0);
+        String::from_utf8(home.read("trace")).unwrap().lines().count()
+    };
+    let theirs = calls(home.program(b3sum()).arg("a"));
+    let ours = calls(home.command().args(["sum", "a"]));
+    assert!(ours <= theirs, "{ours} system calls, b3sum makes {theirs}");
 }
