@@ -7,7 +7,7 @@ use super::{Keystore, Signature};
 use crate::algorithm::Algorithm;
 use crate::audit_log::{Actor, Operation, Outcome};
 use crate::backend::{Backend, Request, SignRequest};
-use crate::error::Result;
+use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef};
 use crate::public_key::Verdict;
 
@@ -47,21 +47,42 @@ impl Threads {
     #[cfg(feature = "parallel-batch")]
     fn verify(self, backend: &dyn Backend, algorithm: Algorithm, requests: &[Request<'_>]) -> Vec<Verdict> {
         if self == Self::Own {
-            return backend.verify_many(requests);
+            return verdicts_of(backend, requests);
         }
         let lanes =
             backend.capabilities(algorithm).map_or(1, |capabilities| capabilities.verify_lanes.max(1));
         let mut verdicts = vec![Verdict::Unusable; requests.len()];
         bulla_ed25519::share(requests, &mut verdicts, lanes, |requests, verdicts| {
-            verdicts.copy_from_slice(&backend.verify_many(requests));
+            verdicts.copy_from_slice(&verdicts_of(backend, requests));
         });
         verdicts
     }
 
     #[cfg(not(feature = "parallel-batch"))]
     fn verify(self, backend: &dyn Backend, _algorithm: Algorithm, requests: &[Request<'_>]) -> Vec<Verdict> {
-        backend.verify_many(requests)
+        verdicts_of(backend, requests)
     }
+}
+
+/// The backend's verdicts. When there is not one for each request, nobody knows which verdict belongs where, and none counts.
+fn verdicts_of(backend: &dyn Backend, requests: &[Request<'_>]) -> Vec<Verdict> {
+    let verdicts = backend.verify_many(requests);
+    if verdicts.len() == requests.len() { verdicts } else { vec![Verdict::Unusable; requests.len()] }
+}
+
+/// The backend's signatures. When there is not one for each request, nobody knows which one belongs where, and none counts.
+fn signatures_of(
+    backend: &dyn Backend,
+    algorithm: Algorithm,
+    requests: &[SignRequest<'_>],
+) -> Vec<Result<Vec<u8>>> {
+    let made = backend.sign_many(algorithm, requests);
+    if made.len() == requests.len() { made } else { vec![Err(no_signature(backend.name())); requests.len()] }
+}
+
+fn no_signature(backend: &str) -> KmsError {
+    let message = format!("the backend {backend} did not give one signature for each message");
+    KmsError::new(Code::DeviceFailed, message)
 }
 
 impl Keystore {
@@ -156,17 +177,17 @@ impl Keystore {
         for (place, (head, item)) in heads.iter().zip(items).enumerate() {
             let head = head.as_ref().map_err(Clone::clone);
             let signer = head.and_then(|(_, key)| Ok((key, key.signer(&self.sealer, &self.backends)?)));
-            signatures.push(signer.map(|(key, signer)| {
+            signatures.push(signer.and_then(|(key, signer)| {
                 let backend = (key.record.key.algorithm(), key.record.backend.as_str());
                 let (places, requests) = by_backend.entry(backend).or_default();
                 places.push(place);
                 requests.push(SignRequest { key: &**signer, message: item.message });
-                Vec::new()
+                Err(no_signature(backend.1))
             }));
         }
         for ((algorithm, backend), (places, requests)) in by_backend {
             let made = match self.backends.find(backend, algorithm) {
-                Ok(backend) => backend.sign_many(algorithm, &requests),
+                Ok(backend) => signatures_of(&**backend, algorithm, &requests),
                 Err(error) => vec![Err(error); requests.len()],
             };
             for (place, signature) in places.into_iter().zip(made) {
@@ -177,5 +198,80 @@ impl Keystore {
             Ok(Signature { key: head?.0, bytes: bytes? })
         };
         heads.into_iter().zip(signatures).map(signature).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{KeystoreOptions, NewKey};
+    use super::*;
+    use crate::backend::{Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, SOFTWARE};
+
+    /// The backend in software, whose answers about many have another number than there are requests.
+    #[derive(Debug)]
+    struct Miscounting(usize);
+
+    fn inner() -> &'static Arc<dyn Backend> {
+        Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap()
+    }
+
+    impl Backend for Miscounting {
+        fn name(&self) -> &str {
+            SOFTWARE
+        }
+
+        fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
+            inner().capabilities(algorithm)
+        }
+
+        fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
+            inner().generate(algorithm)
+        }
+
+        fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
+            inner().load(algorithm, material)
+        }
+
+        fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
+            inner().prepare(algorithm, public_key)
+        }
+
+        fn verify(&self, request: Request<'_>) -> Verdict {
+            inner().verify(request)
+        }
+
+        fn verify_many(&self, _requests: &[Request<'_>]) -> Vec<Verdict> {
+            vec![Verdict::Valid; self.0]
+        }
+
+        fn sign_many(&self, _: Algorithm, _: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
+            vec![Ok(vec![7; 64]); self.0]
+        }
+    }
+
+    #[test]
+    fn a_backend_that_miscounts_signs_nothing_and_verifies_nothing() {
+        for (given, wrong) in [(0, true), (1, true), (2, true), (3, false), (4, true)] {
+            let backends = Backends::none().with(Arc::new(Miscounting(given)));
+            let keystore = KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory();
+            let new = NewKey::new("local".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
+            let key = keystore.create_key(new).unwrap();
+            let signed = keystore.sign_batch(&[SignItem { key: (&key).into(), message: b"message" }; 3]);
+            assert_eq!(signed.len(), 3);
+            for signature in signed {
+                match signature {
+                    Ok(signature) => assert!(!wrong && signature.bytes == [7; 64], "{given} given"),
+                    Err(error) => assert!(wrong && error.code == Code::DeviceFailed, "{given} given"),
+                }
+            }
+            let items = [VerifyItem { key: &key, message: b"message", signature: &[7; 64] }; 3];
+            let expected = if wrong { Verdict::Unusable } else { Verdict::Valid };
+            for threads in [Threads::Own, Threads::All] {
+                let verdicts = keystore.verify_batch_as(&items, threads, &|_| Actor::current());
+                assert_eq!(verdicts, [expected; 3], "{given} given, {threads:?}");
+            }
+        }
     }
 }
