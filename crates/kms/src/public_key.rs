@@ -55,7 +55,8 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`Code::InvalidPublicKey`] for another length and for bytes that are no key: for Ed25519 those that are no point
-    /// of the curve, and a point of small order, under which one signature fits almost every message.
+    /// of the curve, a point of small order, under which one signature fits almost every message, and a y that is not reduced, a
+    /// second encoding of a point that has one already; for X-Wing a part of X25519 of low order.
     /// [`Code::UnsupportedAlgorithm`] when this build cannot verify signatures of the algorithm.
     pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self> {
         let prepared = Backends::software().verifier(algorithm)?.prepare(algorithm, bytes)?;

@@ -8,6 +8,7 @@ use getrandom::rand_core::UnwrapErr;
 use ml_kem::kem::{Ciphertext, Decapsulator, EncapsulationKey, TryDecapsulate};
 use ml_kem::{Encapsulate as _, KeyExport as _, KeyInit, MlKem512, MlKem768, MlKem1024, TryKeyInit as _};
 use x_wing::DecapsulationKeyRejectNonContrib;
+use x25519_dalek::StaticSecret;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{
@@ -81,7 +82,12 @@ impl Backend for Software {
     }
 
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
-        (served(algorithm).prepare)(algorithm, public_key)
+        let prepared = (served(algorithm).prepare)(algorithm, public_key)?;
+        if algorithm == Algorithm::XWing && !has_large_order(public_key) {
+            let why = "not a public key of X-Wing: its part of X25519 is of low order";
+            return Err(KmsError::new(Code::InvalidPublicKey, why));
+        }
+        Ok(prepared)
     }
 
     /// Nothing verifies under a key that does not sign.
@@ -96,6 +102,16 @@ impl Backend for Software {
             KmsError::new(Code::InvalidPublicKey, format!("not a public key of {}", public_key.algorithm()))
         })
     }
+}
+
+/// Whether the part of X25519, which ends a public key of X-Wing, makes a shared secret that others do not know. Under one of
+/// low order it is zero for every private key (RFC 7748, section 6.1), and half of the hybrid is gone.
+fn has_large_order(public_key: &[u8]) -> bool {
+    // Which private key it is does not matter: each is a multiple of 8, and none of another factor of the order.
+    let any = StaticSecret::from([1; 32]);
+    public_key
+        .last_chunk::<32>()
+        .is_some_and(|point| any.diffie_hellman(&x25519_dalek::PublicKey::from(*point)).was_contributory())
 }
 
 fn load<D: Private>(algorithm: Algorithm, seed: &[u8]) -> Result<Arc<dyn PrivateKey>> {
@@ -176,5 +192,46 @@ impl<D: Private> PrivateKey for SoftwareKey<D> {
         let bytes = shared.as_slice().try_into().map_err(|_| invalid())?;
         shared.as_mut_slice().zeroize();
         Ok(Zeroizing::new(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &str) -> [u8; 32] {
+        std::array::from_fn(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+    }
+
+    /// The u of all points of low order, on the curve and its twist, and the encodings of them that are not reduced.
+    fn low_order() -> Vec<[u8; 32]> {
+        let near_p = |low| {
+            let mut u = [0xff; 32];
+            (u[0], u[31]) = (low, 0x7f);
+            u
+        };
+        let mut all = vec![[0; 32], std::array::from_fn(|at| u8::from(at == 0))];
+        all.extend([0xec, 0xed, 0xee].map(near_p));
+        all.push(bytes("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"));
+        all.push(bytes("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"));
+        // The highest bit is not looked at by X25519.
+        let with_bit: Vec<_> =
+            all.iter().map(|u| std::array::from_fn(|at| u[at] | if at == 31 { 0x80 } else { 0 })).collect();
+        all.extend(with_bit);
+        all
+    }
+
+    #[test]
+    fn a_public_key_of_x_wing_whose_part_of_x25519_is_of_low_order_is_refused() {
+        let private = Software.load(Algorithm::XWing, &Zeroizing::new(vec![7; 32])).unwrap();
+        let good = private.public_key().unwrap();
+        PublicKey::from_bytes(Algorithm::XWing, &good).unwrap().encapsulate().unwrap();
+        for u in low_order() {
+            let mut bad = good.clone();
+            let at = bad.len() - u.len();
+            bad[at..].copy_from_slice(&u);
+            let error = PublicKey::from_bytes(Algorithm::XWing, &bad).unwrap_err();
+            assert_eq!(error.code, Code::InvalidPublicKey, "{u:02x?}");
+        }
     }
 }

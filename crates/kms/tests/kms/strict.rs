@@ -79,6 +79,28 @@ fn public_keys_of_small_order_are_refused() {
 }
 
 #[test]
+fn public_keys_whose_y_is_not_reduced_are_refused() {
+    let (mut points, mut twins) = (0, 0);
+    for (y, sign) in (0..19).flat_map(|y| [(y, 0), (y, 0x80)]) {
+        let (mut unreduced, mut reduced) = ([0xff; 32], [0; 32]);
+        (unreduced[0], unreduced[31]) = (0xed + y, 0x7f | sign);
+        (reduced[0], reduced[31]) = (y, sign);
+        points += usize::from(VerifyingKey::from_bytes(&unreduced).is_ok_and(|key| !key.is_weak()));
+        twins += usize::from(PublicKey::from_bytes(Algorithm::Ed25519, &reduced).is_ok());
+        let error = PublicKey::from_bytes(Algorithm::Ed25519, &unreduced).unwrap_err();
+        assert_eq!(error.code, Code::InvalidPublicKey, "y = p + {y}, sign {sign}");
+    }
+    assert_eq!((points, twins), (20, 20), "the reduced keys of the same points are taken");
+    // The largest y that is reduced, with as many of its bits set: p - 2 is on the curve or not, and never unreduced.
+    for y in 0xe0..0xed {
+        let mut bytes = [0xff; 32];
+        (bytes[0], bytes[31]) = (y, 0x7f);
+        let is_key = VerifyingKey::from_bytes(&bytes).is_ok_and(|key| !key.is_weak());
+        assert_eq!(PublicKey::from_bytes(Algorithm::Ed25519, &bytes).is_ok(), is_key, "{y}");
+    }
+}
+
+#[test]
 fn bytes_that_are_no_point_are_no_public_key() {
     let not_on_the_curve = {
         let mut bytes = [0; 32];
