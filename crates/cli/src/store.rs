@@ -1,6 +1,7 @@
 //! Where the keystore is, what opens it, and which key a person means.
 
 mod guard;
+mod recording;
 mod reseal;
 
 pub(crate) use self::guard::{GuardPlace, guard};
@@ -173,7 +174,7 @@ impl Access {
     /// The audit log, if one was begun.
     fn log(&self, keystore: &Keystore) -> Result<Option<Arc<AuditLog>>> {
         if keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_none() {
-            return Ok(None);
+            return recording::refuse_without_key(&self.folder.join(LOG_FOLDER)).map(|()| None);
         }
         let folder = self.folder.join(LOG_FOLDER);
         let log = match AuditLog::open(&folder, log_options()?) {
@@ -187,20 +188,15 @@ impl Access {
             }
             Err(error) => return Err(error.into()),
         };
-        if let Some(recovered) = log.recovered() {
-            note_line(&format!(
-                "the audit log ended in half a line ({} bytes) that a crash left; it was taken off, and that is recorded",
-                recovered.bytes
-            ));
-        }
+        recording::note_recovered(&log);
         Ok(Some(Arc::new(log)))
     }
 
-    /// Begins an audit log; gives its folder and the key that signs it.
+    /// Begins an audit log, or completes one whose beginning was interrupted; gives its folder and the key that signs it.
     pub(crate) fn begin_log(&self) -> Result<(PathBuf, KeyFamily)> {
         let keystore = self.open_unrecorded()?;
         let folder = self.folder.join(LOG_FOLDER);
-        let log = Arc::new(AuditLog::create(&folder, log_options()?)?);
+        let log = Arc::new(recording::create_or_complete(&folder)?);
         let keystore = keystore.audited(log.clone());
         let label = parse_name(LOG_LABEL)?;
         let key = match keystore.find(&tenant()?, &label)? {

@@ -64,8 +64,10 @@ impl Access {
             Unlock::KeyFile(key_file(&folder)?)
         };
         let options = options(token(args).as_ref());
-        drop(backup.restore(&folder.join(STORE_FILE), &unlock, &options)?);
-        Ok(Self { folder, unlock, options })
+        let keystore = backup.restore(&folder.join(STORE_FILE), &unlock, &options)?;
+        let access = Self { folder, unlock, options };
+        access.begin_log_after_restoring(keystore)?;
+        Ok(access)
     }
 }
 

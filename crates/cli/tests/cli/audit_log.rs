@@ -99,3 +99,69 @@ fn proofs_are_checked_with_the_public_key_alone() {
     home.write("broken.json", "{}");
     home.run(["audit-log", "verify", "--proof", "broken.json", "--public-key", "audit.pub"]).exits(2);
 }
+
+#[test]
+fn a_log_whose_beginning_was_interrupted_is_completed_and_records_nothing_before() {
+    // What is left when `init` ends after each of its steps: how many lines of the log, and whether the key is there.
+    for (lines, has_key) in [(1, false), (2, false), (2, true)] {
+        let home = Home::new();
+        home.run(["keys", "init"]).exits(0);
+        home.write("a", "data");
+        let store = home.keystore().join("keystore.redb");
+        let before = fs::read(&store).unwrap();
+        home.run(["audit-log", "init"]).exits(0);
+        let path = home.keystore().join("audit-log/00000000000000000000.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 3, "the header, the key's creation, the checkpoint");
+        let left: Vec<_> = text.lines().take(lines).collect();
+        fs::write(&path, left.join("\n") + "\n").unwrap();
+        fs::remove_file(home.keystore().join("audit-log/head")).unwrap();
+        if !has_key {
+            fs::write(&store, &before).unwrap();
+            home.run(["sign", "a"]).exits(2).complains("was interrupted").complains("audit-log init");
+            assert!(!home.path("a.bulla").exists(), "nothing is signed that is not recorded");
+        }
+        home.run(["audit-log", "init"]).exits(0);
+        home.run(["sign", "a"]).exits(0);
+        home.run(["audit-log", "verify"]).exits(0);
+        let entries = home.run(["audit-log", "show", "--json"]).exits(0).json();
+        assert_eq!(entries.last().unwrap()["op"], "sign", "{lines} lines, key: {has_key}");
+        home.run(["audit-log", "init"]).exits(2).complains("exists already");
+    }
+}
+
+#[test]
+fn a_whole_log_beside_a_keystore_without_its_key_is_not_passed_over() {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    home.write("a", "data");
+    let store = home.keystore().join("keystore.redb");
+    let before = fs::read(&store).unwrap();
+    home.run(["audit-log", "init"]).exits(0);
+    fs::write(&store, before).unwrap();
+    home.run(["sign", "a"]).exits(2).complains("no key that signs it").complains("move the log elsewhere");
+    home.run(["audit-log", "init"]).exits(2).complains("exists already");
+    fs::rename(home.keystore().join("audit-log"), home.path("old-log")).unwrap();
+    home.run(["sign", "a"]).exits(0);
+}
+
+#[test]
+fn a_keystore_that_is_restored_from_a_backup_begins_another_log() {
+    let home = recorded();
+    let recipient = home.run(["identity", "me.identity"]).exits(0).stdout;
+    home.write("me.recipient", recipient);
+    home.run(["keys", "backup", "backup", "--recipient", "me.recipient"]).exits(0);
+    let elsewhere = |args: &[&str]| home.run([args, &["--keystore", "elsewhere"]].concat());
+    elsewhere(&["keys", "restore", "--from", "backup", "--identity", "me.identity"])
+        .exits(0)
+        .complains("another one was begun");
+    elsewhere(&["keys", "list"]).exits(0);
+    home.write("b", "data");
+    elsewhere(&["sign", "b"]).exits(0);
+    elsewhere(&["audit-log", "verify"]).exits(0);
+    // Where the log survived it goes on.
+    fs::remove_file(home.keystore().join("keystore.redb")).unwrap();
+    home.run(["keys", "restore", "--from", "backup", "--identity", "me.identity"]).exits(0);
+    home.run(["sign", "b"]).exits(0);
+    home.run(["audit-log", "verify"]).exits(0);
+}

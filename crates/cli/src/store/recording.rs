@@ -1,0 +1,81 @@
+//! The beginning of an audit log, which may be interrupted at any moment: first the log is made, then the key that signs it, which
+//! is recorded in it, then the first checkpoint.
+
+use super::{Access, LOG_FOLDER, LOG_LABEL, log_options, parse_name, tenant};
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::output::note_line;
+use bulla_kms::audit_log::{self, AuditLog};
+use bulla_kms::{Code, Keystore};
+use std::path::Path;
+
+/// How far the log in a folder came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// There is none.
+    No,
+    /// It has no checkpoint: its beginning was interrupted.
+    Half,
+    /// It has one.
+    Whole,
+}
+
+fn begun(folder: &Path) -> Result<Begun> {
+    match audit_log::read(folder, &mut |_, _| Ok(())) {
+        Err(error) if error.code == Code::NotFound => Ok(Begun::No),
+        Err(error) => Err(error.into()),
+        Ok(report) if report.checkpoint.is_none() => Ok(Begun::Half),
+        Ok(_) => Ok(Begun::Whole),
+    }
+}
+
+/// A new log, or the one that an interrupted beginning left.
+pub(super) fn create_or_complete(folder: &Path) -> Result<AuditLog> {
+    if begun(folder)? == Begun::Half {
+        let log = AuditLog::open(folder, log_options()?)?;
+        note_recovered(&log);
+        return Ok(log);
+    }
+    Ok(AuditLog::create(folder, log_options()?)?)
+}
+
+/// For a keystore without a key that signs its log: there must be no log either, or what is done would be missing in it.
+pub(super) fn refuse_without_key(folder: &Path) -> Result<()> {
+    let (message, hint) = match begun(folder)? {
+        Begun::No => return Ok(()),
+        Begun::Half => ("its beginning was interrupted", "`bulla audit-log init` completes it"),
+        Begun::Whole => (
+            "the keystore has no key that signs it",
+            "it belongs to another state of the keystore: put that one back, or move the log elsewhere",
+        ),
+    };
+    let message = format!("nothing can be recorded in the audit log {}: {message}", shown(folder));
+    Err(Error::new("audit_log_unfinished", message).hint(hint))
+}
+
+pub(super) fn note_recovered(log: &AuditLog) {
+    if let Some(recovered) = log.recovered() {
+        note_line(&format!(
+            "the audit log ended in half a line ({} bytes) that a crash left; it was taken off, and that is recorded",
+            recovered.bytes
+        ));
+    }
+}
+
+impl Access {
+    /// Begins a log for a keystore that was made of the backup of one with a log: a backup holds the key of the log and not the log.
+    pub(super) fn begin_log_after_restoring(&self, keystore: Keystore) -> Result<()> {
+        let has_key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_some();
+        // It is locked as long as it is open.
+        drop(keystore);
+        // A log that lies in the folder is the one of the keystore that was lost, and goes on.
+        if has_key && begun(&self.folder.join(LOG_FOLDER))? != Begun::Whole {
+            let (folder, _) = self.begin_log()?;
+            note_line(&format!(
+                "a backup holds no audit log: another one was begun in {}; keep the old one to prove what it holds",
+                shown(&folder)
+            ));
+        }
+        Ok(())
+    }
+}
