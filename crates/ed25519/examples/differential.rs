@@ -12,8 +12,8 @@ use cases::{Case, KINDS};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Cases made at a time.
-const BLOCK: usize = 4480;
+/// Cases made at a time: as many of each kind.
+const BLOCK: usize = 240 * KINDS.len();
 
 /// Cases and accepted ones of each kind.
 type Counts = [[usize; 2]; KINDS.len()];

@@ -20,7 +20,7 @@ pub(crate) struct Case {
 }
 
 /// The kinds, in the order in which [`case`] makes them.
-pub(crate) const KINDS: [&str; 18] = [
+pub(crate) const KINDS: [&str; 19] = [
     "valid",
     "bit of R",
     "bit of S",
@@ -39,6 +39,7 @@ pub(crate) const KINDS: [&str; 18] = [
     "S near l",
     "R with the other sign",
     "A that is no point",
+    "noise as A, R and S",
 ];
 
 /// Encodings of y that no point has, and with which decoding leaves an x off the curve such that a small multiple of (x, y), by the formulas for
@@ -208,6 +209,10 @@ pub(crate) fn case(index: usize, message: Vec<u8>, odd: &[[u8; 32]], random: &mu
             if random.bool() {
                 valid.signature = [0; 64];
             }
+        }
+        "noise as A, R and S" => {
+            random.fill(&mut valid.public_key);
+            random.fill(&mut valid.signature);
         }
         "noise as A" => random.fill(&mut valid.public_key),
         "noise as R" => random.fill(&mut valid.signature[..32]),
