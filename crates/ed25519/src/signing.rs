@@ -1,6 +1,6 @@
 //! Signing keys, and many signatures at once.
 
-use crate::kernel;
+use crate::{kernel, wipe};
 use ed25519_dalek::VerifyingKey;
 use ed25519_dalek::hazmat::{ExpandedSecretKey, raw_sign};
 use sha2::Sha512;
@@ -12,7 +12,8 @@ use zeroize::ZeroizeOnDrop;
 /// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised when it is dropped, and does not show itself in
 /// [`Debug`](fmt::Debug).
 pub struct SigningKey {
-    secret: ExpandedSecretKey,
+    /// On the heap, so that moving the key leaves no copy of its secrets behind.
+    secret: Box<ExpandedSecretKey>,
     public: VerifyingKey,
 }
 
@@ -20,8 +21,16 @@ impl SigningKey {
     /// From the seed, which RFC 8032 calls the private key: 32 bytes from a cryptographic generator.
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
-        let secret = ExpandedSecretKey::from(seed);
-        let public = VerifyingKey::from(&secret);
+        let key = Self::expand(seed);
+        wipe::stack::<{ wipe::ONE_BY_ONE }>();
+        key
+    }
+
+    /// Leaves the scalar, the prefix and the seed in its own frame and in those below, which the caller wipes.
+    #[inline(never)]
+    pub(crate) fn expand(seed: &[u8; 32]) -> Self {
+        let secret = Box::new(ExpandedSecretKey::from(seed));
+        let public = VerifyingKey::from(&*secret);
         Self { secret, public }
     }
 
@@ -43,7 +52,7 @@ impl SigningKey {
         out[0]
     }
 
-    /// The same by ed25519-dalek.
+    /// The same by ed25519-dalek, which leaves the nonce on the stack: the caller wipes it.
     pub(crate) fn sign_portable(&self, message: &[u8]) -> [u8; 64] {
         raw_sign::<Sha512>(&self.secret, message, &self.public).to_bytes()
     }

@@ -2,6 +2,13 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
+/// What signing one after the other, and expanding a seed, may use of the stack below the function that wipes.
+pub(crate) const ONE_BY_ONE: usize = 48 << 10;
+/// The same of one signature or one group in lanes.
+pub(crate) const ONE_GROUP: usize = 24 << 10;
+/// The same of as many groups as share an inversion.
+pub(crate) const ALL_GROUPS: usize = 48 << 10;
+
 /// Overwrites the `N` bytes of stack below the caller's frame, where functions that it called had theirs.
 #[inline(never)]
 pub(crate) fn stack<const N: usize>() {
@@ -42,5 +49,155 @@ pub(crate) unsafe fn vector_registers() {
             out("zmm30") _, out("zmm31") _,
             options(nomem, nostack, preserves_flags)
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{SignItem, SigningKey, kernel};
+    use curve25519_dalek::Scalar;
+    use sha2::{Digest as _, Sha512};
+    use std::sync::Mutex;
+
+    /// How much of the stack below a function is looked at: more than twice what is wiped at most.
+    const DEPTH: usize = 1 << 20;
+
+    /// Words that only secrets have, on the heap, and as their complements: so the search itself never has one on the stack.
+    struct Needles(Vec<(&'static str, u64)>);
+
+    impl Needles {
+        /// Eight bytes at a time, in both orders: hashes load them as big-endian words.
+        fn bytes(&mut self, name: &'static str, bytes: &[u8]) {
+            for chunk in bytes.as_chunks().0 {
+                for word in [u64::from_le_bytes(*chunk), u64::from_be_bytes(*chunk)] {
+                    self.0.push((name, !word));
+                }
+            }
+        }
+
+        /// A scalar as bytes, and in the limbs of 52 bits with which it is computed.
+        fn scalar(&mut self, name: &'static str, scalar: &Scalar) {
+            self.bytes(name, scalar.as_bytes());
+            let half = |at: usize| u128::from_le_bytes(*scalar.as_bytes()[at..].first_chunk().unwrap());
+            let (low, high) = (half(0), half(16));
+            let limbs = [low, low >> 52, low >> 104 | high << 24, high >> 28, high >> 80];
+            self.0.extend(limbs.map(|limb| (name, !(limb as u64 & ((1 << 52) - 1)))));
+        }
+
+        /// Everything secret of a signature under a seed.
+        fn of(seed: &[u8; 32], domain: &[u8], message: &[u8]) -> Self {
+            let mut needles = Self(Vec::new());
+            let digest: [u8; 64] = Sha512::digest(seed).into();
+            needles.bytes("seed", seed);
+            needles.bytes("expanded seed", &digest);
+            needles.scalar("key", &Scalar::from_bytes_mod_order(clamped(&digest)));
+            needles.bytes("clamped key", &clamped(&digest));
+            let nonce: [u8; 64] = Sha512::new()
+                .chain_update(domain)
+                .chain_update(&digest[32..])
+                .chain_update(message)
+                .finalize()
+                .into();
+            needles.bytes("digest of the nonce", &nonce);
+            needles.scalar("nonce", &Scalar::from_bytes_mod_order_wide(&nonce));
+            needles
+        }
+
+        /// What of it is on the stack below the caller, and how deep.
+        #[inline(never)]
+        fn find(&self) -> Vec<(&'static str, usize)> {
+            let here = 0_u64;
+            let top = (&raw const here).expose_provenance();
+            let (mut found, mut above) = (Vec::new(), 0);
+            for depth in (4..DEPTH).step_by(4) {
+                // SAFETY: the thread has four times as much stack, mapped as a whole and aligned; volatile, since the compiler knows of no
+                // object there.
+                let half = unsafe { std::ptr::with_exposed_provenance::<u32>(top - depth).read_volatile() };
+                // Little-endian machines have the lower half at the lower address.
+                let (low, high) = if cfg!(target_endian = "little") { (half, above) } else { (above, half) };
+                let masked = !(u64::from(high) << 32 | u64::from(low));
+                found.extend(
+                    self.0.iter().filter(|needle| needle.1 == masked).map(|needle| (needle.0, depth)),
+                );
+                above = half;
+            }
+            found
+        }
+    }
+
+    fn clamped(digest: &[u8; 64]) -> [u8; 32] {
+        curve25519_dalek::scalar::clamp_integer(*digest.first_chunk().unwrap())
+    }
+
+    /// What is found after `run` on a stack that had none of it.
+    fn left_by(needles: &Needles, run: impl Fn() + Send + Sync) -> Vec<(&'static str, usize)> {
+        // Behind a pointer, so that it has a frame of its own.
+        let run: &(dyn Fn() + Send + Sync) = &run;
+        let search = || {
+            super::stack::<{ 2 * DEPTH }>();
+            run();
+            needles.find()
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(4 * DEPTH);
+            thread.spawn_scoped(scope, search).unwrap().join().unwrap()
+        })
+    }
+
+    /// The deepest of each secret.
+    fn assert_clean(what: &str, found: &[(&'static str, usize)]) {
+        let deepest = found.iter().max_by_key(|(_, depth)| depth);
+        let names: std::collections::BTreeSet<_> = found.iter().map(|(name, _)| name).collect();
+        assert!(found.is_empty(), "{what} leaves {names:?} on the stack, {deepest:?} is the deepest");
+    }
+
+    const MESSAGE: &[u8] = b"a message";
+
+    fn seed() -> Box<[u8; 32]> {
+        let mut seed = Box::new([0; 32]);
+        fastrand::Rng::with_seed(21).fill(&mut *seed);
+        seed
+    }
+
+    #[test]
+    fn a_secret_that_is_left_on_purpose_is_found() {
+        let seed = seed();
+        let needles = Needles::of(&seed, &[], MESSAGE);
+        let found = left_by(&needles, || {
+            std::hint::black_box([*seed; 4]);
+        });
+        assert!(found.iter().any(|(name, _)| *name == "seed"), "{found:?}");
+        let found = left_by(&needles, || drop(SigningKey::expand(&seed)));
+        assert!(found.iter().any(|(name, _)| name.contains("key")), "{found:?}");
+    }
+
+    #[test]
+    fn expanding_a_seed_leaves_nothing_on_the_stack() {
+        let seed = seed();
+        let needles = Needles::of(&seed, &[], MESSAGE);
+        let found = left_by(&needles, || {
+            let key = SigningKey::from_seed(&seed);
+            let moved = std::hint::black_box(key);
+            drop(moved);
+        });
+        assert_clean("from_seed", &found);
+    }
+
+    #[test]
+    fn signing_leaves_nothing_on_the_stack() {
+        let seed = seed();
+        let key = SigningKey::from_seed(&seed);
+        for kernel in kernel::available() {
+            for domain in [b"".as_slice(), b"a domain"] {
+                let needles = Needles::of(&seed, domain, MESSAGE);
+                for count in [1, 3, 9, 64] {
+                    let items = vec![SignItem { key: &key, message: MESSAGE }; count];
+                    let out = Mutex::new(vec![[0; 64]; count]);
+                    let found =
+                        left_by(&needles, || kernel.sign_in(domain, &items, &mut out.lock().unwrap()));
+                    assert_clean(&format!("{kernel}, {count} signatures, domain {domain:?}"), &found);
+                }
+            }
+        }
     }
 }

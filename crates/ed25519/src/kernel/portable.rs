@@ -2,7 +2,7 @@
 
 use super::{Engine, PreparedKey};
 use crate::signing::SignItem;
-use crate::{Item, Reason, Verdict, cofactored};
+use crate::{Item, Reason, Verdict, cofactored, wipe};
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
@@ -138,10 +138,17 @@ impl Engine for Portable {
     }
 
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
-        for (item, signature) in items.iter().zip(out) {
-            *signature =
-                if domain.is_empty() { item.key.sign_portable(item.message) } else { sign_in(domain, item) };
-        }
+        sign_each(domain, items, out);
+        wipe::stack::<{ wipe::ONE_BY_ONE }>();
+    }
+}
+
+/// Leaves nonces in its own frame and in those below, which the caller wipes.
+#[inline(never)]
+fn sign_each(domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
+    for (item, signature) in items.iter().zip(out) {
+        *signature =
+            if domain.is_empty() { item.key.sign_portable(item.message) } else { sign_in(domain, item) };
     }
 }
 

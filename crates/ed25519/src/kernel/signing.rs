@@ -19,13 +19,13 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
             if let ([item], [out]) = (items, &mut *out) {
                 self.sign_alone(domain, item, out);
-                wipe::stack::<{ 24 << 10 }>();
+                wipe::stack::<{ wipe::ONE_GROUP }>();
             } else if items.len() <= LANES {
                 self.sign_groups::<1>(domain, items, out);
-                wipe::stack::<{ 24 << 10 }>();
+                wipe::stack::<{ wipe::ONE_GROUP }>();
             } else {
                 self.sign_groups::<GROUPS>(domain, items, out);
-                wipe::stack::<{ 48 << 10 }>();
+                wipe::stack::<{ wipe::ALL_GROUPS }>();
             }
         }
         self.machine.wipe_registers();
