@@ -3,7 +3,7 @@
 use crate::kernel::{self, Kernel, PreparedKey};
 use crate::{Item, Reason, Verdict};
 use bulla_simd::cpu::second_level_cache;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// Bytes of tables up to which more of them are faster: four times a core's second-level cache, as measured where that has 1 MiB and 2 MiB.
@@ -65,19 +65,21 @@ pub struct VerifyingKeys {
     tables: Tables,
     /// Keys beyond those that were given at the start.
     limit: usize,
+    /// Those that were given at the start come first.
     slots: Vec<Slot>,
+    /// How many were given at the start: they never go.
+    given: usize,
     places: HashMap<[u8; 32], usize>,
     /// How often keys without a slot were seen.
     seen: HashMap<[u8; 32], u8>,
-    /// The slot that is looked at first when one has to go.
+    /// The learnt slot that is looked at first when one has to go.
     hand: usize,
 }
 
 struct Slot {
     public_key: [u8; 32],
     key: PreparedKey,
-    /// Pinned ones never go; others go unless they were used since they were last looked at.
-    pinned: bool,
+    /// A learnt key goes unless it was used since it was last looked at.
     used: bool,
 }
 
@@ -107,11 +109,13 @@ impl VerifyingKeys {
             tables,
             limit: 0,
             slots: Vec::new(),
+            given: 0,
             places: HashMap::new(),
             seen: HashMap::new(),
             hand: 0,
         };
-        this.insert(keys, true);
+        this.insert(keys, usize::MAX);
+        this.given = this.slots.len();
         this
     }
 
@@ -176,33 +180,36 @@ impl VerifyingKeys {
         if self.limit == 0 {
             return;
         }
-        let mut hot = Vec::new();
-        for item in items.iter().filter(|item| !self.places.contains_key(item.public_key)) {
+        let (mut hot, mut chosen) = (Vec::new(), HashSet::new());
+        for item in items {
+            if self.places.contains_key(item.public_key) || chosen.contains(item.public_key) {
+                continue;
+            }
             // Forgetting all is crude and cheap, and bounds the memory: hot keys come back soon.
             if self.seen.len() == COUNTED {
                 self.seen.clear();
             }
             let times = self.seen.entry(*item.public_key).or_default();
             *times = times.saturating_add(1);
-            if *times == HOT && hot.len() < self.limit {
+            // A key that finds no room in this call is still hot in the next.
+            if *times >= HOT && hot.len() < self.limit {
                 hot.push(*item.public_key);
+                chosen.insert(item.public_key);
+                self.seen.remove(item.public_key);
             }
         }
-        for key in &hot {
-            self.seen.remove(key);
-        }
-        self.insert(&hot, false);
+        self.insert(&hot, self.limit);
     }
 
-    fn insert(&mut self, keys: &[[u8; 32]], pinned: bool) {
+    /// Adds keys: at most `limit` beside those that were given at the start.
+    fn insert(&mut self, keys: &[[u8; 32]], limit: usize) {
         let prepared = self.kernel.prepare(keys, self.tables.count());
         for (public_key, key) in keys.iter().zip(prepared) {
             if self.places.contains_key(public_key) {
                 continue;
             }
-            let slot = Slot { public_key: *public_key, key, pinned, used: true };
-            let learnt = self.slots.iter().filter(|slot| !slot.pinned).count();
-            let place = if pinned || learnt < self.limit {
+            let slot = Slot { public_key: *public_key, key, used: true };
+            let place = if self.slots.len() - self.given < limit {
                 self.slots.push(slot);
                 self.slots.len() - 1
             } else {
@@ -218,12 +225,32 @@ impl VerifyingKeys {
     /// The place of a learnt key that was not used since the hand last passed: a clock.
     fn least_used(&mut self) -> usize {
         loop {
-            let place = self.hand % self.slots.len();
-            self.hand = place + 1;
-            let slot = &mut self.slots[place];
-            if !slot.pinned && !std::mem::take(&mut slot.used) {
+            let place = self.given + self.hand % (self.slots.len() - self.given);
+            self.hand = place + 1 - self.given;
+            if !std::mem::take(&mut self.slots[place].used) {
                 return place;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_finds_no_room_is_prepared_when_it_is_seen_again() {
+        let given = [[9; 32]];
+        let kernel = Kernel::by_name("portable").unwrap();
+        let mut keys = VerifyingKeys::with_kernel(kernel, &given, Tables::One).learning(Tables::One.bytes());
+        let item = |public_key| Item { public_key, message: &[], signature: &[0; 64] };
+        for _ in 0..HOT {
+            keys.verify_many(&[item(&[1; 32]), item(&[2; 32])]);
+        }
+        assert!(keys.contains(&[1; 32]) && !keys.contains(&[2; 32]));
+        keys.verify_many(&[item(&[2; 32])]);
+        assert!(keys.contains(&[2; 32]) && !keys.contains(&[1; 32]), "the second one takes the only place");
+        assert!(keys.contains(&given[0]), "a key that was given never goes");
+        assert_eq!(keys.len(), 2);
     }
 }
