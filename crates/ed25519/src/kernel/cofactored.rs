@@ -17,6 +17,9 @@ const COEFFICIENT_BITS: usize = 126;
 const BATCH: usize = 32;
 /// Where a search for what is wrong ends with one verdict each.
 const SEARCHED: usize = 16;
+/// How often a search may sum each term, on average, before it goes over to one verdict each: where one signature is wrong it sums each at most three
+/// times, and where many are, one verdict each is faster than any search.
+const SUMS: usize = 3;
 
 /// A lane has the windows of so many bits of each half of a number.
 const LANE_BITS: usize = 16;
@@ -154,7 +157,8 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
             self.take_terms(items, random, &mut terms, out);
         }
         let sound: Vec<usize> = (0..items.len()).filter(|index| out[*index].is_valid()).collect();
-        self.search(items, &terms, &sound, out);
+        let mut budget = SUMS * sound.len();
+        self.search(items, &terms, &sound, &mut budget, out);
     }
 
     /// Leaves verdicts on encodings alone in `out`.
@@ -205,18 +209,29 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 
     /// Finds what is wrong among the items at `places`, whose verdicts are valid so far: halves of what does not sum up to 0.
-    fn search(&self, items: &[Item<'_>], terms: &Terms, places: &[usize], out: &mut [Verdict]) {
-        if places.len() <= SEARCHED {
+    /// `budget` is how many terms may still be summed.
+    fn search(
+        &self,
+        items: &[Item<'_>],
+        terms: &Terms,
+        places: &[usize],
+        budget: &mut usize,
+        out: &mut [Verdict],
+    ) {
+        if places.len() <= SEARCHED || *budget < places.len() {
             let some: Vec<_> = places.iter().map(|place| items[*place]).collect();
             let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); some.len()];
             self.each(&some, &mut verdicts);
             for (place, verdict) in places.iter().zip(verdicts) {
                 out[*place] = verdict;
             }
-        } else if !self.sums_to_torsion(terms, places) {
+            return;
+        }
+        *budget -= places.len();
+        if !self.sums_to_torsion(terms, places) {
             let (left, right) = places.split_at(places.len() / 2);
-            self.search(items, terms, left, out);
-            self.search(items, terms, right, out);
+            self.search(items, terms, left, budget, out);
+            self.search(items, terms, right, budget, out);
         }
     }
 

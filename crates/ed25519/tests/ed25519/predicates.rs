@@ -108,6 +108,22 @@ fn batches_without_a_fault_pass_and_one_fault_is_found() {
 }
 
 #[test]
+fn many_faults_are_found_too() {
+    let mut random = fastrand::Rng::with_seed(39);
+    let mut cases: Vec<_> = (0..520).map(|_| cases::case(0, vec![7; 20], &[], &mut random)).collect();
+    for every in [16, 5, 2, 1] {
+        for case in cases.iter_mut().step_by(every) {
+            case.message = vec![8; 20];
+        }
+        for size in [33, 64, 520] {
+            let items: Vec<_> = cases[..size].iter().map(Case::item).collect();
+            let expected: Vec<_> = items.iter().map(cofactored::verify).collect();
+            assert!(kernels().all(|kernel| cofactored_by(kernel, &items) == expected), "{every} {size}");
+        }
+    }
+}
+
+#[test]
 fn errors_that_cancel_without_coefficients_do_not_pass() {
     let mut random = fastrand::Rng::with_seed(35);
     let odd = cases::odd_encodings();
