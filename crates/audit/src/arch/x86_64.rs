@@ -224,6 +224,18 @@ static MAY_NAME: LazyLock<Vec<bool>> = LazyLock::new(|| {
     Code::values().map(names_one).collect()
 });
 
+/// The mnemonics of the forms in [`MAY_NAME`].
+#[cfg(test)]
+pub(super) fn vector_mnemonics() -> impl Iterator<Item = &'static str> {
+    let mut names: Vec<_> = Code::values()
+        .filter(|code| MAY_NAME[*code as usize])
+        .map(|code| mnemonic(code.mnemonic() as u16))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter()
+}
+
 static NAMES: LazyLock<Vec<String>> =
     LazyLock::new(|| Mnemonic::values().map(|mnemonic| format!("{mnemonic:?}").to_lowercase()).collect());
 
