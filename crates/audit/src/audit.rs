@@ -1,6 +1,6 @@
 //! Audits a file: from its bytes to reports.
 
-use std::{collections::BTreeMap, ops::Range, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use rayon::prelude::*;
 
@@ -145,7 +145,7 @@ impl Found {
             facts: Facts::new(rules.len()),
         };
         found.add_functions(&image, &functions, &counted, rules);
-        found.add_matches(&image, &functions, &counted);
+        found.add_matches(&image, &functions, &counted, rules);
         found.mnemonics = counted.mnemonics;
         found.add_text(source, &image, rules)?;
         Ok(found)
@@ -196,7 +196,7 @@ impl Found {
         }
     }
 
-    fn add_matches(&mut self, image: &Image<'_>, functions: &[Function], counted: &Counted) {
+    fn add_matches(&mut self, image: &Image<'_>, functions: &[Function], counted: &Counted, rules: &[Rule]) {
         for (region, found) in &counted.matches {
             let at = |function: &Function| (function.region, function.start);
             let index = functions.partition_point(|function| at(function) <= (*region, found.range.start));
@@ -206,7 +206,7 @@ impl Found {
             let address = image.code[*region as usize].address;
             let name = inside.map(|(_, function)| demangle(image.symbols[function.symbol as usize].name));
             let range = address + found.range.start..address + found.range.end;
-            self.facts.add_match(found.rule, name, range, found.instructions);
+            self.facts.add_match(rules, found.rule, name, range, found.instructions);
         }
     }
 
@@ -370,9 +370,4 @@ fn classes(arch: Arch, mnemonics: &Mnemonics) -> BTreeMap<Class, report::Widths>
         }
     }
     classes
-}
-
-/// Ranges of addresses that share a byte.
-pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
-    a.start < b.end && b.start < a.end
 }

@@ -88,6 +88,9 @@ fn add(source: &dyn Source, part: Part, limit: u64, depth: usize, into: &mut Con
             Ok(())
         }
         Kind::Other(what) => Err(Error::Format(what)),
+        Kind::WebAssembly => {
+            Err(Error::Architecture("WebAssembly: the engine that runs it makes the machine code".to_owned()))
+        }
     }
 }
 
@@ -107,7 +110,7 @@ fn add_member(
     let part = Part { range: within(&archive.range, member.file_range())?, name: name.clone() };
     match add(source, part, limit, depth + 1, into) {
         // An archive may hold anything beside object files, such as the compiler's metadata.
-        Err(Error::Format(what)) => {
+        Err(Error::Format(what) | Error::Architecture(what)) => {
             into.skipped.push(format!("{name}: {what}"));
             Ok(())
         }
@@ -145,6 +148,7 @@ enum Kind {
     Archive,
     Fat32,
     Fat64,
+    WebAssembly,
     Other(String),
 }
 
@@ -154,6 +158,9 @@ fn kind(source: &dyn Source, range: &Range<u64>) -> Result<Kind, Error> {
     source.read_exact_at(&mut head, range.start)?;
     if head.starts_with(b"BC\xc0\xde") || head.starts_with(b"\xde\xc0\x17\x0b") {
         return Ok(Kind::Other("LLVM bitcode: machine code is made when it is linked".to_owned()));
+    }
+    if head.starts_with(b"\0asm") {
+        return Ok(Kind::WebAssembly);
     }
     let tables = Tables::new(source, range.clone(), 1 << 20);
     Ok(match FileKind::parse(&tables) {

@@ -57,7 +57,9 @@ impl fmt::Display for Error {
             Self::Io(error) => write!(f, "cannot read: {error}"),
             Self::Format(what) => write!(f, "not a compiled binary: {what}"),
             Self::Malformed(what) => write!(f, "malformed: {what}"),
-            Self::Architecture(what) => write!(f, "made for {what}, which is not decoded here"),
+            Self::Architecture(what) => {
+                write!(f, "its code is not for a processor that is decoded here: {what}")
+            }
             Self::Limit(what) | Self::Config(what) | Self::Project(what) => f.write_str(what),
         }
     }

@@ -114,7 +114,7 @@ pub(crate) struct Finder<'p> {
 const HITS: usize = 1 << 16;
 
 /// How many places of one pattern in one function are reported.
-const PLACES: usize = 16;
+pub(crate) const PLACES: usize = 16;
 
 impl<'p> Finder<'p> {
     pub(crate) fn new(patterns: &'p Patterns) -> Self {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     compare::{Comparison, Finding, FunctionChange},
-    report::{Counts, Report, RuleResult, Symbols},
+    report::{Counts, Report, RuleResult, Symbols, Verdict},
     scan::Scan,
 };
 
@@ -145,21 +145,34 @@ fn more(out: &mut String, all: usize, most: usize, what: &str) {
 }
 
 fn rules(out: &mut String, report: &Report, style: Style) {
+    let is_row = |result: &&RuleResult| match result.verdict {
+        Verdict::NotLinked => false,
+        Verdict::Unknown => !result.evidence.is_empty(),
+        _ => true,
+    };
     let rows: Vec<_> = report
         .rules
         .iter()
-        .filter(|result| result.verdict != crate::Verdict::NotLinked)
+        .filter(is_row)
         .map(|result| vec![result.rule.clone(), result.verdict.name().to_owned(), evidence(result)])
         .collect();
     table(out, style, &["kernel", "verdict", "evidence"], &rows);
-    let absent: Vec<_> = report
-        .rules
-        .iter()
-        .filter(|result| result.verdict == crate::Verdict::NotLinked)
-        .map(|result| result.rule.as_str())
-        .collect();
+    let others = |verdict| {
+        let own = report.rules.iter().filter(|result| result.verdict == verdict && !is_row(result));
+        own.map(|result| result.rule.as_str()).collect::<Vec<_>>()
+    };
+    let absent = others(Verdict::NotLinked);
     if !absent.is_empty() {
-        let _ = writeln!(out, "not linked: {}", absent.join(", "));
+        let _ = writeln!(out, "\nnot linked: {}", absent.join(", "));
+    }
+    // Without names all that was looked for may be absent: one line says so, not one for each.
+    let unknown = others(Verdict::Unknown);
+    if !unknown.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nnot found, and without symbols it cannot be known whether their crates are linked: {}",
+            unknown.join(", ")
+        );
     }
 }
 

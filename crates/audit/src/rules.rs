@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, collections::BTreeSet};
 
 use serde::Deserialize;
 
-use crate::{Arch, Error, pattern::Patterns};
+use crate::{Arch, Error, pattern::Patterns, text};
 
 /// A kernel, and how it is recognised.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,7 +24,8 @@ pub struct Rule {
     /// the crate does.
     #[serde(default)]
     pub linked: Vec<String>,
-    /// Text in the binary that shows that the crate is linked, such as its folder in the locations of panics.
+    /// Text in the binary that shows that the crate is linked, such as the locations of its panics: `/hash-1.*.rs`, where `*` stands for any
+    /// characters of a path.
     #[serde(default)]
     pub strings: Vec<String>,
     /// Ways in which the body can be recognised by its instructions.
@@ -115,8 +116,9 @@ impl Rules {
             if rule.symbols.is_empty() && rule.patterns.is_empty() {
                 return Err(Error::Config(format!("rule {}: neither symbols nor a pattern", rule.name)));
             }
-            if rule.strings.iter().any(|text| text.len() < SHORTEST_STRING) {
-                let what = format!("a string of less than {SHORTEST_STRING} bytes is found anywhere");
+            if rule.strings.iter().any(|text| text::head(text).len() < SHORTEST_STRING) {
+                let what =
+                    format!("a string that begins with less than {SHORTEST_STRING} bytes is found anywhere");
                 return Err(Error::Config(format!("rule {}: {what}", rule.name)));
             }
             match self.rules.iter_mut().find(|known| known.name == rule.name) {

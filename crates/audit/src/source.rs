@@ -59,7 +59,14 @@ impl FileSource {
         if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        let file = File::open(path)?;
+        Self::new(File::open(path)?)
+    }
+
+    /// What is in `file`, from its start.
+    ///
+    /// # Errors
+    /// Its length cannot be had.
+    pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file: Mutex::new(file), len })
     }

@@ -167,3 +167,73 @@ impl<'c> Pieces<'c> {
         self.current
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOP: u8 = 0x90;
+
+    /// The offsets and lengths of what is decoded of x86-64 code without symbols.
+    fn decoded(code: &[u8]) -> Vec<(u64, u8)> {
+        let mut found = Vec::new();
+        let end = code.len() as u64;
+        let mut window = Window::new(&code, 0..end);
+        x86_64(&mut window, (0, end), &[], |at, token| found.push((at, token.len)))
+            .expect("memory can be read");
+        found
+    }
+
+    #[test]
+    fn zeros_are_padding_as_binutils_has_it() {
+        for (zeros, to_stop, is_end, in_padding, expected) in [
+            // Between instructions: from 8 on, whole words of 4.
+            (7, false, false, false, 0),
+            (8, false, false, false, 8),
+            (9, false, false, false, 8),
+            (12, false, false, false, 12),
+            // What is left of a run that began before the window.
+            (3, false, false, true, 0),
+            (4, false, false, true, 4),
+            (7, false, false, true, 4),
+            // The window ends, the run may not.
+            (3, true, false, false, 0),
+            (5, true, false, false, 4),
+            // The end of a piece: fewer than 3, or 8 and more.
+            (1, true, true, false, 1),
+            (2, true, true, false, 2),
+            (3, true, true, false, 0),
+            (7, true, true, false, 0),
+            (8, true, true, false, 8),
+            (11, true, true, false, 11),
+            (5, true, true, true, 5),
+        ] {
+            let found = padding(zeros, to_stop, is_end, in_padding);
+            assert_eq!(found, expected, "{zeros} {to_stop} {is_end} {in_padding}");
+        }
+    }
+
+    #[test]
+    fn seven_zeros_are_code_and_eight_are_none() {
+        // Two zeros are `add [rax], al`; an odd one takes the byte behind it for its operand.
+        let code = |zeros: usize| [vec![NOP], vec![0; zeros], vec![NOP; 4]].concat();
+        assert_eq!(decoded(&code(6)).len(), 1 + 3 + 4);
+        assert_eq!(decoded(&code(8)), [(0, 1), (9, 1), (10, 1), (11, 1), (12, 1)]);
+        assert_eq!(decoded(&code(12)).len(), 1 + 4);
+    }
+
+    /// The window holds a megabyte at first: the run goes on behind it.
+    #[test]
+    fn a_run_of_zeros_that_the_window_cuts_is_padding_to_its_end() {
+        use crate::source::WINDOW;
+        for before in [4, 8, 16, 20, 64] {
+            for behind in [0, 1, 2, 3, 4, 5, 7, 8, 12] {
+                let code = [vec![NOP; WINDOW - before], vec![0; before + behind], vec![NOP; 64]].concat();
+                let shorter = [vec![NOP; 1000 - before], vec![0; before + behind], vec![NOP; 64]].concat();
+                let (cut, whole) =
+                    (decoded(&code).len() - (WINDOW - before), decoded(&shorter).len() - (1000 - before));
+                assert_eq!(cut, whole, "{before} zeros before the end of the window, {behind} behind");
+            }
+        }
+    }
+}

@@ -5,24 +5,34 @@ use std::{io, ops::Range};
 use aho_corasick::AhoCorasick;
 use rayon::prelude::*;
 
-use crate::source::Source;
+use crate::{glob, source::Source};
 
 /// How much is searched at once, in bytes.
 const PIECE: u64 = 1 << 20;
 
-/// For each of `texts` the offset in `source` where it is first found in `parts`.
+/// How far behind the start of a text its other parts may be, in bytes.
+const REACH: u64 = 256;
+
+/// The part of `text` that is searched: what comes before its first `*`.
+pub(crate) fn head(text: &str) -> &str {
+    text.split('*').next().unwrap_or_default()
+}
+
+/// For each of `texts` the offset in `source` where it is first found in `parts`. In a text `*` stands for any characters of a path. It is
+/// none itself, so that a file with the rules in it, such as this program, does not contain what they look for.
 pub(crate) fn find(
     source: &dyn Source,
     parts: &[Range<u64>],
     texts: &[&str],
 ) -> io::Result<Vec<Option<u64>>> {
     let mut found = vec![None; texts.len()];
-    let longest = texts.iter().map(|text| text.len() as u64).max().unwrap_or(0);
+    let heads: Vec<&str> = texts.iter().map(|text| head(text)).collect();
+    let longest = heads.iter().map(|head| head.len() as u64).max().unwrap_or(0);
     if longest == 0 {
         return Ok(found);
     }
-    let searcher = AhoCorasick::new(texts).map_err(io::Error::other)?;
-    let pieces: Vec<Range<u64>> = parts.iter().flat_map(|part| pieces(part, longest)).collect();
+    let searcher = AhoCorasick::new(&heads).map_err(io::Error::other)?;
+    let pieces: Vec<Range<u64>> = parts.iter().flat_map(|part| pieces(part, longest + REACH)).collect();
     let hits: io::Result<Vec<Vec<(usize, u64)>>> = pieces
         .par_iter()
         .map_init(Vec::new, |buffer, piece| {
@@ -31,7 +41,8 @@ pub(crate) fn find(
             let mut hits: Vec<(usize, u64)> = Vec::new();
             for hit in searcher.find_overlapping_iter(buffer.as_slice()) {
                 let id = hit.pattern().as_usize();
-                if !hits.iter().any(|(known, _)| *known == id) {
+                let is_new = !hits.iter().any(|(known, _)| *known == id);
+                if is_new && goes_on(&buffer[hit.end()..], &texts[id][heads[id].len()..]) {
                     hits.push((id, piece.start + hit.start() as u64));
                 }
             }
@@ -43,6 +54,13 @@ pub(crate) fn find(
         *first = Some(first.map_or(offset, |first| first.min(offset)));
     }
     Ok(found)
+}
+
+/// Whether `bytes` begin with `rest`, what a text has from its first `*` on.
+fn goes_on(bytes: &[u8], rest: &str) -> bool {
+    let is_of_path = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
+    let path: Vec<u8> = bytes.iter().take(REACH as usize).take_while(is_of_path).copied().collect();
+    rest.is_empty() || String::from_utf8(path).is_ok_and(|path| glob::matches(&format!("{rest}*"), &path))
 }
 
 /// Cuts a part; pieces overlap, so that text across a cut is found.
@@ -65,5 +83,18 @@ mod tests {
         assert_eq!(found(whole.clone()), [Some(10), None]);
         assert_eq!(found(16..whole.end), [Some((1 << 20) - 3), None]);
         assert_eq!(found(16..(1 << 20)), [None, None]);
+    }
+
+    #[test]
+    fn a_star_stands_for_the_rest_of_a_path_and_a_list_of_rules_holds_none_of_its_texts() {
+        let rule = "/hash-1.*/src/*.rs";
+        let found = |bytes: &[u8]| find(&bytes, &[0..bytes.len() as u64], &[rule]).unwrap()[0];
+        assert_eq!(found(b"at /x/hash-1.2.3+b/src/a_b/lib.rs:1"), Some(5));
+        // The first place is another's, or cut off.
+        assert_eq!(found(b"/hash-1.2.3/lib.c /hash-1.2.3/src/lib.rs"), Some(18));
+        assert_eq!(found(b"/hash-1.2.3/src/li\0.rs"), None);
+        assert_eq!(found(format!("strings = [\"{rule}\"]").as_bytes()), None);
+        let across = [vec![b'.'; (1 << 20) - 10], b" /hash-1.2.3/src/lib.rs".to_vec()].concat();
+        assert_eq!(found(&across), Some((1 << 20) - 9));
     }
 }

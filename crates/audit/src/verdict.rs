@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     Arch,
-    audit::overlap,
     count::Counts,
     demangle::crate_of,
     glob,
+    pattern::PLACES,
     report::{Evidence, EvidenceKind, RuleResult, Symbols, Verdict},
     rules::Rule,
 };
@@ -28,6 +28,13 @@ struct Hit {
     instructions: u32,
 }
 
+impl Hit {
+    /// Whether it is inside a function whose name says that it is no C function and no assembly, or that has no name.
+    fn is_of_a_crate(&self) -> bool {
+        self.function.as_deref().is_none_or(|name| crate_of(name).is_some())
+    }
+}
+
 /// What was found for one rule.
 #[derive(Clone, Debug, Default)]
 struct RuleFacts {
@@ -39,6 +46,9 @@ struct RuleFacts {
     /// Whether any function of the crate is there, also one that does not show that this kernel should be.
     crate_seen: bool,
     text: Option<(String, u64)>,
+    /// Instructions of the pattern in functions with the name of the kernel.
+    own_hits: Vec<Hit>,
+    /// Those elsewhere, which must not crowd out the kernel's own.
     hits: Vec<Hit>,
 }
 
@@ -85,13 +95,16 @@ impl Facts {
 
     pub(crate) fn add_match(
         &mut self,
+        rules: &[Rule],
         rule: usize,
         function: Option<String>,
         range: Range<u64>,
         instructions: u32,
     ) {
-        let hits = &mut self.rules[rule].hits;
-        if hits.len() < KEPT {
+        let facts = &mut self.rules[rule];
+        let is_own = function.as_deref().is_some_and(|name| is_any(&rules[rule].symbols, name));
+        let hits = if is_own { &mut facts.own_hits } else { &mut facts.hits };
+        if hits.len() < KEPT * PLACES {
             hits.push(Hit { function, range, instructions });
         }
     }
@@ -112,8 +125,10 @@ impl Facts {
             known.linked_count += more.linked_count;
             known.crate_seen |= more.crate_seen;
             known.text = known.text.take().or(more.text);
+            known.own_hits.extend(more.own_hits);
+            known.own_hits.truncate(KEPT * PLACES);
             known.hits.extend(more.hits);
-            known.hits.truncate(KEPT);
+            known.hits.truncate(KEPT * PLACES);
         }
     }
 
@@ -154,34 +169,37 @@ impl RuleFacts {
                 whole.iter().take(SHOWN).map(|place| self.symbol(place, arch)).collect(),
             );
         }
-        let elsewhere: Vec<_> = self.hits.iter().filter(|hit| is_free(hit, rule, symbols, rules)).collect();
-        let is_linked = self.linked.is_some() || self.text.is_some() || !self.functions.is_empty();
+        let is_linked = self.linked.is_some() || !self.functions.is_empty();
+        let is_named = is_linked || self.text.is_some();
+        let may_be = |hit: &&Hit| is_free(hit, rule, symbols, rules) && (is_named || hit.is_of_a_crate());
+        let elsewhere: Vec<_> = self.own_hits.iter().chain(&self.hits).filter(may_be).collect();
         let mut evidence: Vec<_> = elsewhere.iter().take(SHOWN).map(|hit| pattern(hit)).collect();
         evidence.extend(self.linkage());
-        let is_found = !elsewhere.is_empty();
         match symbols {
             // Inlined whole, a kernel may take every name with it that would show it.
-            Symbols::All if is_found && (is_linked || self.crate_seen) => result(Verdict::Inlined, evidence),
+            Symbols::All if !elsewhere.is_empty() && (is_named || self.crate_seen) => {
+                result(Verdict::Inlined, evidence)
+            }
             // A function without a name may be the kernel's own.
-            _ if is_found && is_linked => result(Verdict::Present, evidence),
-            _ if is_linked => {
+            _ if !elsewhere.is_empty() && is_named => result(Verdict::Present, evidence),
+            // Where every function has its name, text alone shows no code that could have lost anything.
+            _ if is_linked || (is_named && symbols != Symbols::All) => {
                 let own = self.functions.iter().take(SHOWN);
                 evidence.splice(0..0, own.map(|place| symbol(place, arch, "not the kernel's body")));
                 result(Verdict::Lost, evidence)
             }
-            Symbols::All => result(Verdict::NotLinked, Vec::new()),
-            Symbols::Dynamic | Symbols::None => result(Verdict::Unknown, evidence),
+            Symbols::All if !is_named => result(Verdict::NotLinked, Vec::new()),
+            _ => result(Verdict::Unknown, evidence),
         }
     }
 
     /// Whether the function has the instructions of a pattern, if there is one.
     fn has_body(&self, rule: &Rule, place: &Place) -> bool {
-        rule.patterns.is_empty()
-            || self.hits.iter().any(|hit| overlap(&(hit.range.start..hit.range.start + 1), &place.range))
+        rule.patterns.is_empty() || self.own_hits.iter().any(|hit| place.range.contains(&hit.range.start))
     }
 
     fn symbol(&self, place: &Place, arch: Arch) -> Evidence {
-        let hit = self.hits.iter().find(|hit| place.range.contains(&hit.range.start));
+        let hit = self.own_hits.iter().find(|hit| place.range.contains(&hit.range.start));
         let note = hit.map_or(String::new(), |hit| {
             format!("{} instructions of the pattern at {:#x}", hit.instructions, hit.range.start)
         });
@@ -222,15 +240,18 @@ const SHOWN: usize = 4;
 /// Whether the instructions may be this rule's: not those of another kernel, nor those inside a function of another known crate.
 fn is_free(hit: &Hit, rule: &Rule, symbols: Symbols, rules: &[Rule]) -> bool {
     let Some(name) = hit.function.as_deref() else { return !rule.assembly || symbols != Symbols::All };
-    let is_any = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, name));
-    if rules.iter().any(|other| other.name != rule.name && is_any(&other.symbols)) {
+    if rules.iter().any(|other| other.name != rule.name && is_any(&other.symbols, name)) {
         return false;
     }
     let krate = crate_of(name);
-    if krate == Some(rule.krate.as_str()) || is_any(&rule.linked) {
+    if krate == Some(rule.krate.as_str()) || is_any(&rule.linked, name) {
         return true;
     }
     !rule.assembly && krate.is_none_or(|krate| rules.iter().all(|other| other.krate != krate))
+}
+
+fn is_any(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| glob::matches(pattern, name))
 }
 
 fn symbol(place: &Place, arch: Arch, note: &str) -> Evidence {

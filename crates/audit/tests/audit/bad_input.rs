@@ -42,6 +42,13 @@ fn what_is_no_binary_is_named() {
 }
 
 #[test]
+fn web_assembly_is_named() {
+    let error = try_audit(b"\0asm\x01\0\0\0").expect_err("no machine code");
+    assert!(matches!(error, Error::Architecture(_)), "{error}");
+    assert!(error.to_string().contains("WebAssembly"), "{error}");
+}
+
+#[test]
 fn other_machines_are_named() {
     for arch in [Architecture::Riscv64, Architecture::I386, Architecture::PowerPc64] {
         let bytes = object_file(BinaryFormat::Elf, arch, &[("f", vec![0; 16])]);

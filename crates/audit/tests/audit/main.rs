@@ -5,5 +5,7 @@ mod bad_input;
 mod comparison;
 mod formats;
 mod objdump;
+mod own;
+mod programs;
 mod rules;
 mod support;

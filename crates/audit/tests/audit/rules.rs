@@ -2,7 +2,9 @@
 
 use bulla_audit::{EvidenceKind, Report, RuleResult, Rules, Verdict};
 
-use crate::support::{PADDD_XMM, RET, VPADDQ_YMM, VPRORQ_YMM, elf, repeat, stripped_elf, try_audit_with};
+use crate::support::{
+    PADDD_XMM, RET, VPADDQ_YMM, VPRORQ_YMM, elf, elf_with_data, repeat, stripped_elf, try_audit_with,
+};
 
 const RULES: &str = r#"
 [[rule]]
@@ -10,7 +12,7 @@ name = "hash/wide"
 crate = "hash"
 arch = "x86-64"
 symbols = ["hash::wide::compress"]
-strings = ["/hash-1."]
+strings = ["/hash-1.*.rs"]
 [[rule.pattern]]
 within = 50
 need = { "vpaddq ymm" = 20, "vprorq|vpshufb ymm" = 10 }
@@ -21,6 +23,16 @@ crate = "hash"
 arch = "x86-64"
 symbols = ["hash::narrow::compress"]
 superseded_by = ["hash/wide"]
+
+[[rule]]
+name = "hash/chosen"
+crate = "hash"
+arch = "x86-64"
+symbols = ["hash::chosen::compress"]
+linked = ["hash::dispatch::*"]
+[[rule.pattern]]
+within = 50
+need = { "vpaddq ymm" = 20, "vprorq|vpshufb ymm" = 10 }
 "#;
 
 /// The instructions of the kernel, in no more room than the pattern allows.
@@ -53,6 +65,22 @@ fn a_kernel_with_its_name_and_its_body_is_present() {
     let evidence = &result.evidence[0];
     assert_eq!((evidence.kind, evidence.name.as_str()), (EvidenceKind::Symbol, "hash::wide::compress"));
     assert!(evidence.detail.contains("34 ymm"), "{}", evidence.detail);
+}
+
+#[test]
+fn a_body_belongs_to_the_function_that_it_begins_in_and_to_no_neighbour() {
+    const SAME_NAME: &str = "_ZN4hash4wide8compress17hfedcba9876543210E";
+    // A whole number of alignments, so that one ends where the other begins.
+    let empty = repeat(PADDD_XMM, 40);
+    for functions in
+        [[(WIDE, empty.clone()), (SAME_NAME, kernel())], [(SAME_NAME, kernel()), (WIDE, empty.clone())]]
+    {
+        let place =
+            functions.iter().position(|(name, _)| *name == SAME_NAME).expect("it is there") * empty.len();
+        let result = result(&elf(&functions), "hash/wide");
+        let evidence: Vec<_> = result.evidence.iter().map(|evidence| evidence.address).collect();
+        assert_eq!((result.verdict, evidence), (Verdict::Present, vec![place as u64]));
+    }
 }
 
 #[test]
@@ -102,6 +130,37 @@ fn without_symbols_text_shows_the_crate_and_instructions_the_kernel() {
     ] {
         assert_eq!(result(&stripped_elf(&code, data), "hash/wide").verdict, expected);
     }
+}
+
+#[test]
+fn text_beside_symbols_of_other_crates_alone_is_no_evidence_of_a_loss() {
+    let location = b"/registry/hash-1.2.3/src/lib.rs";
+    let shown = result(&elf_with_data(&[(MAIN, scalar())], location), "hash/wide");
+    assert_eq!(shown.verdict, Verdict::Unknown);
+    assert_eq!(shown.evidence[0].kind, EvidenceKind::Text);
+    let inlined = result(&elf_with_data(&[(MAIN, kernel())], location), "hash/wide");
+    assert_eq!(inlined.verdict, Verdict::Inlined);
+}
+
+#[test]
+fn a_type_of_the_crate_does_not_show_that_its_kernel_should_be_there() {
+    let chosen = |functions: &[(&str, Vec<u8>)]| result(&elf(functions), "hash/chosen").verdict;
+    let dispatch = "_ZN4hash8dispatch6choose17h0123456789abcdefE";
+    assert_eq!(chosen(&[(OTHER, scalar())]), Verdict::NotLinked);
+    assert_eq!(chosen(&[(dispatch, scalar())]), Verdict::Lost);
+    assert_eq!(chosen(&[(OTHER, scalar()), (MAIN, kernel())]), Verdict::Inlined);
+    // Assembly of a C library with the same instructions.
+    assert_eq!(chosen(&[(OTHER, scalar()), ("c_library_compress", kernel())]), Verdict::NotLinked);
+    assert_eq!(chosen(&[(dispatch, scalar()), ("main", kernel())]), Verdict::Inlined);
+}
+
+#[test]
+fn the_same_instructions_a_thousand_times_elsewhere_do_not_hide_the_kernel() {
+    let often = repeat(&kernel(), 16);
+    let names: Vec<_> = (10..80).map(|i| format!("_ZN5other5fun{i}17h0123456789abcdefE")).collect();
+    let mut functions: Vec<_> = names.iter().map(|name| (name.as_str(), often.clone())).collect();
+    functions.push((WIDE, kernel()));
+    assert_eq!(result(&elf(&functions), "hash/wide").verdict, Verdict::Present);
 }
 
 #[test]

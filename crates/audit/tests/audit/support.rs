@@ -31,6 +31,15 @@ pub(crate) fn object_file(
     arch: Architecture,
     functions: &[(&str, Vec<u8>)],
 ) -> Vec<u8> {
+    object_of(format, arch, functions, b"")
+}
+
+fn object_of(
+    format: BinaryFormat,
+    arch: Architecture,
+    functions: &[(&str, Vec<u8>)],
+    data: &[u8],
+) -> Vec<u8> {
     let mut object = Object::new(format, arch, Endianness::Little);
     let text = object.section_id(object::write::StandardSection::Text);
     for (name, code) in functions {
@@ -46,7 +55,16 @@ pub(crate) fn object_file(
             flags: SymbolFlags::None,
         });
     }
+    if !data.is_empty() {
+        let rodata = object.add_section(Vec::new(), b".rodata".to_vec(), SectionKind::ReadOnlyData);
+        object.append_section_data(rodata, data, 1);
+    }
     object.write().expect("an object file")
+}
+
+/// An ELF object file for x86-64 with `data` in a section that is loaded.
+pub(crate) fn elf_with_data(functions: &[(&str, Vec<u8>)], data: &[u8]) -> Vec<u8> {
+    object_of(BinaryFormat::Elf, Architecture::X86_64, functions, data)
 }
 
 /// An ELF object file for x86-64.

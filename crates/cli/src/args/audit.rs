@@ -26,7 +26,7 @@ Examples:
 
 Exit status: 0 all is well, 1 a kernel is lost, the binary is bloated, or a dependency is affected, 2 something could not be read.")]
 pub(crate) struct AuditArgs {
-    /// The binaries to audit
+    /// The binaries to audit; - is standard input
     #[arg(required_unless_present = "crates", conflicts_with = "crates", value_name = "BINARY")]
     pub(crate) binaries: Vec<PathBuf>,
 

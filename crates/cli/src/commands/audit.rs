@@ -7,10 +7,10 @@ use crate::files::name::shown;
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
 use bulla_audit::scan::{self, Risk, Scan};
-use bulla_audit::{Comparison, Config, Finding, Limits, Options, Report, Rules, SCHEMA, Style};
+use bulla_audit::{Comparison, Config, FileSource, Finding, Limits, Options, Report, Rules, SCHEMA, Style};
 use serde::Serialize;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 pub(crate) fn run(args: &AuditArgs) -> Result<Exit> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.num_threads).build();
@@ -36,14 +36,12 @@ fn binaries(args: &AuditArgs) -> Result<Exit> {
     let mut out = Out::new();
     let mut exit = Exit::Ok;
     for path in &args.binaries {
-        let audited = bulla_audit::audit_file(path, &options).map_err(|error| about(path, &error)).and_then(
-            |reports| {
-                reports
-                    .into_iter()
-                    .map(|report| Audited::new(report, baseline.as_deref(), &config))
-                    .collect::<Result<Vec<_>>>()
-            },
-        );
+        let audited = audit(path, &options).map_err(|error| about(path, &error)).and_then(|reports| {
+            reports
+                .into_iter()
+                .map(|report| Audited::new(report, baseline.as_deref(), &config))
+                .collect::<Result<Vec<_>>>()
+        });
         match audited {
             Ok(audited) => {
                 for audited in audited {
@@ -62,6 +60,17 @@ fn binaries(args: &AuditArgs) -> Result<Exit> {
     }
     out.flush()?;
     Ok(exit)
+}
+
+/// The reports on the file at `path`; `-` is standard input.
+fn audit(path: &Path, options: &Options<'_>) -> std::result::Result<Vec<Report>, bulla_audit::Error> {
+    if path != Path::new("-") {
+        return bulla_audit::audit_file(path, options);
+    }
+    // A binary is read here and there, which a pipe cannot.
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    bulla_audit::audit(&FileSource::new(file)?, "-", options)
 }
 
 fn rules(args: &AuditArgs) -> Result<Rules> {

@@ -2,8 +2,9 @@
 
 use crate::support::{BULLA, Home};
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// `bulla audit` in the folder of `home`, with the environment as it is: cargo needs its own.
 fn audit(home: &Home, args: &[&str]) -> Output {
@@ -42,6 +43,92 @@ fn a_program_is_audited_and_compared_with_what_json_said_of_it() {
     let compared = audit(&home, &[&program, "--baseline", "good.json"]);
     assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
     assert!(text(&compared).contains("compared with"));
+}
+
+/// `bulla` itself has every kernel of ours, and the rules for all others as data.
+#[test]
+fn this_program_has_its_kernels_and_has_lost_none() {
+    let home = Home::new();
+    let json = audit(&home, &["--json", BULLA]);
+    assert_eq!(json.status.code(), Some(0), "{}", findings(&json));
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let rules = report["rules"].as_array().expect("rules");
+    let own: Vec<_> = rules
+        .iter()
+        .filter(|rule| rule["crate"].as_str().is_some_and(|name| name.starts_with("bulla_")))
+        .collect();
+    assert!(own.len() >= 14, "{own:?}");
+    for rule in own {
+        assert_eq!(rule["verdict"], "present", "{rule}");
+    }
+    let official = |rule: &&serde_json::Value| {
+        ["blake3", "blake2b_simd", "blake2s_simd"].iter().any(|name| rule["crate"] == *name)
+    };
+    for rule in rules.iter().filter(official) {
+        assert_eq!(rule["verdict"], "not_linked", "{rule}");
+    }
+}
+
+#[test]
+fn this_program_without_its_symbols_has_lost_no_kernel() {
+    let home = Home::new();
+    let mut bytes = fs::read(BULLA).expect("the program");
+    forget_symbols(&mut bytes);
+    home.write("stripped", &bytes);
+    let json = audit(&home, &["--json", "stripped"]);
+    assert_eq!(json.status.code(), Some(0), "{}", findings(&json));
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_ne!(report["symbols"], "all");
+}
+
+fn findings(json: &Output) -> String {
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap_or_default();
+    report["findings"].to_string() + &String::from_utf8_lossy(&json.stderr)
+}
+
+/// Turns the table of symbols of a 64-bit ELF file into none, as `strip` does. Section headers have 64 bytes, with the type in byte 4.
+fn forget_symbols(elf: &mut [u8]) {
+    const SYMBOLS: u32 = 2;
+    let field =
+        |elf: &[u8], at: usize| u64::from_le_bytes(elf[at..at + 8].try_into().expect("8 bytes")) as usize;
+    let headers = field(elf, 40);
+    let count = field(elf, 60) & 0xffff;
+    for at in (0..count).map(|i| headers + 64 * i) {
+        if elf[at + 4..at + 8] == SYMBOLS.to_le_bytes() {
+            elf[at + 4..at + 8].fill(0);
+        }
+    }
+}
+
+#[test]
+fn standard_input_is_audited_as_a_file_is() {
+    let home = Home::new();
+    let program = program();
+    let by_name = audit(&home, &["--json", &program]);
+    let piped = |bytes: &[u8]| {
+        let mut command = Command::new(BULLA);
+        command.args(["audit", "--json", "-"]).current_dir(home.work());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("bulla runs");
+        child.stdin.take().expect("a pipe").write_all(bytes).expect("it reads");
+        child.wait_with_output().expect("it ends")
+    };
+    let output = piped(&fs::read(&program).expect("a program"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let expected = String::from_utf8_lossy(&by_name.stdout).replace(&format!("{program:?}"), "\"-\"");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    let nothing = piped(b"");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(text(&nothing).contains("empty"), "{}", text(&nothing));
+}
+
+#[test]
+fn a_stripped_program_in_c_gets_one_answer_for_all_kernels() {
+    let output = audit(&Home::new(), &[&program()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let said = text(&output);
+    assert!(!said.contains("unknown"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains("bulla-blake3/avx2")).count(), 1, "{said}");
 }
 
 #[test]
