@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `mutants`.
 #![forbid(unsafe_code)]
 
 mod audit_matrix;
@@ -13,6 +13,7 @@ mod gate;
 mod install;
 mod lanes;
 mod model;
+mod mutants;
 mod process;
 mod report;
 mod seeds;
@@ -53,6 +54,8 @@ enum Command {
     AuditMatrix(audit_matrix::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
+    /// Change predicates, parsers, proofs and policies, one operation at a time, and see whether tests notice
+    Mutants(mutants::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Flame(args) => flame::run(&args),
         Command::AuditMatrix(args) => audit_matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
     };
     match result {
         Ok(code) => code,
