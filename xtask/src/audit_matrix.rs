@@ -18,7 +18,8 @@ use crate::{
 #[command(
     after_help = "Builds two programs that hash with BLAKE2b, one on blake2b_simd and one on bulla-blake2, for each set of flags, \
     without and with link-time optimisation, and prints the verdicts of `bulla audit` as Markdown.\n\
-    Exit status: 0 when bulla-blake2 has lost no kernel in any build, 1 when it has."
+    The release build of bulla is audited, too.\n\
+    Exit status: 0 when bulla has lost no kernel, and bulla-blake2 none in any build; else 1."
 )]
 pub(crate) struct Args {}
 
@@ -50,7 +51,7 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
     println!(
         "| build | LTO | program | xmm | ymm | zmm | kernel | verdict | where |\n|---|---|---|--:|--:|--:|---|---|---|"
     );
-    let mut lost = false;
+    let mut lost = !audit_of_itself(&bulla)?;
     for way in &WAYS {
         for lto in ["off", "fat"] {
             for (program, rule) in PROGRAMS {
@@ -75,6 +76,30 @@ fn audit(bulla: &Path, binary: &Path) -> Result<Value> {
     let output = command.arg("audit").arg("--json").arg(binary).output().context("cannot start bulla")?;
     ensure!(output.status.code() != Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("bulla audit --json")
+}
+
+/// Whether `bulla` finds nothing wrong with itself, and all kernels of ours. What is wrong is printed.
+fn audit_of_itself(bulla: &Path) -> Result<bool> {
+    let report = audit(bulla, bulla)?;
+    let faults = faults(&report)?;
+    faults.iter().for_each(|fault| eprintln!("bulla itself: {fault}"));
+    Ok(faults.is_empty())
+}
+
+/// What is wrong with a program of ours, whatever the rule: findings, and kernels that its crates should have.
+fn faults(report: &Value) -> Result<Vec<String>> {
+    let findings = report["findings"].as_array().context("the report has no findings")?;
+    let mut faults: Vec<String> = findings.iter().map(Value::to_string).collect();
+    let rules = report["rules"].as_array().context("the report has no rules")?;
+    let own =
+        rules.iter().filter(|rule| rule["crate"].as_str().is_some_and(|name| name.starts_with("bulla_")));
+    for rule in own {
+        let is_there = ["present", "not_linked"].iter().any(|verdict| rule["verdict"] == *verdict);
+        if !is_there && rule["superseded_by"].is_null() {
+            faults.push(format!("{} is {}", rule["rule"], rule["verdict"]));
+        }
+    }
+    Ok(faults)
 }
 
 /// The verdict on `rule`, and the columns of a row from the widths on.
@@ -102,6 +127,10 @@ pub(crate) fn check(context: &Context) -> Result<()> {
             let report = audit(&bulla, &build(context, way, lto, program)?)?;
             let (verdict, row) = row(&report, rule)?;
             ensure!(verdict == expected, "{program}, {}, LTO {lto}: {row}, expected {expected}", way.name);
+            if program == "with-bulla-blake2" {
+                let faults = faults(&report)?;
+                ensure!(faults.is_empty(), "{program}, {}, LTO {lto}: {}", way.name, faults.join("; "));
+            }
         }
     }
     Ok(())
