@@ -88,14 +88,18 @@ mod tests {
     #[test]
     fn each_of_several_texts_has_its_first_place() {
         let bytes = b"second, first, second, first";
-        let found = find(&bytes.as_slice(), &[0..bytes.len() as u64], &["first", "second"]).unwrap();
+        let whole = 0..bytes.len() as u64;
+        let found = find(&bytes.as_slice(), std::slice::from_ref(&whole), &["first", "second"]).unwrap();
         assert_eq!(found, [Some(8), Some(0)]);
     }
 
     #[test]
     fn a_star_stands_for_the_rest_of_a_path_and_a_list_of_rules_holds_none_of_its_texts() {
         let rule = "/hash-1.*/src/*.rs";
-        let found = |bytes: &[u8]| find(&bytes, &[0..bytes.len() as u64], &[rule]).unwrap()[0];
+        let found = |bytes: &[u8]| {
+            let whole = 0..bytes.len() as u64;
+            find(&bytes, std::slice::from_ref(&whole), &[rule]).unwrap()[0]
+        };
         assert_eq!(found(b"at /x/hash-1.2.3+b/src/a_b/lib.rs:1"), Some(5));
         // The first place is another's, or cut off.
         assert_eq!(found(b"/hash-1.2.3/lib.c /hash-1.2.3/src/lib.rs"), Some(18));
