@@ -1,12 +1,15 @@
 //! Where things are: the root of the checkout and the build folder.
 
 use std::{
+    cell::OnceCell,
     env,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::suites::Program;
 
 /// The places that every command of xtask works with.
 #[derive(Debug)]
@@ -15,9 +18,31 @@ pub(crate) struct Context {
     pub(crate) root: PathBuf,
     /// Cargo's build folder, wherever the environment put it.
     pub(crate) target: PathBuf,
+    /// The test programs of the workspace, once they are built.
+    pub(crate) programs: Once<Vec<Program>>,
+}
+
+/// A value that is made when it is first asked for; what could not be made is tried again.
+#[derive(Debug)]
+pub(crate) struct Once<T>(OnceCell<T>);
+
+impl<T> Once<T> {
+    /// The value, which `make` makes if there is none yet.
+    pub(crate) fn get_or_try(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if self.0.get().is_none() {
+            let made = make()?;
+            return Ok(self.0.get_or_init(|| made));
+        }
+        self.0.get().context("a value that is there")
+    }
 }
 
 impl Context {
+    /// Of a checkout and a build folder that are known.
+    pub(crate) fn new(root: PathBuf, target: PathBuf) -> Self {
+        Self { root, target, programs: Once(OnceCell::new()) }
+    }
+
     /// Asks cargo, so that a `CARGO_TARGET_DIR` or a `build.target-dir` of the user is honoured.
     pub(crate) fn find() -> Result<Self> {
         // Set by `cargo run`; a binary started by hand falls back on the current folder.
@@ -33,12 +58,15 @@ impl Context {
         let folder = |key: &str| {
             metadata[key].as_str().map(PathBuf::from).with_context(|| format!("cargo metadata has no {key}"))
         };
-        Ok(Self { root: folder("workspace_root")?, target: folder("target_directory")? })
+        Ok(Self::new(folder("workspace_root")?, folder("target_directory")?))
     }
 
-    /// The folder into which tools of the tests are installed: inside the build folder, never the user's own.
+    /// The folder into which tools of the tests are installed: the user's cache, so that each clone finds them, and never a folder on the `PATH`.
+    /// Without a home folder, the build folder.
     pub(crate) fn tools(&self) -> PathBuf {
-        self.target.join("tools")
+        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
+        cache.map_or_else(|| self.target.join("tools"), |cache| cache.join("bulla-xtask"))
     }
 
     /// `cargo` in the root.

@@ -177,19 +177,19 @@ pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<
     Ok(python)
 }
 
-/// Makes sure that `tool` stands in the tools folder in exactly its version; returns the path of its program.
+/// Makes sure that `tool` is in the tools folder in exactly its version; returns the path of its program.
 pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {
-    let root = context.tools();
+    let root = context.tools().join(format!("{}-{}", tool.name, tool.version));
     let program = root.join("bin").join(format!("{}{EXE_SUFFIX}", tool.name));
-    let stamp = root.join(format!("{}.version", tool.name));
-    if program.is_file() && fs::read_to_string(&stamp).is_ok_and(|version| version == tool.version) {
+    if program.is_file() {
         return Ok(program);
     }
     eprintln!("xtask: building {} {} (once)", tool.name, tool.version);
-    let build = root.join("build");
+    // Cargo puts the program in its place in one step, so that it is there whole or not at all. The build folder is this clone's own.
+    let build = context.target.join("tools-build");
     let status = context
         .cargo()
-        .args(["install", "--quiet", "--locked", "--force", tool.name, "--version", tool.version])
+        .args(["install", "--quiet", "--locked", tool.name, "--version", tool.version])
         .arg("--root")
         .arg(&root)
         .arg("--target-dir")
@@ -202,7 +202,6 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
     }
     // Half a gigabyte that nobody needs again.
     fs::remove_dir_all(&build)?;
-    fs::write(&stamp, tool.version)?;
     Ok(program)
 }
 

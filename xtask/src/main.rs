@@ -17,6 +17,7 @@ mod mutants;
 mod process;
 mod report;
 mod seeds;
+mod slowest;
 mod style;
 mod suites;
 mod summary;

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use crate::count::Tally;
+use crate::{count::Tally, slowest::Slowest};
 
 /// What became of one suite.
 pub(crate) struct SuiteResult {
     pub(crate) name: &'static str,
     pub(crate) tally: Tally,
-    pub(crate) time: Duration,
+    /// What building its tests took. Checks that build and look at the result count as running.
+    pub(crate) build: Duration,
+    pub(crate) run: Duration,
+    pub(crate) slow: Slowest,
     /// One line for each step that failed.
     pub(crate) failures: Vec<String>,
 }
@@ -24,19 +27,31 @@ pub(crate) fn summary(results: &[SuiteResult]) -> String {
     if !text.is_empty() {
         text.push('\n');
     }
-    text.push_str(&format!("{:<8} {:>8} {:>8} {:>9}\n", "suite", "passed", "failed", "seconds"));
+    let mut slow = Slowest::default();
+    results.iter().for_each(|result| slow.add(result.name, &result.slow));
+    text.push_str("the slowest tests, in seconds:\n");
+    slow.lines().for_each(|line| text.push_str(&format!("{line}\n")));
+    text.push_str(&format!(
+        "\n{:<8} {:>8} {:>8} {:>9} {:>9}\n",
+        "suite", "passed", "failed", "build, s", "run, s"
+    ));
     let mut total = Tally::default();
+    let (mut build, mut run) = (Duration::ZERO, Duration::ZERO);
     for result in results {
         let Tally { passed, failed } = result.tally;
         total += result.tally;
-        text.push_str(&format!(
-            "{:<8} {passed:>8} {failed:>8} {:>9.1}\n",
-            result.name,
-            result.time.as_secs_f64()
-        ));
+        build += result.build;
+        run += result.run;
+        text.push_str(&row(result.name, passed, failed, result.build, result.run));
     }
+    text.push_str(&row("all", total.passed, total.failed, build, run));
     text.push_str(&format!("\n{} passed, {} failed", total.passed, total.failed));
     text
+}
+
+fn row(name: &str, passed: u64, failed: u64, build: Duration, run: Duration) -> String {
+    let (build, run) = (build.as_secs_f64(), run.as_secs_f64());
+    format!("{name:<8} {passed:>8} {failed:>8} {build:>9.1} {run:>9.1}\n")
 }
 
 #[cfg(test)]
@@ -48,19 +63,22 @@ mod tests {
         let result = |name, passed, failed| SuiteResult {
             name,
             tally: Tally { passed, failed },
-            time: Duration::from_millis(1500),
+            build: Duration::from_millis(500),
+            run: Duration::from_millis(1500),
+            slow: Slowest::default(),
             failures: vec![],
         };
         let text = summary(&[result("tidy", 9, 0), result("rust", 30, 2)]);
         assert_eq!(text.lines().last(), Some("39 passed, 2 failed"));
-        assert_eq!(text.lines().nth(1), Some("tidy            9        0       1.5"));
+        assert!(text.contains("\ntidy            9        0       0.5       1.5\n"), "{text}");
+        assert!(text.contains("\nall            39        2       1.0       3.0\n"), "{text}");
     }
 
     #[test]
     fn failures_are_named_first() {
         let failures = vec!["clippy: exit status: 101".to_owned()];
-        let text =
-            summary(&[SuiteResult { name: "tidy", tally: Tally::FAIL, time: Duration::ZERO, failures }]);
+        let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
+        let text = summary(&[SuiteResult { name: "tidy", tally: Tally::FAIL, build, run, slow, failures }]);
         assert_eq!(text.lines().next(), Some("failed: tidy: clippy: exit status: 101"));
     }
 }

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_rounded_and_never_replaced() {
         let root = std::env::temp_dir().join(format!("bulla-runs-{}", std::process::id()));
-        let context = Context { root: root.clone(), target: root.join("target") };
+        let context = Context::new(root.clone(), root.join("target"));
         let records = || vec![example().complete(LINE, "go", 1).unwrap()];
         let path = root.join(keep(&context, "go", records()).unwrap());
         let kept = fs::read_to_string(&path).unwrap();

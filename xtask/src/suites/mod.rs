@@ -5,6 +5,7 @@ mod js;
 mod lanes;
 mod miri;
 mod page;
+mod programs;
 mod runner;
 mod rust;
 mod tidy;
@@ -14,10 +15,10 @@ use std::{io::Write as _, process::ExitCode, time::Instant};
 use anyhow::Result;
 use clap::ValueEnum;
 
+pub(crate) use self::programs::Program;
 use self::runner::Runner;
 use crate::{
     context::Context,
-    count::Tally,
     summary::{SuiteResult, summary},
 };
 
@@ -108,10 +109,5 @@ fn run_suite(context: &Context, suite: Suite) -> SuiteResult {
     let start = Instant::now();
     let mut runner = Runner::new(context, suite.name());
     suite.steps(&mut runner);
-    let (mut tally, mut failures) = runner.finish();
-    if tally == Tally::default() {
-        tally = Tally::FAIL;
-        failures.push("the suite ran no test".to_owned());
-    }
-    SuiteResult { name: suite.name(), tally, time: start.elapsed(), failures }
+    runner.finish(start.elapsed())
 }

@@ -4,14 +4,19 @@ use std::{
     env,
     process::{Command, ExitStatus},
     thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, anyhow};
 
+use super::programs;
 use crate::{
     context::Context,
     count::{GoTests, Tally, libtest, node_test},
+    install,
     process::{Echo, stream},
+    slowest::Slowest,
+    summary::SuiteResult,
 };
 
 /// How many tests of one program run at once: twice as many as there are processors, unless somebody says otherwise, since many wait for other
@@ -27,16 +32,25 @@ pub(super) struct Runner<'a> {
     suite: &'static str,
     tally: Tally,
     failures: Vec<String>,
+    /// What building the tests took.
+    build: Duration,
+    slow: Slowest,
 }
 
 impl<'a> Runner<'a> {
     pub(super) fn new(context: &'a Context, suite: &'static str) -> Self {
-        Self { context, suite, tally: Tally::default(), failures: Vec::new() }
+        let (tally, slow) = (Tally::default(), Slowest::default());
+        Self { context, suite, tally, failures: Vec::new(), build: Duration::ZERO, slow }
     }
 
-    /// What was counted, and one line for each step that failed.
-    pub(super) fn finish(self) -> (Tally, Vec<String>) {
-        (self.tally, self.failures)
+    /// What became of the suite, which took `time` in all.
+    pub(super) fn finish(mut self, time: Duration) -> SuiteResult {
+        if self.tally == Tally::default() {
+            self.tally = Tally::FAIL;
+            self.failures.push("the suite ran no test".to_owned());
+        }
+        let Self { suite: name, tally, failures, build, slow, .. } = self;
+        SuiteResult { name, tally, failures, build, run: time.saturating_sub(build), slow }
     }
 
     /// A step that is one test: it passes or fails as a whole.
@@ -63,20 +77,62 @@ impl<'a> Runner<'a> {
 
     /// `cargo test` with these arguments, by a processor that must run every kernel: every test of every harness counts.
     pub(super) fn cargo_test(&mut self, arguments: &[&str]) {
+        let name = format!("cargo test {}", arguments.join(" "));
+        let mut build = self.context.cargo();
+        build.args(["test", "--no-run"]).args(arguments);
+        let start = Instant::now();
+        // What does not build is told by the run that follows.
+        let _ = stream(&mut build, Echo::Hide, |_| {});
+        self.build += start.elapsed();
         let mut command = self.context.cargo();
-        command.args(["test", "--no-fail-fast"]).args(arguments).env(REQUIRE_KERNELS, "1");
-        if env::var_os(TEST_THREADS).is_none() {
-            let processors = thread::available_parallelism().map_or(1, usize::from);
-            command.env(TEST_THREADS, (2 * processors).to_string());
+        command.args(["test", "--no-fail-fast"]).args(arguments);
+        set_up(&mut command);
+        self.libtest(&name, &mut command);
+    }
+
+    /// The test programs of these packages of the workspace, from the one build that all suites share.
+    pub(super) fn programs(&mut self, wanted: impl Fn(&str) -> bool) {
+        let context = self.context;
+        self.need("protobuf", |_| install::protobuf());
+        let start = Instant::now();
+        let built = context.programs.get_or_try(|| programs::build(context));
+        self.build += start.elapsed();
+        let programs = match built {
+            Ok(programs) => programs,
+            Err(error) => return self.need("build", |_| Err(error)),
+        };
+        for program in programs.iter().filter(|program| wanted(&program.package)) {
+            let mut command = Command::new(&program.path);
+            command.args(["-Zunstable-options", "--report-time"]).current_dir(&program.folder);
+            // As cargo sets it. The variable lets the stable harness print times.
+            command.env("CARGO_MANIFEST_DIR", &program.folder).env(programs::UNSTABLE_HARNESS, "1");
+            set_up(&mut command);
+            self.libtest(&program.name, &mut command);
         }
-        self.libtest(&format!("cargo test {}", arguments.join(" ")), &mut command);
+    }
+
+    /// The tests in the documentation of the workspace, with the features of [`Runner::programs`].
+    pub(super) fn doc_tests(&mut self) {
+        match programs::features(self.context) {
+            Ok(features) => {
+                let mut command = self.context.cargo();
+                command.args(["test", "--no-fail-fast", "--doc", "--workspace", "--features", &features]);
+                set_up(&mut command);
+                self.libtest("cargo test --doc", &mut command);
+            }
+            Err(error) => self.need("features", |_| Err(error)),
+        }
     }
 
     /// A command that runs tests of Rust: every test of every harness counts.
     pub(super) fn libtest(&mut self, name: &str, command: &mut Command) {
         self.announce(name);
         let mut tally = Tally::default();
-        let status = stream(command, Echo::Show, |line| tally += libtest(line).unwrap_or_default());
+        let slow = &mut self.slow;
+        let status = stream(command, Echo::Show, |line| {
+            tally += libtest(line).unwrap_or_default();
+            slow.libtest(line);
+        });
         self.conclude(name, tally, status);
     }
 
@@ -84,7 +140,9 @@ impl<'a> Runner<'a> {
     pub(super) fn go_test(&mut self, name: &str, command: &mut Command) {
         self.announce(name);
         let mut tests = GoTests::default();
+        let slow = &mut self.slow;
         let status = stream(command, Echo::Hide, |line| {
+            slow.go(line);
             if let Some(text) = tests.line(line) {
                 print!("{text}");
             }
@@ -125,6 +183,15 @@ impl<'a> Runner<'a> {
             println!("failed: {}: {name}: {error:#}", self.suite);
             self.failures.push(format!("{name}: {error:#}"));
         }
+    }
+}
+
+/// The variables of every test program in Rust: all kernels must run, and more tests at once than there are processors.
+fn set_up(command: &mut Command) {
+    command.env(REQUIRE_KERNELS, "1");
+    if env::var_os(TEST_THREADS).is_none() {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        command.env(TEST_THREADS, (2 * processors).to_string());
     }
 }
 

@@ -23,11 +23,8 @@ const APART: [&str; 4] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab"];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
-    let mut arguments = vec!["--workspace", "--all-features"];
-    for package in APART {
-        arguments.extend(["--exclude", package]);
-    }
-    runner.cargo_test(&arguments);
+    runner.programs(|package| !APART.contains(&package));
+    runner.doc_tests();
     // A workspace of its own: inside ours the tests would switch the standard library on.
     let manifest = runner.context.root.join("crates/blake3/no-std/Cargo.toml").display().to_string();
     let target = runner.context.target.join("no-std").display().to_string();
@@ -85,7 +82,7 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
     for tool in PEERS.iter().chain([&SOFTHSM]) {
         runner.need(tool.program, |_| install::debian(tool));
     }
-    runner.cargo_test(&["-p", "bulla-kms", "--all-features"]);
+    runner.programs(|package| package == "bulla-kms");
     runner.check("the vectors are read in Python", read_vectors);
     // And what a build without them says of algorithms that it does not serve.
     runner.cargo_test(&["-p", "bulla-kms", "--test", "algorithms"]);
@@ -108,7 +105,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     for tool in &PEERS {
         runner.need(tool.program, |_| install::debian(tool));
     }
-    runner.cargo_test(&["-p", "bulla"]);
+    runner.programs(|package| package == "bulla");
     runner.check("the commands of the documents exist", documents::check);
     runner.check("the tour of the README", documents::check_tour);
 }
@@ -125,12 +122,12 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
     }
     // Its standard library is the AArch64 code that is compared.
     runner.need("aarch64", |_| install::rust_target("aarch64-unknown-linux-gnu"));
-    runner.cargo_test(&["-p", "bulla-audit"]);
+    runner.programs(|package| package == "bulla-audit");
     runner.check("kernels of programs built in several ways", audit_matrix::check);
 }
 
 pub(super) fn lab(runner: &mut Runner<'_>) {
-    runner.cargo_test(&["-p", "bulla-lab"]);
+    runner.programs(|package| package == "bulla-lab");
     runner.check("every lane with a model can be modelled", model::check);
     runner.check("the table of the README is that of the newest run", report::check_readme);
 }

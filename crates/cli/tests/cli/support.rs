@@ -179,6 +179,7 @@ pub(crate) fn b3sum() -> &'static Path {
                 .args(["install", "b3sum", "--version", "1.8.7", "--locked", "--quiet", "--root"])
                 .arg(&root)
                 .env("CARGO_TARGET_DIR", root.join("build"))
+                .env_remove("RUSTC_BOOTSTRAP")
                 .status()
                 .expect("cargo runs");
             assert!(status.success(), "b3sum 1.8.7 could not be installed from the registry");

@@ -202,7 +202,7 @@ fn a_header_of_four_gigabytes_is_refused_before_it_is_read() {
 /// A source of which nothing is read.
 struct NotRead;
 
-impl std::io::Read for NotRead {
+impl Read for NotRead {
     fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
         panic!("the header's length is believed")
     }
