@@ -197,8 +197,32 @@ fn predicates() -> Vec<Value> {
         let key = Parts { public_key: bytes, a: Scalar::ZERO, ..with_torsion(0, 0, b"the other sign") };
         push(&format!("A of small order {point}, the other sign"), &key, sign(&key));
     }
+    let mut other = with_torsion(0, 0, b"R with the other sign");
+    other.r_bytes[31] ^= 0x80;
+    push("R with the other sign, S made for it", &other, sign(&other));
+    for (key, multiple) in OFF_THE_CURVE {
+        for (sign_bit, message) in [(0, b"not a point 0"), (0x80, b"not a point 1")] {
+            let mut bytes: [u8; 32] = hex::decode(key).expect("hex").try_into().expect("32 bytes");
+            bytes[31] |= sign_bit;
+            let parts = Parts { public_key: bytes, a: Scalar::ZERO, ..with_torsion(0, 0, message.as_slice()) };
+            push(&format!("A is no point, multiple {multiple}, sign {}", sign_bit >> 7), &parts, [0; 64]);
+        }
+    }
     all
 }
+
+/// Values of y that no point has. A verifier that goes on with the x that decoding leaves meets Z = 0, and with it an inverse that is 0, at the
+/// multiple of the key that stands beside it.
+const OFF_THE_CURVE: [(&str, u8); 8] = [
+    ("ef2945cc5383c154c6af5956a5d72edc9afe26305e08b955b5aef94077b8e608", 4),
+    ("fed5ba33ac7c3eab3950a6a95a28d1236501d9cfa1f746aa4a5106bf88471977", 4),
+    ("6dbfc9ea7849cc72b7d70fb4fd49aa189769049ba67ccbc9c7ed596911dd730d", 5),
+    ("8040361587b6338d4828f04b02b655e76896fb64598334363812a696ee228c72", 5),
+    ("68acc41a1d0e859ef75444b9387110d3c2b9958d4a05487da84b85e9f48f2c0d", 6),
+    ("85533be5e2f17a6108abbb46c78eef2c3d466a72b5fab78257b47a160b70d372", 6),
+    ("334afcc91ed442efdcee2aa91b37f1ddb747e2bc894c907ee4449d672afb2327", 7),
+    ("bab50336e12bbd102311d556e4c80e2248b81d4376b36f811bbb6298d504dc58", 7),
+];
 
 fn predicate(name: &str, parts: &Parts, signature: [u8; 64]) -> Value {
     let key = VerifyingKey::from_bytes(&parts.public_key);
