@@ -107,7 +107,11 @@ impl<'a> Runner<'a> {
             // As cargo sets it. The variable lets the stable harness print times.
             command.env("CARGO_MANIFEST_DIR", &program.folder).env(programs::UNSTABLE_HARNESS, "1");
             set_up(&mut command);
-            self.libtest(&program.name, &mut command);
+            let (tally, status) = self.run_libtest(&program.name, &mut command);
+            // Some packages have no test of their own.
+            if tally != Tally::default() || !matches!(&status, Ok(status) if status.success()) {
+                self.conclude(&program.name, tally, status);
+            }
         }
     }
 
@@ -126,6 +130,11 @@ impl<'a> Runner<'a> {
 
     /// A command that runs tests of Rust: every test of every harness counts.
     pub(super) fn libtest(&mut self, name: &str, command: &mut Command) {
+        let (tally, status) = self.run_libtest(name, command);
+        self.conclude(name, tally, status);
+    }
+
+    fn run_libtest(&mut self, name: &str, command: &mut Command) -> (Tally, Result<ExitStatus>) {
         self.announce(name);
         let mut tally = Tally::default();
         let slow = &mut self.slow;
@@ -133,7 +142,7 @@ impl<'a> Runner<'a> {
             tally += libtest(line).unwrap_or_default();
             slow.libtest(line);
         });
-        self.conclude(name, tally, status);
+        (tally, status)
     }
 
     /// `go test -json`: every leaf test counts.
