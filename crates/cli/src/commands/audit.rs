@@ -102,7 +102,7 @@ fn about(path: &Path, error: &bulla_audit::Error) -> Error {
 fn baseline(path: &Path, options: &Options<'_>) -> Result<Vec<Report>> {
     let mut first = [0];
     let is_json = fs::File::open(path).is_ok_and(|mut file| {
-        path.is_file() && file.read_exact(&mut first).is_ok() && first == [b'{']
+        path.is_file() && io::Read::read_exact(&mut file, &mut first).is_ok() && first == [b'{']
     });
     if !is_json {
         return bulla_audit::audit_file(path, options).map_err(|error| about(path, &error));
