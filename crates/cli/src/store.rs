@@ -17,7 +17,7 @@ use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
 use bulla_kms::backend::pkcs11;
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
-    Name, NewKey, SecretString, Unlock, UnlockMethod,
+    Name, NewKey, SecretString, Snapshot, Unlock, UnlockMethod,
 };
 use etcetera::{BaseStrategy, base_strategy};
 use std::fs::File;
@@ -166,6 +166,12 @@ impl Access {
         })
     }
 
+    /// The keys as they are now, for those who only look at them. Nothing is written, and nothing stays locked.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+        interrupt::guard();
+        Ok(self.options.snapshot(&self.folder.join(STORE_FILE), &self.unlock)?)
+    }
+
     fn open_unrecorded(&self) -> Result<Keystore> {
         interrupt::guard();
         Ok(self.options.open(&self.folder.join(STORE_FILE), &self.unlock)?)
@@ -218,9 +224,9 @@ impl Access {
 
     /// The key that signs the audit log.
     pub(crate) fn log_key(&self) -> Result<Attestation> {
-        let keystore = self.open_unrecorded()?;
-        let key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
-        Ok(keystore.attest(&key)?)
+        let keys = self.snapshot()?;
+        let key = keys.find(&tenant()?, &parse_name(LOG_LABEL)?).ok_or_else(no_log)?;
+        Ok(keys.attest(&key)?)
     }
 
     /// The keystore's folder.
@@ -313,6 +319,24 @@ pub(crate) fn parse_name(text: &str) -> Result<Name> {
     Ok(text.parse()?)
 }
 
+/// Where a key is found by its label.
+pub(crate) trait Labels {
+    /// The key of a tenant that has the label.
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError>;
+}
+
+impl Labels for Keystore {
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
+        self.find(tenant, label)
+    }
+}
+
+impl Labels for Snapshot {
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
+        Ok(self.find(tenant, label))
+    }
+}
+
 /// The key that a person means: all of it, or one version.
 pub(crate) enum Named {
     Family(KeyFamily),
@@ -321,7 +345,7 @@ pub(crate) enum Named {
 
 impl Named {
     /// Finds the key by its label, its id, or its id with a version.
-    pub(crate) fn find(keystore: &Keystore, text: &str) -> Result<Self> {
+    pub(crate) fn find(keys: &impl Labels, text: &str) -> Result<Self> {
         if text.contains('/') {
             return match text.parse::<KeyId>() {
                 Ok(id) => Ok(Self::Version(id)),
@@ -329,7 +353,7 @@ impl Named {
             };
         }
         let found = match (text.parse(), TENANT.parse()) {
-            (Ok(label), Ok(tenant)) => keystore.find(&tenant, &label)?,
+            (Ok(label), Ok(tenant)) => keys.labelled(&tenant, &label)?,
             _ => None,
         };
         found.map(Self::Family).ok_or_else(|| {

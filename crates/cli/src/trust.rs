@@ -37,11 +37,23 @@ pub(crate) struct GivenKey {
     minisign: minisign::KeyId,
 }
 
+/// The public keys lie sealed in the keystore, and so it has to be opened; who cannot do that now verifies with exported ones.
+fn name_the_other_way(error: Error) -> Error {
+    match error.code() {
+        "no_passphrase" => error.hint(
+            "name a file that holds it with --passphrase-file FILE, or verify without the keystore: \
+             `bulla keys export-public > FILE` once, then --public-key FILE",
+        ),
+        _ => error,
+    }
+}
+
 impl Trust {
     /// The keys of the command line or, without one, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
         if args.public_key.is_empty() {
-            return Ok(Self::Keystore(Access::existing(&args.keystore)?.open()?.list()?));
+            let access = Access::existing(&args.keystore).map_err(name_the_other_way)?;
+            return Ok(Self::Keystore(access.snapshot()?.list()));
         }
         let mut given = Vec::new();
         for text in &args.public_key {

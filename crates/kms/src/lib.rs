@@ -65,7 +65,7 @@ pub use id::{KeyFamily, KeyId, KeyName, KeyRef, Name};
 pub use key_file::KeyFile;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary};
-pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Signature, VerifyItem};
+pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Signature, Snapshot, VerifyItem};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey, Verdict};
 pub use secrecy::SecretString;

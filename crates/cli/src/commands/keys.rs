@@ -113,7 +113,7 @@ fn new(args: &KeysNewArgs) -> Result<()> {
 }
 
 fn list(args: &KeysListArgs) -> Result<()> {
-    let keys = Access::existing(&args.keystore)?.open()?.list()?;
+    let keys = Access::existing(&args.keystore)?.snapshot()?.list();
     let mut out = Out::new();
     if args.json {
         keys.iter().try_for_each(|key| out.json(key))?;
@@ -242,9 +242,8 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
 }
 
 fn show(args: &KeysShowArgs) -> Result<()> {
-    let keystore = Access::existing(&args.keystore)?.open()?;
-    let key = keystore.attest(Named::find(&keystore, &args.key)?.family())?;
-    drop(keystore);
+    let keys = Access::existing(&args.keystore)?.snapshot()?;
+    let key = keys.attest(Named::find(&keys, &args.key)?.family())?;
     let mut out = Out::new();
     if args.json {
         out.json(&key)?
@@ -293,14 +292,13 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
 }
 
 fn export_public(args: &ExportPublicArgs) -> Result<()> {
-    let keystore = Access::existing(&args.keystore)?.open()?;
-    let named = Named::find(&keystore, &args.key)?;
-    let attestation = keystore.attest(named.family())?;
+    let keys = Access::existing(&args.keystore)?.snapshot()?;
+    let named = Named::find(&keys, &args.key)?;
+    let attestation = keys.attest(named.family())?;
     let number = match &named {
         Named::Version(id) => id.version(),
         Named::Family(_) => attestation.head,
     };
-    drop(keystore);
     let version =
         attestation.versions.into_iter().find(|version| version.version == number).ok_or_else(|| {
             let message = format!("the key has no version {number}: the newest is {}", attestation.head);

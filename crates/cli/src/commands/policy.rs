@@ -11,7 +11,12 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
-    let keystore = Access::existing(&args.keystore)?.open()?;
+    let access = Access::existing(&args.keystore)?;
+    if args.max_age.is_none() && args.max_uses.is_none() && args.minimum_version.is_none() {
+        let keys = access.snapshot()?;
+        return report(args, Out::new(), &keys.attest(Named::find(&keys, &args.key)?.family())?);
+    }
+    let keystore = access.open()?;
     let named = Named::find(&keystore, &args.key)?;
     let mut key = keystore.attest(named.family())?;
     let rotation = RotationPolicy {
@@ -29,11 +34,15 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
         key = keystore.update(named.family(), Some(key.revision), &KeyChange::MinimumVersion(minimum))?;
     }
     drop(keystore);
-    let mut out = if key.revision == before { Out::new() } else { Out::after("the policy was changed") };
+    let out = if key.revision == before { Out::new() } else { Out::after("the policy was changed") };
+    report(args, out, &key)
+}
+
+fn report(args: &KeysPolicyArgs, mut out: Out, key: &Attestation) -> Result<()> {
     if args.report.json {
-        out.json(&key)?;
+        out.json(key)?;
     } else if !args.report.quiet {
-        print(&mut out, &key)?;
+        print(&mut out, key)?;
     }
     out.flush()
 }

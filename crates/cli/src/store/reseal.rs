@@ -81,7 +81,7 @@ pub(super) fn identity(args: &KeystoreArgs) -> Result<Unlock> {
 /// gets its name now. One that does not open the keystore stays where it is: another process may be about to use it.
 pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> PathBuf {
     let (now, next) = (folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
-    let is_taken = || options.open(&folder.join(STORE_FILE), &Unlock::KeyFile(next.clone())).is_ok();
+    let is_taken = || options.snapshot(&folder.join(STORE_FILE), &Unlock::KeyFile(next.clone())).is_ok();
     // Should the renaming fail, the file is found again under its first name.
     if next.symlink_metadata().is_ok() && is_taken() && std::fs::rename(&next, &now).is_err() {
         return next;

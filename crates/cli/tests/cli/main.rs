@@ -15,6 +15,7 @@ mod keys;
 mod minisign;
 mod pkcs11;
 mod program;
+mod readers;
 mod seal;
 mod secrets;
 mod sign;

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use rpds::HashTrieMapSync;
 
+use crate::attestation::Attestation;
 use crate::backend::{Backends, KeyMaterial, PrivateKey};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
@@ -35,6 +36,18 @@ impl Index {
         self.keys.get(family).ok_or_else(|| {
             KmsError::new(Code::KeyNotFound, format!("there is no key {family} in this keystore"))
         })
+    }
+
+    /// All that may be known of a key.
+    pub(super) fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
+        Ok(Attestation::from(&self.key(family)?.record))
+    }
+
+    /// The same of all keys, sorted by their names.
+    pub(super) fn list(&self) -> Vec<Attestation> {
+        let mut keys: Vec<_> = self.keys().collect();
+        keys.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
+        keys.into_iter().map(|key| Attestation::from(&key.record)).collect()
     }
 
     pub(super) fn find(&self, tenant: &Name, label: &Name) -> Option<&KeyFamily> {

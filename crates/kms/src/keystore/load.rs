@@ -65,16 +65,8 @@ fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Ve
 /// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
 /// it as it is, and no other process waits while a passphrase is worked on.
 pub(super) fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-    let peeked = match EmbeddedStore::peek(path)? {
-        Some(rows) => Some((open_root(&rows, unlock)?, rows)),
-        None => None,
-    };
-    let Some((sealer, rows)) = peeked else {
-        let mut store = EmbeddedStore::open(path)?;
-        let rows = store.load()?;
-        let sealer = open_root(&rows, unlock)?;
-        return unseal(Box::new(store), rows, sealer, options);
-    };
+    let rows = EmbeddedStore::peek(path)?;
+    let sealer = open_root(&rows, unlock)?;
     // Opening checks the whole file, which takes long for a large one: its rows are opened meanwhile.
     let (store, loaded) = std::thread::scope(|scope| {
         let store = scope.spawn(|| EmbeddedStore::open(path));
@@ -96,9 +88,27 @@ pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
 
 /// The rows of a store, which is not opened.
 pub(super) fn peek(path: &Path) -> Result<Rows> {
-    match EmbeddedStore::peek(path)? {
-        Some(rows) => Ok(rows),
-        None => EmbeddedStore::open(path)?.load(),
+    EmbeddedStore::peek(path)
+}
+
+/// The keys as they are now, proven as [`open`] does it. The guard is asked and told nothing.
+pub(super) fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Index> {
+    let mut rows = EmbeddedStore::peek(path)?;
+    let sealer = open_root(&rows, unlock)?;
+    loop {
+        let (state, sealed_state, index) = index(&sealer, &rows, None)?;
+        guard::check_name(&state, &rows, &*options.guard)?;
+        match options.guard.check(&state.mark(sealer.store(), &sealed_state)) {
+            Ok(()) => return Ok(index),
+            // Another process may have made a change, and told the guard of it, since the store was read.
+            Err(error) if error.code == Code::RolledBack => {
+                rows = EmbeddedStore::peek(path)?;
+                if rows.meta.get(STATE) == Some(&sealed_state) {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
     }
 }
 

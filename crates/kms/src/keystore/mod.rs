@@ -14,6 +14,7 @@ mod options;
 mod publish;
 mod reseal;
 mod signing;
+mod snapshot;
 mod succession;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use self::edit::{Edit, NewVersion, Writer};
 use self::index::Index;
 use self::observe::{Observers, Subject};
 pub use self::options::KeystoreOptions;
+pub use self::snapshot::Snapshot;
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::Attestation;
 use crate::audit_log::Operation;
@@ -107,7 +109,8 @@ pub struct Signature {
 /// for another thread nor for the disk. Calls that change something are made one after the other, and what they changed
 /// is on the disk when they return.
 ///
-/// The file stays locked for other processes as long as the keystore lives: open it late, drop it early.
+/// The file stays locked for other processes as long as the keystore lives: open it late, drop it early. Whoever only looks
+/// at keys takes a [`Snapshot`] ([`Keystore::snapshot`]), which locks nothing and writes nothing.
 pub struct Keystore {
     /// First, so that an audit log is free again before the store is.
     observers: Observers,
@@ -146,6 +149,18 @@ impl Keystore {
     /// [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`], [`Code::MalformedKeyFile`].
     pub fn open(path: &Path, unlock: &Unlock) -> Result<Self> {
         KeystoreOptions::default().open(path, unlock)
+    }
+
+    /// The keys of the keystore at `path` as they are at this moment, proven as [`Keystore::open`] does it.
+    ///
+    /// Nothing is written and nothing synced, and the right to read the file suffices: a keystore on a disk that cannot be
+    /// written to serves too. The file is locked while it is read, against writers alone. Waits for up to twenty seconds
+    /// when another process has it open for writing.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::open`].
+    pub fn snapshot(path: &Path, unlock: &Unlock) -> Result<Snapshot> {
+        KeystoreOptions::default().snapshot(path, unlock)
     }
 
     /// Which kind of secret opens the keystore at `path`.
@@ -389,7 +404,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeyNotFound`].
     pub fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
-        Ok(Attestation::from(&self.index.load().key(family)?.record))
+        self.index.load().attest(family)
     }
 
     /// All keys at one moment, sorted by their names.
@@ -397,10 +412,7 @@ impl Keystore {
     /// # Errors
     /// None today; a store on another machine may fail.
     pub fn list(&self) -> Result<Vec<Attestation>> {
-        let index = self.index.load_full();
-        let mut keys: Vec<_> = index.keys().collect();
-        keys.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
-        Ok(keys.into_iter().map(|key| Attestation::from(&key.record)).collect())
+        Ok(self.index.load_full().list())
     }
 
     /// The key of a tenant that has the label.

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Keystore, load};
+use super::{Keystore, Snapshot, load};
 use crate::audit_log::AuditSink;
 use crate::backend::Backends;
 use crate::error::Result;
@@ -62,6 +62,14 @@ impl KeystoreOptions {
     /// Those of [`Keystore::open`].
     pub fn open(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
         load::open(path, unlock, self)
+    }
+
+    /// As [`Keystore::snapshot`]. The guard is asked and told nothing; nothing is recorded.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::snapshot`].
+    pub fn snapshot(&self, path: &Path, unlock: &Unlock) -> Result<Snapshot> {
+        load::snapshot(path, unlock, self).map(Snapshot::new)
     }
 
     /// As [`Keystore::create_etcd`].

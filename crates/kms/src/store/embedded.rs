@@ -1,9 +1,15 @@
 //! A store in one file, by `redb`.
 
+use std::fs::File;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use redb::{AccessGuard, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::backends::{FileBackend, InMemoryBackend};
+use redb::{
+    AccessGuard, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageBackend as _,
+    TableDefinition, TableError,
+};
 
 use super::{Change, Rows, STATE, Store, Table, changed, panics};
 use crate::error::{Code, KmsError, Result};
@@ -61,17 +67,17 @@ impl EmbeddedStore {
         Ok(Self { path: path.to_owned(), database: Some(open(path)?) })
     }
 
-    /// Reads everything without changing a byte of the file, and lets go of it; `None` when that is not possible, since
-    /// the last writer was killed and the file must be opened for writing once.
+    /// Reads everything without changing a byte of the file, for which the right to read it suffices, and lets go of it.
+    /// Readers exclude a writer, and not one another.
     ///
     /// # Errors
     /// As [`EmbeddedStore::open`].
-    pub(crate) fn peek(path: &Path) -> Result<Option<Rows>> {
-        match patiently(path, || read(&builder().open_read_only(path)?)) {
-            Ok(rows) => Ok(Some(rows)),
-            Err(Failure::Database(redb::Error::RepairAborted)) => Ok(None),
-            Err(failure) => Err(failure.at(path)),
-        }
+    pub(crate) fn peek(path: &Path) -> Result<Rows> {
+        let look = || match builder().open_read_only(path) {
+            Err(DatabaseError::RepairAborted) => read(&repaired_copy(path)?),
+            database => read(&database?),
+        };
+        patiently(path, look).map_err(|failure| failure.at(path))
     }
 }
 
@@ -129,6 +135,24 @@ fn open(path: &Path) -> Result<Database> {
         Ok(database)
     };
     patiently(path, open).map_err(|failure| failure.at(path))
+}
+
+/// A file whose last writer was killed has to be repaired before it can be read. Whoever reads it does so in a copy in memory,
+/// which comes to the same rows as the repair of the file by the next writer.
+fn repaired_copy(path: &Path) -> Result<Database, redb::Error> {
+    let file = FileBackend::new(File::open(path)?)?;
+    // All of it: that excludes the ranges that a writer locks.
+    if !file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded)? {
+        return Err(redb::Error::DatabaseAlreadyOpen);
+    }
+    let length = file.len()?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    file.read(0, &mut bytes)?;
+    file.close()?;
+    let copy = InMemoryBackend::new();
+    copy.set_len(length)?;
+    copy.write(0, &bytes)?;
+    Ok(builder().create_with_backend(copy)?)
 }
 
 /// Tries again while another process has the file open.

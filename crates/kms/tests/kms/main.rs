@@ -27,6 +27,7 @@ mod reseal;
 mod rollback;
 mod sealing;
 mod signature_file;
+mod snapshot;
 mod strict;
 mod succession;
 mod support;

@@ -1,0 +1,45 @@
+//! The keys of a keystore for those who change nothing and sign nothing.
+
+use std::fmt;
+
+use super::index::Index;
+use crate::attestation::Attestation;
+use crate::error::Result;
+use crate::id::{KeyFamily, Name};
+
+/// The keys of a keystore as they were at one moment, to be looked at: see [`Keystore::snapshot`](super::Keystore::snapshot).
+///
+/// It does not sign and does not decapsulate: who may have disabled or replaced the key since would not be heard.
+pub struct Snapshot {
+    index: Index,
+}
+
+impl Snapshot {
+    pub(super) fn new(index: Index) -> Self {
+        Self { index }
+    }
+
+    /// As [`Keystore::attest`](super::Keystore::attest).
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound).
+    pub fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
+        self.index.attest(family)
+    }
+
+    /// All keys, sorted by their names.
+    pub fn list(&self) -> Vec<Attestation> {
+        self.index.list()
+    }
+
+    /// The key of a tenant that has the label.
+    pub fn find(&self, tenant: &Name, label: &Name) -> Option<KeyFamily> {
+        self.index.find(tenant, label).cloned()
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("keys", &self.index.len()).finish()
+    }
+}
