@@ -33,7 +33,7 @@ pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
 fn init(args: &AuditLogInitArgs) -> Result<()> {
     let access = Access::existing(&args.keystore)?;
     let (folder, key) = access.begin_log()?;
-    let mut out = Out::new();
+    let mut out = Out::after("the audit log was begun");
     if args.report.json {
         #[derive(Serialize)]
         struct Begun {
@@ -226,13 +226,14 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
         (None, Some(entry)) => serde_json::to_string(&audit_log::prove_inclusion(&folder, entry)?),
         (None, None) => return Err(Error::new("usage", "name an entry, or a checkpoint with --since")),
     };
-    write(args.output.as_deref(), &(text.expect("plain structures serialise") + "\n"))
+    write(args.output.as_deref(), Out::new, &(text.expect("plain structures serialise") + "\n"))
 }
 
 fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
     let checkpoint = Access::existing(&args.keystore)?.seal_log()?;
+    let out = || Out::after("the checkpoint was made");
     if !args.json {
-        return write(args.output.as_deref(), &checkpoint.to_string());
+        return write(args.output.as_deref(), out, &checkpoint.to_string());
     }
     #[derive(Serialize)]
     struct Sealed {
@@ -243,7 +244,7 @@ fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
         key: String,
         checkpoint: String,
     }
-    let mut out = Out::new();
+    let mut out = out();
     out.json(&Sealed {
         log: checkpoint.log.to_string(),
         size: checkpoint.size,
@@ -277,11 +278,11 @@ fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-fn write(path: Option<&Path>, text: &str) -> Result<()> {
+fn write(path: Option<&Path>, out: impl FnOnce() -> Out, text: &str) -> Result<()> {
     match path {
         Some(path) => atomic::write(path, |file| file.write_all(text.as_bytes())),
         None => {
-            let mut out = Out::new();
+            let mut out = out();
             out.bytes(text.as_bytes())?;
             out.flush()
         }

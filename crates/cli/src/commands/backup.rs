@@ -31,7 +31,7 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
         access.reseal(&keystore, &new)?;
     }
     drop(keystore);
-    let mut out = Out::new();
+    let mut out = Out::after("the keystore opens with the new secret");
     if args.report.json {
         #[derive(Serialize)]
         struct Resealed {
@@ -81,7 +81,7 @@ fn report(
     done: &str,
 ) -> Result<()> {
     let Some(summary) = summary else { return Ok(()) };
-    let mut out = Out::new();
+    let mut out = Out::after(format!("the keys were {done} {}", shown(path)));
     if args.json {
         #[derive(Serialize)]
         struct Done {

@@ -42,6 +42,17 @@ fn what_was_done_is_said_and_is_done() {
     home.run(["keys", "export-public", "--format", "pem", "-o", "pem"]).exits(0);
     changed(&["keys", "import", "i", "pem", "--public"], "the key was imported");
     home.run(["keys", "show", "i"]).exits(0);
+    changed(&["audit-log", "init"], "the audit log was begun");
+    changed(&["audit-log", "checkpoint"], "the checkpoint was made");
+    changed(&["audit-log", "checkpoint", "--json"], "the checkpoint was made");
+    changed(&["keys", "backup", "backup", "--new-passphrase-file", "pass"], "the keys were written to backup");
+    let elsewhere = ["--keystore", "elsewhere", "--passphrase-file", "pass"];
+    changed(
+        &[&["keys", "restore", "--from", "backup"], &elsewhere[..]].concat(),
+        "the keys were restored to elsewhere",
+    );
+    let new = ["keys", "reseal", "--new-passphrase-file", "pass"];
+    changed(&new, "the keystore opens with the new secret");
 }
 
 #[test]
