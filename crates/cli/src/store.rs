@@ -1,12 +1,14 @@
 //! Where the keystore is, what opens it, and which key a person means.
 
 mod guard;
+mod key_file;
 mod recording;
 mod reseal;
 
 pub(crate) use self::guard::{GuardPlace, guard};
 use self::guard::{Guarding, new_token_key, options, options_of, options_with, token, token_key};
-use self::reseal::{identity, settled_key_file};
+use self::key_file::{KEY_FILE, has_key_file, lost, new_key_file, settled_key_file};
+use self::reseal::identity;
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
@@ -16,7 +18,7 @@ use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
 use bulla_kms::backend::pkcs11;
 use bulla_kms::{
-    Algorithm, Attestation, Code, KeyFamily, KeyFile, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
+    Algorithm, Attestation, Code, KeyFamily, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
     Name, NewKey, SecretString, Snapshot, Unlock, UnlockMethod,
 };
 use etcetera::{BaseStrategy, base_strategy};
@@ -41,7 +43,6 @@ const LOG_PURPOSE: &str = "audit";
 const LOG_FOLDER: &str = "audit-log";
 
 const STORE_FILE: &str = "keystore.redb";
-const KEY_FILE: &str = "keystore.key";
 /// A passphrase is read up to this length.
 const MAX_PASSPHRASE: usize = 4096;
 
@@ -81,7 +82,9 @@ impl Access {
         let folder = folder(args)?;
         let store = folder.join(STORE_FILE);
         check_keystore(&folder, &store)?;
+        let had_key_file = has_key_file(&folder);
         let method = match Keystore::unlock_method(&store) {
+            Err(error) if error.code == Code::NotFound && had_key_file => return Err(lost(&folder)),
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
                     .hint("`bulla keys init` creates one; to verify, give the signer's key with --public-key FILE"));
@@ -108,37 +111,61 @@ impl Access {
 
     /// The keystore that is there, or a new one with the key `default`.
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
-        if exists(args)? { Self::existing(args) } else { Self::create(args, NewSeal::AsGiven, None) }
+        if exists(args)? {
+            return Self::existing(args);
+        }
+        match Self::create(args, NewSeal::AsGiven, None) {
+            // Another process was first.
+            Err(error) if error.code() == Code::AlreadyExists.as_str() && exists(args)? => {
+                Self::existing(args)
+            }
+            made => made,
+        }
     }
 
     /// A new keystore with the key `default`. It is said so on standard error.
     ///
     /// # Errors
-    /// When there is one already.
+    /// When there is one already, or was one.
     pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal, guard: Option<&GuardPlace>) -> Result<Self> {
         let folder = folder(args)?;
         check_keystore(&folder, &folder.join(STORE_FILE))?;
         interrupt::guard();
+        let had_key_file = has_key_file(&folder);
         if exists(args)? {
             return Err(Error::new(
                 "already_exists",
                 format!("there is a keystore in {} already", shown(&folder)),
             ));
         }
+        if had_key_file {
+            return Err(lost(&folder));
+        }
         let token = token(args);
         let unlock = match seal {
             NewSeal::TokenKey(name) => new_token_key(token.as_ref(), &name)?,
-            NewSeal::AsGiven if args.passphrase_file.is_none() => Unlock::KeyFile(key_file(&folder)?),
+            NewSeal::AsGiven if args.passphrase_file.is_none() => Unlock::KeyFile(new_key_file(&folder)?),
             NewSeal::AsGiven | NewSeal::Passphrase => {
                 Unlock::Passphrase(passphrase(args, &folder, Asked::Twice)?)
             }
         };
         let options = options_with(guard, &folder, token.as_ref())?;
-        let access = Self { folder, unlock, options };
-        let keystore = match access.options.create(&access.folder.join(STORE_FILE), &access.unlock) {
-            Ok(keystore) => keystore,
+        let mut access = Self { folder, unlock, options };
+        let store = access.folder.join(STORE_FILE);
+        let keystore = match access.options.create(&store, &access.unlock) {
+            Ok(keystore) => {
+                access.name_key_file()?;
+                keystore
+            }
             // Another process was first, and the folder's key file opens what it made.
-            Err(error) if error.code == Code::AlreadyExists => access.open()?,
+            Err(KmsError { code: Code::AlreadyExists | Code::NotFound, .. })
+                if store.symlink_metadata().is_ok() =>
+            {
+                if let Unlock::KeyFile(path) = &mut access.unlock {
+                    *path = settled_key_file(&access.folder, &access.options);
+                }
+                access.open()?
+            }
             Err(error) => return Err(error.into()),
         };
         ensure_default(&keystore)?;
@@ -281,16 +308,6 @@ fn folder(args: &KeystoreArgs) -> Result<PathBuf> {
         Ok(base) => Ok(base.data_dir().join("bulla")),
         Err(_) => Err(Error::new("no_home", "there is no home folder to look for the keystore in")
             .hint("name its folder with --keystore DIR or BULLA_KEYSTORE")),
-    }
-}
-
-/// The key file of a new keystore. One that is there already was left by a creation that was interrupted.
-fn key_file(folder: &Path) -> Result<PathBuf> {
-    let path = folder.join(KEY_FILE);
-    match KeyFile::create(&path) {
-        Ok(()) => Ok(path),
-        Err(error) if error.code == Code::AlreadyExists => Ok(path),
-        Err(error) => Err(error.into()),
     }
 }
 

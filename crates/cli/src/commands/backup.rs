@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
-    let access = Access::existing(&args.keystore)?;
+    let mut access = Access::existing(&args.keystore)?;
     let keystore = access.open()?;
     if args.key_file {
         access.reseal_by_key_file(&keystore)?;

@@ -1,8 +1,11 @@
 //! `bulla keys`.
 
+use crate::strikes::strikes;
 use crate::support::{Done, Home};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Stdio;
 
 #[test]
 fn a_keystore_is_made_once_and_for_its_owner_only() {
@@ -130,10 +133,91 @@ fn an_interrupted_creation_is_finished_by_the_next_command() {
     let home = Home::new();
     home.write("a", "a");
     home.run(["keys", "init"]).exits(0);
-    // As if the process had been stopped after it made the key file.
-    fs::remove_file(home.keystore().join("keystore.redb")).unwrap();
+    let [store, key, next] =
+        ["keystore.redb", "keystore.key", "keystore.key.new"].map(|name| home.keystore().join(name));
+    let secret = fs::read(&key).unwrap();
+    // As if the process had been stopped after it made the key file, and after it made the keystore.
+    for made_keystore in [false, true] {
+        fs::rename(&key, &next).unwrap();
+        if !made_keystore {
+            fs::remove_file(&store).unwrap();
+        }
+        home.run(["sign", "a"]).exits(0);
+        home.run(["verify", "a"]).exits(0);
+        assert!(!next.exists());
+        assert_eq!(fs::read(&key).unwrap(), secret);
+    }
+}
+
+#[test]
+fn a_first_command_that_is_killed_at_any_point_is_finished_by_the_next() {
+    strikes(60, |delay| {
+        let home = Home::new();
+        home.write("a", "a");
+        let mut command = home.command();
+        command.args(["sign", "a"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(delay);
+        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
+        let was_told = child.wait().unwrap().success();
+        home.run(["sign", "a"]).exits(0);
+        home.run(["verify", "a"]).exits(0);
+        assert!(!home.keystore().join("keystore.key.new").exists());
+        was_told
+    });
+}
+
+#[test]
+fn first_commands_at_the_same_moment_share_one_keystore() {
+    for _ in 0..5 {
+        let home = Home::new();
+        let names = ["a", "b", "c", "d"];
+        names.iter().for_each(|name| home.write(name, name));
+        let start = |name: &&str| home.command().args(["sign", name]).stderr(Stdio::piped()).spawn().unwrap();
+        let children: Vec<_> = names.iter().map(start).collect();
+        for child in children {
+            Done::from(child.wait_with_output().unwrap()).exits(0);
+        }
+        home.run(["verify", "a", "b", "c", "d"]).exits(0);
+        assert_eq!(home.run(["keys", "list", "--json"]).exits(0).json().len(), 1);
+    }
+}
+
+#[test]
+fn a_lost_keystore_is_told_and_not_replaced_by_a_new_one() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write_secret("pass", "correct horse\n");
     home.run(["sign", "a"]).exits(0);
+    home.run(["keys", "backup", "backup", "--new-passphrase-file", "pass"]).exits(0);
+    let [store, key] = ["keystore.redb", "keystore.key"].map(|name| home.keystore().join(name));
+    fs::rename(&store, home.path("copy")).unwrap();
+    let before = fs::read(&key).unwrap();
+    let commands: [&[&str]; 7] = [
+        &["sign", "a"],
+        &["verify", "a"],
+        &["keys", "init"],
+        &["keys", "init", "--passphrase", "--passphrase-file", "pass"],
+        &["keys", "new", "b"],
+        &["keys", "list"],
+        &["audit-log", "verify"],
+    ];
+    for command in commands {
+        home.run(command).exits(2).complains("keystore.redb is missing").complains("bulla keys restore --from");
+        assert!(!store.exists());
+        assert_eq!(fs::read(&key).unwrap(), before);
+    }
+    // Each way that the hint names helps.
+    fs::rename(home.path("copy"), &store).unwrap();
     home.run(["verify", "a"]).exits(0);
+    fs::remove_file(&store).unwrap();
+    home.run(["keys", "restore", "--from", "backup", "--passphrase-file", "pass"]).exits(0);
+    home.run(["verify", "a"]).exits(0);
+    assert_eq!(fs::read(&key).unwrap(), before);
+    fs::remove_file(&store).unwrap();
+    fs::rename(&key, home.path("elsewhere")).unwrap();
+    home.run(["verify", "a"]).exits(2).complains("there is no keystore");
+    home.run(["sign", "a"]).exits(0).complains("created the keystore");
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! The key file beside a keystore. It has its name only when there is a keystore that opens with it: until then it is named as one that
+//! is to take another's place. So a key file without a keystore says that the keystore was lost.
+//!
+//! A key file gets its name while the keystore is open for writing, and so by one process at a time.
+
+use super::{Access, STORE_FILE};
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use bulla_kms::{Code, KeyFile, KeystoreOptions, Unlock};
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(super) const KEY_FILE: &str = "keystore.key";
+/// A key file that is to take the place of the one beside the keystore, or to become it.
+const NEXT_KEY_FILE: &str = "keystore.key.new";
+
+/// Whether a keystore has, or had, a key file beside it. Ask before looking for the keystore: another process may make both
+/// meanwhile, the keystore first.
+pub(super) fn has_key_file(folder: &Path) -> bool {
+    folder.join(KEY_FILE).symlink_metadata().is_ok()
+}
+
+/// The error of a key file without a keystore. A new keystore in its place would have other keys, and nobody would notice.
+pub(super) fn lost(folder: &Path) -> Error {
+    let message = format!(
+        "the keystore {} is gone: {STORE_FILE} is missing, and its key file {KEY_FILE} is there",
+        shown(folder)
+    );
+    Error::new("keystore_lost", message).hint(format!(
+        "put {STORE_FILE} back from a copy, or `bulla keys restore --from BACKUP`; to begin with new keys, move {KEY_FILE} elsewhere"
+    ))
+}
+
+/// The key file that is to open a new keystore. One that is there already was left by a creation that was interrupted.
+pub(super) fn new_key_file(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join(NEXT_KEY_FILE);
+    match KeyFile::create(&path) {
+        Ok(()) => Ok(path),
+        Err(error) if error.code == Code::AlreadyExists => Ok(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Access {
+    /// Gives the key file its name, if that is what opens the keystore, which the caller has just made or changed and still has
+    /// open.
+    pub(super) fn name_key_file(&mut self) -> Result<()> {
+        let (now, next) = (self.folder.join(KEY_FILE), self.folder.join(NEXT_KEY_FILE));
+        if let Unlock::KeyFile(path) = &mut self.unlock
+            && *path == next
+        {
+            let cannot = |error| Error::io("cannot rename the new key file", &error).about(shown(&next));
+            std::fs::rename(&next, &now).map_err(cannot)?;
+            *path = now;
+        }
+        Ok(())
+    }
+
+    /// Puts a new key file in its place. It gets its name after the keystore opens with it, and a command that is
+    /// interrupted in between is completed by the next one: see [`settled_key_file`].
+    pub(crate) fn reseal_by_key_file(&mut self, keystore: &bulla_kms::Keystore) -> Result<()> {
+        crate::interrupt::guard();
+        let unlock = Unlock::KeyFile(new_key_file(&self.folder)?);
+        self.reseal(keystore, &unlock)?;
+        self.unlock = unlock;
+        self.name_key_file()
+    }
+}
+
+/// The key file of a keystore. When the naming of a new one was interrupted, it gets its name now, if it opens the keystore. One
+/// that does not stays where it is: another process may be about to use it.
+pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> PathBuf {
+    let (store, now, next) = (folder.join(STORE_FILE), folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
+    let Ok(found) = identity(&next) else { return now };
+    let unlock = Unlock::KeyFile(next.clone());
+    match options.open(&store, &unlock) {
+        Ok(_open) => match identity(&next) {
+            Ok(still) if still != found => now,
+            // Should the renaming fail, the file is found again under its first name.
+            Ok(_) if std::fs::rename(&next, &now).is_err() => next,
+            // Or another process named it before this one had the keystore open.
+            _ => now,
+        },
+        Err(error) if error.code == Code::PermissionDenied && options.snapshot(&store, &unlock).is_ok() => {
+            next
+        }
+        Err(_) => now,
+    }
+}
+
+/// Which file it is.
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Elsewhere the time at which it was made has to tell.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<std::time::SystemTime> {
+    path.symlink_metadata()?.created()
+}
