@@ -82,12 +82,20 @@ fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
     }
 }
 
-/// Opens a signature file, and helps when there is none.
+/// Opens a signature file, and helps when there is none. It is a regular file: nothing is waited for.
 fn open_signature(path: &Path, signature: &Path) -> Result<File> {
-    File::open(signature).map_err(|error| {
+    let opened = Source::open_file(signature, Links::Follow).map_err(|error| {
         let about = |error: Error| error.about(shown(path));
-        if error.kind() != io::ErrorKind::NotFound {
-            return about(Error::io(&format!("cannot read its signature {}", shown(signature)), &error));
+        match error {
+            ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => {}
+            ReadError::Io(error) => {
+                return about(Error::io(&format!("cannot read its signature {}", shown(signature)), &error));
+            }
+            ReadError::NotAFile(kind) => {
+                let message = format!("its signature {} is {kind}, not a file", shown(signature));
+                return about(Error::new("not_a_file", message));
+            }
+            error => return Error::from(error).about(shown(signature)),
         }
         let error = about(Error::new("no_signature", format!("there is no signature {}", shown(signature))));
         match sidecar(path, SignatureFormat::Minisign) {
@@ -96,7 +104,8 @@ fn open_signature(path: &Path, signature: &Path) -> Result<File> {
             }
             _ => error.hint("`bulla sign` makes one; --signature FILE names one elsewhere"),
         }
-    })
+    });
+    Ok(opened?.into_file())
 }
 
 impl Job<'_> {

@@ -200,6 +200,11 @@ impl Source {
         Ok(Self { file, stamp: Some(Stamp::of(&metadata)), path: Some(path.to_owned()) })
     }
 
+    /// The file itself, for those who read only a part of it.
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
     /// The length at the time of opening; a stream has none.
     pub(crate) fn len(&self) -> Option<u64> {
         self.stamp.map(|stamp| stamp.len)

@@ -40,9 +40,18 @@ impl From<FileType> for Kind {
 pub(crate) fn walk(folder: &Path) -> (Vec<Found>, Vec<Error>) {
     let mut found = Vec::new();
     let mut errors = Vec::new();
-    for entry in WalkDir::new(folder).min_depth(1) {
+    if is_made_up(folder) {
+        return (found, vec![made_up(folder)]);
+    }
+    let mut entries = WalkDir::new(folder).min_depth(1).into_iter();
+    while let Some(entry) = entries.next() {
         match entry {
-            Ok(entry) if entry.file_type().is_dir() => {}
+            Ok(entry) if entry.file_type().is_dir() => {
+                if is_made_up(entry.path()) {
+                    errors.push(made_up(entry.path()));
+                    entries.skip_current_dir();
+                }
+            }
             Ok(entry) => {
                 let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_owned();
                 found.push(Found { path, kind: entry.file_type().into() });
@@ -51,6 +60,24 @@ pub(crate) fn walk(folder: &Path) -> (Vec<Found>, Vec<Error>) {
         }
     }
     (found, errors)
+}
+
+/// Whether the kernel makes up what is in a folder when somebody reads it, as in /proc. Files there have no length, some of them end
+/// after days or never, and none has the same content twice.
+#[cfg(target_os = "linux")]
+fn is_made_up(folder: &Path) -> bool {
+    rustix::fs::statfs(folder).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_made_up(_folder: &Path) -> bool {
+    false
+}
+
+fn made_up(folder: &Path) -> Error {
+    Error::new("not_a_folder", "is a view of the running system, not a folder with files that stay")
+        .about(shown(folder))
+        .hint("copy what is to be kept to files elsewhere")
 }
 
 fn walk_error(folder: &Path, error: &walkdir::Error) -> Error {

@@ -154,6 +154,40 @@ fn special_files_are_refused_by_name_and_never_waited_for() {
 }
 
 #[test]
+fn a_fifo_as_signature_file_is_refused_and_not_waited_for() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["keys", "init"]).exits(0);
+    for name in ["a.bulla", "a.minisig"] {
+        Done::of(Command::new("mkfifo").arg(home.path(name))).exits(0);
+    }
+    for args in [
+        &["verify", "a"][..],
+        &["verify", "a", "--format", "minisign"],
+        &["verify", "a", "--signature", "a.minisig"],
+    ] {
+        home.run(args).exits(2).complains("is a fifo, not a file");
+    }
+    home.run(["sign", "a"]).exits(2).complains("a.bulla: is a fifo");
+}
+
+/// Some files of /proc end after days, some never.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_the_kernel_makes_up_is_refused_and_not_waited_for() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.run(["sign", "tree"]).exits(0);
+    for folder in ["/proc/self", "/proc/self/task", "/proc"] {
+        home.run(["sign", folder, "-o", "s"]).exits(2).complains("is a view of the running system");
+        home.run(["verify", folder, "--signature", "tree.bulla"])
+            .exits(1)
+            .complains("is a view of the running system");
+    }
+    assert!(!home.path("s").exists());
+}
+
+#[test]
 fn a_special_file_in_place_of_a_signed_one_is_a_change() {
     let home = Home::new();
     home.write("tree/a", "a");
