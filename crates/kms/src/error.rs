@@ -110,6 +110,8 @@ pub enum Code {
     StorageFull,
     /// The operating system does not permit it.
     PermissionDenied,
+    /// The system's clock stands before 1970 or after 9998.
+    ClockOutOfRange,
     /// Reading or writing failed in another way.
     Io,
     /// The operating system gave no random bytes.
@@ -197,6 +199,7 @@ impl Code {
             Self::TooLarge => "too_large",
             Self::StorageFull => "storage_full",
             Self::PermissionDenied => "permission_denied",
+            Self::ClockOutOfRange => "clock_out_of_range",
             Self::Io => "io",
             Self::RandomUnavailable => "random_unavailable",
             Self::MalformedKey => "malformed_key",

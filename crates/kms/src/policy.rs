@@ -71,15 +71,22 @@ pub struct RotationPolicy {
 
 impl RotationPolicy {
     /// Whether a version of that age has to be replaced. The clock is asked only when the age counts.
-    pub(crate) fn is_too_old(&self, version: &VersionRecord, now: impl FnOnce() -> Timestamp) -> bool {
+    pub(crate) fn is_too_old(
+        &self,
+        version: &VersionRecord,
+        now: impl FnOnce() -> Result<Timestamp>,
+    ) -> Result<bool> {
         self.is_older_than_allowed(version.created, now)
     }
 
-    fn is_older_than_allowed(&self, created: Timestamp, now: impl FnOnce() -> Timestamp) -> bool {
-        self.max_age_seconds.is_some_and(|seconds| {
-            let age = now().unix_millis().saturating_sub(created.unix_millis());
-            Duration::from_millis(age) >= Duration::from_secs(seconds.get())
-        })
+    fn is_older_than_allowed(
+        &self,
+        created: Timestamp,
+        now: impl FnOnce() -> Result<Timestamp>,
+    ) -> Result<bool> {
+        let Some(seconds) = self.max_age_seconds else { return Ok(false) };
+        let age = now()?.unix_millis().saturating_sub(created.unix_millis());
+        Ok(Duration::from_millis(age) >= Duration::from_secs(seconds.get()))
     }
 
     /// How many uses to reserve at once, so that not every signature writes to the store: the larger the bound, the
@@ -217,13 +224,13 @@ mod tests {
     fn a_version_is_too_old_from_the_end_of_its_age_on() {
         let policy = |seconds| RotationPolicy { max_age_seconds: NonZeroU64::new(seconds), max_uses: None };
         let at = |millis| Timestamp::from_unix_millis(millis).unwrap();
-        let too_old = |policy: RotationPolicy, now| policy.is_older_than_allowed(at(10_000), || at(now));
+        let too_old = |policy: RotationPolicy, now| policy.is_older_than_allowed(at(10_000), || Ok(at(now))).unwrap();
         assert!(!too_old(policy(5), 14_999));
         assert!(too_old(policy(5), 15_000));
         assert!(too_old(policy(5), 15_001));
         assert!(!too_old(policy(5), 10_000));
         assert!(!too_old(policy(5), 9_000), "a clock that was put back makes nothing old");
-        assert!(!policy(0).is_older_than_allowed(at(0), || unreachable!("the clock is not asked")));
+        assert!(!policy(0).is_older_than_allowed(at(0), || unreachable!("the clock is not asked")).unwrap());
     }
 
     #[test]

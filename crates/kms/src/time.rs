@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -18,10 +19,12 @@ pub struct Timestamp(u64);
 const LAST: u64 = 253_370_764_799_999;
 
 impl Timestamp {
-    /// The present, by the system's clock. A clock before 1970 reads as 1970.
-    pub fn now() -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Self(u64::try_from(now.as_millis()).unwrap_or(LAST).min(LAST))
+    /// The present, by the system's clock.
+    ///
+    /// # Errors
+    /// [`Code::ClockOutOfRange`] before 1970 and after 9998: no time that anybody could mean is written for it.
+    pub fn now() -> Result<Self> {
+        Self::try_from(SystemTime::now())
     }
 
     /// From milliseconds since 1970.
@@ -39,6 +42,20 @@ impl Timestamp {
     /// Milliseconds since 1970.
     pub fn unix_millis(self) -> u64 {
         self.0
+    }
+}
+
+impl TryFrom<SystemTime> for Timestamp {
+    type Error = KmsError;
+
+    fn try_from(time: SystemTime) -> Result<Self> {
+        let millis = time.duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_millis()).ok());
+        millis.filter(|millis| *millis <= LAST).map(Self).ok_or_else(|| {
+            KmsError::new(
+                Code::ClockOutOfRange,
+                "the system's clock is wrong: it stands before 1970 or after 9998; set it and try again",
+            )
+        })
     }
 }
 
@@ -92,6 +109,25 @@ mod tests {
             assert_eq!(Timestamp(millis).to_string(), text);
             assert_eq!(text.parse::<Timestamp>().unwrap(), Timestamp(millis));
         }
+    }
+
+    #[test]
+    fn a_clock_out_of_range_is_an_error_and_no_other_time() {
+        let millis = std::time::Duration::from_millis;
+        let at = |time: Option<SystemTime>| Timestamp::try_from(time.unwrap());
+        for good in [0, 1, 951_782_400_007, LAST] {
+            assert_eq!(at(UNIX_EPOCH.checked_add(millis(good))).unwrap(), Timestamp(good));
+        }
+        let far = std::time::Duration::from_secs(1 << 60);
+        for bad in [
+            UNIX_EPOCH.checked_sub(millis(1)),
+            UNIX_EPOCH.checked_sub(far),
+            UNIX_EPOCH.checked_add(millis(LAST + 1)),
+            UNIX_EPOCH.checked_add(far),
+        ] {
+            assert_eq!(at(bad).unwrap_err().code, Code::ClockOutOfRange);
+        }
+        assert!(Timestamp::now().unwrap() > Timestamp(1_700_000_000_000));
     }
 
     #[test]

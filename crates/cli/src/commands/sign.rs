@@ -257,7 +257,7 @@ fn seal_minisign(
     comment: &Comment,
     digest: &minisign::Digest,
 ) -> Result<Signed> {
-    let signed_at = bulla_kms::Timestamp::now();
+    let signed_at = bulla_kms::Timestamp::now()?;
     let name = args.paths.first().and_then(|path| path.file_name()).map(PathBuf::from).unwrap_or_default();
     let trusted_comment = if comment.as_str().is_empty() {
         format!("timestamp:{}\tfile:{}\thashed", signed_at.unix_millis() / 1000, shown(&name))

@@ -100,5 +100,5 @@ fn write(token: &Token, output: Option<&Path>) -> Result<()> {
 /// The time that long from now.
 pub(crate) fn from_now(duration: Duration) -> Result<Timestamp> {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Ok(Timestamp::from_unix_millis(Timestamp::now().unix_millis().saturating_add(millis))?)
+    Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
 }

@@ -105,16 +105,16 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(number: u64, event: &AuditEvent<'_>) -> Self {
-        Self {
+    pub(super) fn new(number: u64, event: &AuditEvent<'_>) -> Result<Self> {
+        Ok(Self {
             number,
-            time: Timestamp::now(),
+            time: Timestamp::now()?,
             who: event.who.clone(),
             operation: Word(event.operation.as_str().to_owned()),
             key: event.key.map(KeyName::from),
             result: Word(event.outcome.as_str().to_owned()),
             digest: event.digest.map(Digest),
-        }
+        })
     }
 
     /// The BLAKE3 digest of the message.

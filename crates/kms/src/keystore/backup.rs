@@ -78,7 +78,7 @@ impl Keystore {
         keys.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
         let private_keys: usize = keys.iter().map(|key| key.record.held().count()).sum();
         let summary = BackupSummary {
-            made: Timestamp::now(),
+            made: Timestamp::now()?,
             counter: state.generation,
             keys: keys.len() as u64,
             private_keys: private_keys as u64,
@@ -343,8 +343,8 @@ mod tests {
                     .collect(),
             })
             .collect();
-        let summary =
-            BackupSummary { made: Timestamp::now(), counter: state.generation, keys: 2, private_keys: 4 };
+        let made = Timestamp::now().unwrap();
+        let summary = BackupSummary { made, counter: state.generation, keys: 2, private_keys: 4 };
         Backup { summary, entries }
     }
 

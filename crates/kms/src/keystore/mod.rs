@@ -204,7 +204,7 @@ impl Keystore {
         new: NewKey,
         first: impl Fn() -> Result<NewVersion>,
     ) -> Result<KeyId> {
-        let now = Timestamp::now();
+        let now = Timestamp::now()?;
         let family = KeyFamily::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
         self.observed(Subject::key(operation, &family), || self.add_family(&family, &new, now, first))
     }
@@ -339,7 +339,7 @@ impl Keystore {
             }
             let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
             // A clock that was put back does not make a version older than the one before it.
-            let created = Timestamp::now().max(record.head_version().created);
+            let created = Timestamp::now()?.max(record.head_version().created);
             record.versions.push(first_use(created, public_key, origin));
             record.revision += 1;
             Ok(Some(Edit { record, new_head: pair }))
@@ -368,7 +368,7 @@ impl Keystore {
     }
 
     fn change(&self, family: &KeyFamily, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
-        let now = Timestamp::now();
+        let now = Timestamp::now()?;
         let changed = self.edit(|index| {
             let old = index.key(family)?;
             let at = old.record.revision;

@@ -120,7 +120,7 @@ impl Keystore {
         loop {
             let (id, loaded) = self.head(key)?;
             let policy = loaded.record.rotation;
-            if policy.is_too_old(loaded.record.head_version(), Timestamp::now) {
+            if policy.is_too_old(loaded.record.head_version(), Timestamp::now)? {
                 self.replace(&id, |record| policy.is_too_old(record.head_version(), Timestamp::now))?;
                 continue;
             }
@@ -129,15 +129,15 @@ impl Keystore {
                 Some(_) if loaded.head.take_use() => return Ok((id, loaded)),
                 Some(max_uses) if loaded.record.head_version().uses < max_uses.get() => self.reserve(&id)?,
                 Some(max_uses) => {
-                    self.replace(&id, |record| record.head_version().uses >= max_uses.get())?;
+                    self.replace(&id, |record| Ok(record.head_version().uses >= max_uses.get()))?;
                 }
             }
         }
     }
 
     /// Rotates a key whose head is still `head`, if it is still `due`: of many threads that find it so, one does.
-    fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> bool) -> Result<()> {
-        let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record));
+    fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
+        let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record)?);
         match self.rotate_if(head.family(), wanted)? {
             Some(id) => self.note(Subject::key(Operation::Rotate, &id)),
             None => Ok(()),

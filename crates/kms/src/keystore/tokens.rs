@@ -64,7 +64,7 @@ impl Keystore {
         revoked: &Revocations,
     ) -> Result<crate::transfer::WrappedKey> {
         self.observed(Subject::key(Operation::Export, key), || {
-            let now = crate::time::Timestamp::now();
+            let now = crate::time::Timestamp::now()?;
             let request = Request::on_key(crate::token::Operation::Export, key.family(), now);
             self.authorize(token, &request, revoked)?;
             self.wrap_key(key, recipient)

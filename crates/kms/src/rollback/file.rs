@@ -172,7 +172,7 @@ mod tests {
     use crate::time::Timestamp;
 
     fn mark(counter: u64, digest: u8) -> StoreMark {
-        StoreMark { store: [1; 16], counter, changed: Timestamp::now(), digest: [digest; 32] }
+        StoreMark { store: [1; 16], counter, changed: Timestamp::now().unwrap(), digest: [digest; 32] }
     }
 
     #[test]

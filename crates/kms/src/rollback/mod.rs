@@ -74,7 +74,7 @@ pub trait RollbackGuard: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of reaching the guard.
     fn time(&self) -> Result<Timestamp> {
-        Ok(Timestamp::now())
+        Timestamp::now()
     }
 }
 

@@ -38,9 +38,9 @@ impl SignedTime {
     /// The time by the system's clock, signed with the head of a key.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`].
+    /// [`Code::ClockOutOfRange`]; those of [`Keystore::sign`].
     pub fn now(keystore: &Keystore, family: &KeyFamily, nonce: &[u8; 32]) -> Result<Self> {
-        let time = Timestamp::now();
+        let time = Timestamp::now()?;
         let signature =
             keystore.sign_statement(KeyRef::Family(family), |_, _| Self::signed_bytes(nonce, time))?;
         Ok(Self { time, signature })

@@ -185,7 +185,7 @@ impl SignatureFile {
         statement: Statement,
         prehash: Option<Prehash>,
     ) -> Result<Self> {
-        let signed_at = Timestamp::now();
+        let signed_at = Timestamp::now()?;
         let unsigned = |key: &KeyId, public_key: &PublicKey| Self {
             kind: statement.kind,
             key: key.clone(),

@@ -34,7 +34,7 @@ fn a_restored_keystore_is_the_one_that_was_backed_up() {
     keystore.update(&signing, None, &KeyChange::Revoke(std::num::NonZeroU32::MIN)).unwrap();
     keystore.rotate(&carrying).unwrap();
     keystore.disable(&disabled).unwrap();
-    let after = bulla_kms::Timestamp::now();
+    let after = bulla_kms::Timestamp::now().unwrap();
     keystore.update(&destroyed, None, &KeyChange::ScheduleDestruction(after)).unwrap();
     keystore.update(&destroyed, None, &KeyChange::Destroy).unwrap();
     let old = carrying.version(std::num::NonZeroU32::MIN);

@@ -25,7 +25,7 @@ fn number(number: u32) -> NonZeroU32 {
 }
 
 fn after(millis: i64) -> Timestamp {
-    let now = i64::try_from(Timestamp::now().unix_millis()).unwrap();
+    let now = i64::try_from(Timestamp::now().unwrap().unix_millis()).unwrap();
     Timestamp::from_unix_millis(u64::try_from(now + millis).unwrap()).unwrap()
 }
 

@@ -311,7 +311,7 @@ fn a_private_key_that_is_destroyed_is_deleted_from_its_token() {
         keystore.update(&family, None, &KeyChange::DestroyVersion(version(3))).unwrap();
         assert_eq!(count(), [1, 1]);
         keystore.rotate(&family).unwrap();
-        keystore.update(&family, None, &KeyChange::ScheduleDestruction(Timestamp::now())).unwrap();
+        keystore.update(&family, None, &KeyChange::ScheduleDestruction(Timestamp::now().unwrap())).unwrap();
         hsm.remove();
         assert!(keystore.update(&family, None, &KeyChange::Revoke(version(4))).unwrap_err().retryable);
         assert!(keystore.update(&family, None, &KeyChange::Destroy).unwrap_err().retryable);

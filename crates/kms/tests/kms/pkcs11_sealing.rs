@@ -136,7 +136,7 @@ fn a_guard_on_a_token_counts_up_and_never_down() {
         let mark = |counter: u64, digest: u8| StoreMark {
             store: [1; 16],
             counter,
-            changed: Timestamp::now(),
+            changed: Timestamp::now().unwrap(),
             digest: [digest; 32],
         };
         assert!(guard.check(&mark(0, 0)).is_ok(), "a new guard knows nothing yet");

@@ -203,7 +203,7 @@ impl RollbackGuard for Killed {
     /// Asked just before the store is written.
     fn time(&self) -> Result<Timestamp> {
         self.here("before the store");
-        Ok(Timestamp::now())
+        Timestamp::now()
     }
 }
 
@@ -321,7 +321,7 @@ fn a_time_that_was_signed_before_or_by_another_key_is_none() {
 #[test]
 fn no_caller_has_a_time_signed_as_a_message() {
     let (source, _) = clock();
-    let message = SignedTime::signed_bytes(&[0; 32], Timestamp::now());
+    let message = SignedTime::signed_bytes(&[0; 32], Timestamp::now().unwrap());
     let error = source.authority.sign(&source.key, &message).unwrap_err();
     assert_eq!(error.code, Code::ReservedMessage);
 }

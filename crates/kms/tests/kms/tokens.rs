@@ -19,11 +19,11 @@ fn name(text: &str) -> Name {
 }
 
 fn after(seconds: u64) -> Timestamp {
-    Timestamp::from_unix_millis(Timestamp::now().unix_millis() + seconds * 1000).unwrap()
+    Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() + seconds * 1000).unwrap()
 }
 
 fn before(seconds: u64) -> Timestamp {
-    Timestamp::from_unix_millis(Timestamp::now().unix_millis() - seconds * 1000).unwrap()
+    Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() - seconds * 1000).unwrap()
 }
 
 fn create(keystore: &Keystore, tenant: &str, algorithm: Algorithm) -> KeyId {
@@ -44,7 +44,7 @@ fn grant(keys: Keys, operations: &[Operation]) -> Grant {
 }
 
 fn ask(keystore: &Keystore, token: &Token, operation: Operation, key: &KeyFamily) -> Result<(), Code> {
-    let request = Request::on_key(operation, key, Timestamp::now());
+    let request = Request::on_key(operation, key, Timestamp::now().unwrap());
     keystore.authorize(token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
 }
 
@@ -63,7 +63,7 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
         assert_eq!(ask(&keystore, &token, operation, key.family()), expected, "{operation}");
         assert_eq!(ask(&keystore, &token, operation, other.family()), REFUSED, "{operation}");
         let local = name("local");
-        let in_tenant = Request::in_tenant(operation, &local, Timestamp::now());
+        let in_tenant = Request::in_tenant(operation, &local, Timestamp::now().unwrap());
         let error = keystore.authorize(&token, &in_tenant, &Revocations::default()).unwrap_err();
         assert_eq!(error.code, Code::TokenRefused, "a token for keys is none for the tenant");
     }
@@ -75,7 +75,7 @@ fn a_token_for_all_keys_is_one_for_its_tenant_alone() {
     let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign, Operation::Create])).unwrap();
     assert_eq!(ask(&keystore, &token, Operation::Sign, key.family()), Ok(()));
     let local = name("local");
-    let request = Request::in_tenant(Operation::Create, &local, Timestamp::now());
+    let request = Request::in_tenant(Operation::Create, &local, Timestamp::now().unwrap());
     assert!(keystore.authorize(&token, &request, &Revocations::default()).is_ok());
     let theirs = create(&keystore, "other", Algorithm::Ed25519);
     assert_eq!(
@@ -231,7 +231,7 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     );
     let revoked = |id: &str| Revocations::from_str(&format!("# why\n\n{id}\n")).unwrap();
     let ask_with = |token: &Token, revoked: &Revocations| {
-        let request = Request::on_key(Operation::Sign, key.family(), Timestamp::now());
+        let request = Request::on_key(Operation::Sign, key.family(), Timestamp::now().unwrap());
         keystore.authorize(token, &request, revoked).map(drop).map_err(|error| error.code)
     };
     assert_eq!(ask_with(&child, &revoked(&blocks[1].revocation_id)), REFUSED);
