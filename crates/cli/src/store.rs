@@ -18,8 +18,8 @@ use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
 use bulla_kms::backend::pkcs11;
 use bulla_kms::{
-    Algorithm, Attestation, Code, KeyFamily, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError,
-    Name, NewKey, SecretString, Snapshot, Unlock, UnlockMethod,
+    Algorithm, Attestation, Code, KeyFamily, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError, Name,
+    NewKey, SecretString, Snapshot, Unlock, UnlockMethod,
 };
 use etcetera::{BaseStrategy, base_strategy};
 use std::fs::File;

@@ -224,7 +224,8 @@ mod tests {
     fn a_version_is_too_old_from_the_end_of_its_age_on() {
         let policy = |seconds| RotationPolicy { max_age_seconds: NonZeroU64::new(seconds), max_uses: None };
         let at = |millis| Timestamp::from_unix_millis(millis).unwrap();
-        let too_old = |policy: RotationPolicy, now| policy.is_older_than_allowed(at(10_000), || Ok(at(now))).unwrap();
+        let too_old =
+            |policy: RotationPolicy, now| policy.is_older_than_allowed(at(10_000), || Ok(at(now))).unwrap();
         assert!(!too_old(policy(5), 14_999));
         assert!(too_old(policy(5), 15_000));
         assert!(too_old(policy(5), 15_001));

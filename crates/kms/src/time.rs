@@ -49,7 +49,8 @@ impl TryFrom<SystemTime> for Timestamp {
     type Error = KmsError;
 
     fn try_from(time: SystemTime) -> Result<Self> {
-        let millis = time.duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_millis()).ok());
+        let millis =
+            time.duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_millis()).ok());
         millis.filter(|millis| *millis <= LAST).map(Self).ok_or_else(|| {
             KmsError::new(
                 Code::ClockOutOfRange,

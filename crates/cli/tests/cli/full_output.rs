@@ -45,7 +45,10 @@ fn what_was_done_is_said_and_is_done() {
     changed(&["audit-log", "init"], "the audit log was begun");
     changed(&["audit-log", "checkpoint"], "the checkpoint was made");
     changed(&["audit-log", "checkpoint", "--json"], "the checkpoint was made");
-    changed(&["keys", "backup", "backup", "--new-passphrase-file", "pass"], "the keys were written to backup");
+    changed(
+        &["keys", "backup", "backup", "--new-passphrase-file", "pass"],
+        "the keys were written to backup",
+    );
     let elsewhere = ["--keystore", "elsewhere", "--passphrase-file", "pass"];
     changed(
         &[&["keys", "restore", "--from", "backup"], &elsewhere[..]].concat(),

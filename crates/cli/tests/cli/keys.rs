@@ -203,7 +203,10 @@ fn a_lost_keystore_is_told_and_not_replaced_by_a_new_one() {
         &["audit-log", "verify"],
     ];
     for command in commands {
-        home.run(command).exits(2).complains("keystore.redb is missing").complains("bulla keys restore --from");
+        home.run(command)
+            .exits(2)
+            .complains("keystore.redb is missing")
+            .complains("bulla keys restore --from");
         assert!(!store.exists());
         assert_eq!(fs::read(&key).unwrap(), before);
     }

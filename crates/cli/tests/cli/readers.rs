@@ -43,9 +43,9 @@ fn writes(home: &Home, args: &[&str]) -> Vec<String> {
             "open" | "openat" | "openat2" => ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TMPFILE"]
                 .iter()
                 .any(|flag| arguments.contains(flag) && !arguments.contains("\"/dev/")),
-            "fsync" | "fdatasync" | "sync_file_range" | "ftruncate" | "fallocate" | "pwrite64" | "pwritev"
-            | "rename" | "renameat" | "renameat2" | "link" | "linkat" | "unlink" | "unlinkat" | "mkdir"
-            | "mkdirat" | "chmod" | "fchmod" | "fchmodat" | "utimensat" => true,
+            "fsync" | "fdatasync" | "sync_file_range" | "ftruncate" | "fallocate" | "pwrite64"
+            | "pwritev" | "rename" | "renameat" | "renameat2" | "link" | "linkat" | "unlink" | "unlinkat"
+            | "mkdir" | "mkdirat" | "chmod" | "fchmod" | "fchmodat" | "utimensat" => true,
             _ => false,
         }
     };
@@ -108,7 +108,8 @@ fn readers_need_no_right_to_write() {
     for folder in [root.clone(), root.join("work"), root.join("home"), home.keystore()] {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).expect("the mode is changed");
     }
-    fs::set_permissions(home.keystore().join("audit-log"), fs::Permissions::from_mode(0o700)).expect("a mode");
+    fs::set_permissions(home.keystore().join("audit-log"), fs::Permissions::from_mode(0o700))
+        .expect("a mode");
 }
 
 #[test]

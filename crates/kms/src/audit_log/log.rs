@@ -217,7 +217,10 @@ impl AuditLog {
             durable: tree.size(),
             tree,
             sealed: report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size),
-            sealed_at: report.checkpoint.as_ref().map_or_else(Timestamp::now, |checkpoint| Ok(checkpoint.time))?,
+            sealed_at: report
+                .checkpoint
+                .as_ref()
+                .map_or_else(Timestamp::now, |checkpoint| Ok(checkpoint.time))?,
             checkpoint: report.checkpoint,
             sync: Syncing::Idle,
             broken: None,
