@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use bulla_record::{
     compare::{Comparison, comparisons},
+    kept,
     record::Record,
     report,
 };
@@ -96,7 +97,8 @@ fn with_table(text: &str, table: &str) -> Result<String> {
 
 fn records(path: &Path) -> Result<Vec<Record>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Record::parse_all(&text).with_context(|| path.display().to_string())
+    let read = if kept::is_kept(&text) { kept::read(&text) } else { Record::parse_all(&text) };
+    read.with_context(|| path.display().to_string())
 }
 
 /// All records of `lab/runs`.
@@ -108,7 +110,8 @@ pub(crate) fn kept(context: &Context) -> Result<Vec<Record>> {
     paths.sort();
     let mut all = Vec::new();
     for path in paths {
-        all.extend(records(&path)?);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        all.extend(kept::read(&text).with_context(|| path.display().to_string())?);
     }
     Ok(all)
 }

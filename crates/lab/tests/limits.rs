@@ -3,12 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use bulla_lab::suites;
-use bulla_record::{
-    LABORATORY,
-    limits::Limits,
-    machine,
-    record::{Record, Role},
-};
+use bulla_record::{LABORATORY, limits::Limits, machine, record::Role};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -33,7 +28,7 @@ fn cells(suite: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root().join("lab/runs")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let records = Record::parse_all(&text).unwrap().into_iter();
+        let records = bulla_record::kept::read(&text).unwrap().into_iter();
         let peers = records.filter(|record| record.suite == suite && record.role == Role::Peer);
         found.extend(peers.map(|record| (record.implementation, record.case)));
     }

@@ -126,8 +126,8 @@ pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
             found[place].launches.push(Launch {
                 ours_ns: ours.median_ns(),
                 peer_ns: peer.median_ns(),
-                log_ratio: log_ratio(ours, peer),
-                log_control: control.map(|control| log_ratio(control, peer)),
+                log_ratio: kept_or(peer, || log_ratio(ours, peer)),
+                log_control: control.map(|control| kept_or(control, || log_ratio(control, peer))),
                 disturbed: ours.disturbed,
             });
         }
@@ -137,7 +137,7 @@ pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
 
 /// The record of ours and that of the control among those of one case and launch.
 fn check<'a>(launch: &[&'a Record]) -> Result<(&'a Record, Option<&'a Record>)> {
-    let Record { suite, case, launch: number, samples_ns, .. } = launch[0];
+    let Record { suite, case, launch: number, .. } = launch[0];
     let id = format!("{suite}: {case}: launch {number}");
     let of = |role| launch.iter().filter(move |record| record.role == role).copied();
     let [ours] = of(Role::Ours).collect::<Vec<_>>()[..] else {
@@ -156,14 +156,19 @@ fn check<'a>(launch: &[&'a Record]) -> Result<(&'a Record, Option<&'a Record>)> 
         control.is_none_or(|control| control.label() == labels[0]),
         "{id}: the control is not the first peer"
     );
-    let rounds = |record: &&Record| record.samples_ns.len() == samples_ns.len();
+    let rounds = |record: &&Record| record.rounds() == launch[0].rounds();
     ensure!(launch.iter().all(rounds), "{id}: the numbers of rounds differ");
     Ok((ours, control))
 }
 
+/// What a kept run says of the record, or what its samples do.
+fn kept_or(record: &Record, of_samples: impl FnOnce() -> f64) -> f64 {
+    record.summary.as_ref().map_or_else(of_samples, |summary| summary.log_ratio)
+}
+
 /// The median over the rounds of the logarithm of `a` over `b`: not that of the medians, since what disturbs a whole round cancels
 /// out within it.
-fn log_ratio(a: &Record, b: &Record) -> f64 {
+pub(crate) fn log_ratio(a: &Record, b: &Record) -> f64 {
     median(a.samples_ns.iter().zip(&b.samples_ns).map(|(a, b)| (a / b).ln()))
 }
 

@@ -4,6 +4,7 @@
 //! - [`compare`] puts ours beside each peer, round by round and launch by launch.
 //! - [`table`] is what people read.
 //! - [`gate`] says whether ours is as fast as it must be, by [`limits`].
+//! - [`kept`] is a run as `lab/runs` keeps it: without raw samples.
 //! - [`lane`] knows the classes of machines, `lab/lanes.toml`.
 //! - [`machine`] says what this machine is.
 //! - [`page`] is what the page of the laboratory shows.
@@ -16,6 +17,7 @@
 
 pub mod compare;
 pub mod gate;
+pub mod kept;
 pub mod lane;
 pub mod limits;
 pub mod machine;

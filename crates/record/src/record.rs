@@ -75,6 +75,20 @@ pub struct Record {
     /// The share of the rounds in which something else used the core, as far as the harness can tell; 0 where it cannot.
     #[serde(default)]
     pub disturbed: f64,
+    /// In place of the samples, where the record comes from a kept run; never in a line of its own.
+    #[serde(skip)]
+    pub summary: Option<Summary>,
+}
+
+/// What a kept run has in place of raw samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// How many samples there were.
+    pub rounds: usize,
+    /// Nanoseconds of one operation: least, first quartile, median, third quartile, greatest.
+    pub quantiles: [f64; 5],
+    /// The median over the rounds of the logarithm of ours over this peer; of a control, of it over the first peer; of ours 0.
+    pub log_ratio: f64,
 }
 
 impl Record {
@@ -129,7 +143,25 @@ impl Record {
 
     /// The median time of one operation in nanoseconds.
     pub fn median_ns(&self) -> f64 {
-        median(self.samples_ns.iter().copied())
+        self.summary
+            .as_ref()
+            .map_or_else(|| median(self.samples_ns.iter().copied()), |summary| summary.quantiles[2])
+    }
+
+    /// How many rounds were measured.
+    pub fn rounds(&self) -> usize {
+        self.summary.as_ref().map_or(self.samples_ns.len(), |summary| summary.rounds)
+    }
+
+    /// Nanoseconds of one operation: least, first quartile, median, third quartile, greatest. A quartile is the sample at that rank, rounded down.
+    ///
+    /// # Panics
+    /// There is no sample.
+    pub fn quantiles(&self) -> [f64; 5] {
+        let mut sorted = self.samples_ns.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len() - 1;
+        [sorted[0], sorted[last / 4], self.median_ns(), sorted[last - last / 4], sorted[last]]
     }
 
     /// The implementation with its version and what it was held back to, as tables show it.
@@ -168,6 +200,7 @@ pub(crate) fn example() -> Record {
         samples_ns: vec![50.0, 51.0, 49.0],
         load: 0.25,
         disturbed: 0.0,
+        summary: None,
     }
 }
 

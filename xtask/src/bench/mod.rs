@@ -54,9 +54,12 @@ pub(crate) struct Args {
     /// Print the records, one JSON object a line, instead of the tables
     #[arg(long)]
     json: bool,
-    /// Keep the records in lab/runs, in a file for each suite
+    /// Keep the run in lab/runs, in a file for each suite, without raw samples
     #[arg(long)]
     record: bool,
+    /// With --record: also write the raw samples to the build folder, target/bench-samples
+    #[arg(long, requires = "record")]
+    samples: bool,
 }
 
 /// Measures, prints, records.
@@ -81,6 +84,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                 print!("{}", tables(&comparisons(&found)?));
             }
             records.extend(found);
+        }
+        if args.samples {
+            let path = run::keep_samples(&context, suite.name, &records)?;
+            eprintln!("xtask: raw samples in {}", path.display());
         }
         if args.record {
             let path = run::keep(&context, suite.name, records)?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use bulla_record::{lane, machine::Machine, record::Record};
+use bulla_record::{kept, lane, machine::Machine, record::Record};
 
 use super::harness::{Harness, Selection};
 use crate::{
@@ -117,18 +117,14 @@ impl Run {
 ///
 /// # Errors
 /// The file cannot be written, or there is one of that name: what is recorded is never replaced.
-pub(crate) fn keep(context: &Context, suite: &str, records: Vec<Record>) -> Result<PathBuf> {
+pub(crate) fn keep(context: &Context, suite: &str, mut records: Vec<Record>) -> Result<PathBuf> {
     let folder = context.root.join("lab/runs");
     fs::create_dir_all(&folder)?;
     let run = &records.first().context("nothing was measured")?.run;
     let name = format!("{}-{suite}.jsonl", run.replace(':', ""));
     let fresh = folder.join(format!("{name}.new"));
-    let mut text = String::new();
-    for mut record in records {
-        record.round();
-        text.push_str(&record.line()?);
-        text.push('\n');
-    }
+    records.iter_mut().for_each(Record::round);
+    let text = kept::write(&records)?;
     let write = || {
         let mut file = File::create_new(&fresh)?;
         file.write_all(text.as_bytes())?;
@@ -141,6 +137,25 @@ pub(crate) fn keep(context: &Context, suite: &str, records: Vec<Record>) -> Resu
     let _ = fs::remove_file(&fresh);
     written.with_context(|| format!("cannot write lab/runs/{name}"))?;
     Ok(PathBuf::from("lab/runs").join(name))
+}
+
+/// Writes the raw samples to a new file in the build folder and returns its path.
+///
+/// # Errors
+/// The file cannot be written, or there is one of that name.
+pub(crate) fn keep_samples(context: &Context, suite: &str, records: &[Record]) -> Result<PathBuf> {
+    let folder = context.target.join("bench-samples");
+    fs::create_dir_all(&folder)?;
+    let run = &records.first().context("nothing was measured")?.run;
+    let path = folder.join(format!("{}-{suite}.jsonl", run.replace(':', "")));
+    let mut text = String::new();
+    for record in records {
+        text.push_str(&record.line()?);
+        text.push('\n');
+    }
+    let write = || File::create_new(&path)?.write_all(text.as_bytes());
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -186,7 +201,10 @@ mod tests {
         let records = || vec![example().complete(LINE, "go", 1).unwrap()];
         let path = root.join(keep(&context, "go", records()).unwrap());
         let kept = fs::read_to_string(&path).unwrap();
-        assert!(kept.contains("[12.3]") && kept.ends_with("}\n"), "{kept}");
+        assert!(kept.contains("[12.3,12.3,12.3,12.3,12.3]") && kept.ends_with("}\n"), "{kept}");
+        let samples = keep_samples(&context, "go", &records()).unwrap();
+        assert!(samples.starts_with(&context.target));
+        assert!(fs::read_to_string(samples).unwrap().contains("\"samples_ns\":[12.34]"));
         assert!(keep(&context, "go", records()).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), kept);
         assert_eq!(fs::read_dir(root.join("lab/runs")).unwrap().count(), 1);

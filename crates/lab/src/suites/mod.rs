@@ -181,6 +181,7 @@ impl Suite {
             samples_ns: Vec::new(),
             load: 0.0,
             disturbed: 0.0,
+            summary: None,
         }
     }
 }
