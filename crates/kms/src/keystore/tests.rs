@@ -273,7 +273,7 @@ fn a_version_is_never_older_than_the_one_before_it() {
     let keystore = open(&rows).unwrap();
     let key = key_a(&keystore);
     // As if the clock had been put back since the key was made.
-    let future = Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 3_600_000).unwrap();
+    let future = Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() + 3_600_000).unwrap();
     let edited = keystore.edit(|index| {
         let mut record = index.key(&key)?.record.clone();
         record.versions[0].created = future;
