@@ -175,7 +175,7 @@ fn an_interrupt_during_a_long_read_leaves_nothing() {
     home.run(["keys", "init"]).exits(0);
     fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
-        let mut child = home.command().args(["sign", "long"]).spawn().unwrap();
+        let mut child = home.interruptible().args(["sign", "long"]).spawn().unwrap();
         while !has_open(&child, &home.path("long")) {
             assert!(child.try_wait().unwrap().is_none(), "it is read for minutes");
             std::thread::yield_now();
@@ -195,7 +195,7 @@ fn an_interrupt_at_any_point_leaves_the_whole_signature_or_none() {
     }
     strikes(30, |delay| {
         let _ = fs::remove_file(home.path("tree.bulla"));
-        let mut child = home.command().args(["sign", "--quiet", "tree"]).spawn().unwrap();
+        let mut child = home.interruptible().args(["sign", "--quiet", "tree"]).spawn().unwrap();
         std::thread::sleep(delay);
         // It may have ended by now.
         let _ = kill_process(Pid::from_child(&child), Signal::INT);

@@ -155,7 +155,7 @@ fn an_interrupted_command_leaves_the_whole_file_or_none() {
     home.write("large", content(2, 64 << 20));
     let before = home.names();
     strikes(10, |delay| {
-        let mut command = home.command();
+        let mut command = home.interruptible();
         command.args(["seal", "large", "-r", "me.recipient"]).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         std::thread::sleep(delay);

@@ -63,6 +63,13 @@ impl Home {
         self.program(BULLA)
     }
 
+    /// The command, which signals reach: a program that a shell starts in the background, or by `nohup`, ignores some, and so do its children.
+    pub(crate) fn interruptible(&self) -> Command {
+        let mut command = self.program("env");
+        command.args(["--default-signal=HUP,INT,TERM", BULLA]);
+        command
+    }
+
     /// Any program in the same place.
     pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);

@@ -42,7 +42,7 @@ fn half_opened(home: &Home, mut command: Command, sealed: &[u8]) -> (Child, Chil
 }
 
 fn open(home: &Home) -> Command {
-    let mut command = home.command();
+    let mut command = home.interruptible();
     command.args(["open", "-", "--identity", "me", "--output", "out"]);
     command
 }
