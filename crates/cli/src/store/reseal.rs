@@ -5,7 +5,7 @@ use super::{
     passphrase_of, token,
 };
 use crate::args::KeystoreArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::name::shown;
 use crate::files::private::check_keystore;
 use crate::interrupt;

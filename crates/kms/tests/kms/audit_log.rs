@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulla_kms::audit_log::{
-    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditSink, Checkpoint, ConsistencyProof, Durability,
-    InclusionProof, Operation, ProblemKind, Report, Verifications,
+    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditSink, Checkpoint, Durability, Operation,
+    ProblemKind, Report, Verifications,
 };
 use bulla_kms::rollback::StoreGuard;
 #[cfg(feature = "soft-seal")]
@@ -18,27 +18,27 @@ use bulla_kms::{
     Verdict,
 };
 
-const MESSAGE: &[u8] = b"a message that must not be told";
+pub(crate) const MESSAGE: &[u8] = b"a message that must not be told";
 
-fn new_key(label: &str) -> NewKey {
+pub(crate) fn new_key(label: &str) -> NewKey {
     NewKey::new("local".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519)
         .label(label.parse().unwrap())
 }
 
 /// No checkpoints but those that a test asks for, and no waiting for a disk that does not matter.
-fn by_hand() -> AuditLogOptions {
+pub(crate) fn by_hand() -> AuditLogOptions {
     AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() }
 }
 
 /// A keystore in memory whose log lies in a folder.
-struct Place {
-    folder: tempfile::TempDir,
-    log: Arc<AuditLog>,
-    keystore: Keystore,
-    key: KeyId,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) log: Arc<AuditLog>,
+    pub(crate) keystore: Keystore,
+    pub(crate) key: KeyId,
 }
 
-fn place(options: AuditLogOptions) -> Place {
+pub(crate) fn place(options: AuditLogOptions) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(AuditLog::create(folder.path(), options).unwrap());
     let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
@@ -47,21 +47,21 @@ fn place(options: AuditLogOptions) -> Place {
 }
 
 impl Place {
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    fn sign(&self, times: usize) {
+    pub(crate) fn sign(&self, times: usize) {
         for _ in 0..times {
             self.keystore.sign(&self.key, MESSAGE).unwrap();
         }
     }
 
-    fn seal(&self) -> Checkpoint {
+    pub(crate) fn seal(&self) -> Checkpoint {
         self.log.checkpoint(&self.keystore, self.key.family()).unwrap()
     }
 
-    fn verify_at(&self, folder: &Path) -> Report {
+    pub(crate) fn verify_at(&self, folder: &Path) -> Report {
         audit_log::verify(folder, &|id| self.keystore.public_key(id).ok(), &[]).unwrap()
     }
 
@@ -70,7 +70,7 @@ impl Place {
     }
 
     /// The files of the log by their names, without its lock.
-    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let files = fs::read_dir(self.path()).unwrap().map(|file| file.unwrap().path());
         files
             .filter(|path| path.file_name().unwrap() != "lock")
@@ -96,9 +96,9 @@ impl Place {
     }
 }
 
-const FIRST: &str = "00000000000000000000.jsonl";
+pub(crate) const FIRST: &str = "00000000000000000000.jsonl";
 
-fn kinds(report: &Report) -> Vec<(ProblemKind, Option<u64>)> {
+pub(crate) fn kinds(report: &Report) -> Vec<(ProblemKind, Option<u64>)> {
     report.problems.iter().map(|problem| (problem.kind, problem.entry)).collect()
 }
 
@@ -454,103 +454,6 @@ fn a_log_that_was_edited_is_not_gone_on_with() {
     assert_eq!(fs::read_to_string(&path).unwrap(), text.replace("create", "rotate"), "it is left as it is");
 }
 
-/// What a writer finds of a log: lines of its only file, and what `head` says.
-struct Found {
-    lines: Vec<String>,
-    head: Option<Vec<u8>>,
-}
-
-impl Found {
-    fn written(&self) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(FIRST), self.lines.join("\n") + "\n").unwrap();
-        if let Some(head) = &self.head {
-            fs::write(folder.path().join("head"), head).unwrap();
-        }
-        folder
-    }
-}
-
-/// Every cut, with each `head` that there could be beside it: what a checkpoint seals and is not there keeps the log from being written, and
-/// nothing is changed by the attempt.
-#[test]
-fn a_log_that_was_cut_is_not_gone_on_with() {
-    let (place, other) = (place(by_hand()), place(by_hand()));
-    let head_of = |place: &Place| place.files()["head"].clone();
-    place.sign(4);
-    place.seal();
-    let old = head_of(&place);
-    place.sign(4);
-    place.seal();
-    let new = head_of(&place);
-    place.sign(2);
-    other.seal();
-    let text = fs::read_to_string(place.path().join(FIRST)).unwrap();
-    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-    let seals = |lines: &[String]| lines.iter().filter(|line| line.starts_with("{\"checkpoint\"")).count();
-    // Each with how many of the checkpoints must be there.
-    let heads = [(None, 0), (Some(old), 1), (Some(new), 2), (Some(head_of(&other)), usize::MAX)];
-    for kept in 1..=lines.len() {
-        for (head, wanted) in &heads {
-            let found = Found { lines: lines[..kept].to_vec(), head: head.clone() };
-            let folder = found.written();
-            let opened = AuditLog::open(folder.path(), by_hand());
-            if seals(&found.lines) < *wanted {
-                let error = opened.unwrap_err();
-                assert_eq!(error.code, Code::LogDamaged, "{kept} lines: {error}");
-                assert_eq!(
-                    fs::read_to_string(folder.path().join(FIRST)).unwrap(),
-                    found.lines.join("\n") + "\n"
-                );
-                assert_eq!(fs::read(folder.path().join("head")).ok(), found.head);
-                continue;
-            }
-            let log = Arc::new(opened.unwrap());
-            let before = log.len();
-            let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
-            options.in_memory().create_key(new_key("audit")).unwrap();
-            assert_eq!(log.len(), before + 1);
-            assert_eq!(kinds(&place.verify_at(folder.path())), [], "{kept} lines");
-        }
-    }
-}
-
-/// A line that is torn as well does not make up for what is missing before it.
-#[test]
-fn a_log_that_was_cut_in_a_line_is_left_as_it_is() {
-    let place = place(by_hand());
-    place.sign(9);
-    place.seal();
-    let mut files = place.files();
-    let file = files.get_mut(FIRST).unwrap();
-    file.truncate(file.len() / 2);
-    let folder = tempfile::tempdir().unwrap();
-    files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
-    assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap_err().code, Code::LogDamaged);
-    assert_eq!(fs::read(folder.path().join(FIRST)).unwrap(), files[FIRST]);
-}
-
-/// The newest checkpoint may be in an older file, whose end may have been cut with it.
-#[test]
-fn a_checkpoint_that_is_missing_from_an_older_file_is_noticed() {
-    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
-    place.sign(3);
-    place.seal();
-    place.sign(9);
-    let files = place.files();
-    let parts: Vec<_> = files.keys().filter(|name| name.ends_with(".jsonl")).cloned().collect();
-    assert!(parts.len() > 2, "{parts:?}");
-    let Place { folder, log, keystore, .. } = place;
-    drop((log, keystore));
-    assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap().len(), 13);
-    let sealed = parts.iter().find(|part| files[*part].windows(12).any(|w| w == b"\"checkpoint\""));
-    let path = folder.path().join(sealed.unwrap());
-    let text = fs::read_to_string(&path).unwrap();
-    let without: Vec<_> = text.lines().filter(|line| !line.starts_with("{\"checkpoint\"")).collect();
-    fs::write(&path, without.join("\n") + "\n").unwrap();
-    assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap_err().code, Code::LogDamaged);
-}
-
 #[test]
 fn a_log_has_one_writer_and_can_be_verified_meanwhile() {
     let place = place(by_hand());
@@ -607,80 +510,6 @@ fn what_cannot_be_recorded_is_withheld() {
         let error = keystore.backup(Vec::new(), &[&identity.recipient()]).unwrap_err();
         assert_eq!(error.code, Code::InvalidId, "a backup that is not recorded is an error");
     }
-}
-
-#[test]
-fn one_entry_is_proven_to_who_has_only_the_public_key() {
-    let place = place(by_hand());
-    let none = audit_log::prove_inclusion(place.path(), 0).unwrap_err();
-    assert_eq!(none.code, Code::InvalidArgument);
-    place.sign(12);
-    place.seal();
-    place.sign(1);
-    let public_key = place.keystore.public_key(&place.key).unwrap();
-    for number in 0..13 {
-        let proof = audit_log::prove_inclusion(place.path(), number).unwrap();
-        let text = serde_json::to_string(&proof).unwrap();
-        let proof: InclusionProof = serde_json::from_str(&text).unwrap();
-        assert_eq!(proof.verify(&public_key).unwrap(), Verdict::Valid);
-        assert_eq!(proof.entry().unwrap().number, number);
-        for (from, to) in [("\\\"ok\\\"", "\\\"not_head\\\""), ("\\\"op\\\":\\\"", "\\\"op\\\":\\\"x")] {
-            let changed = text.replacen(from, to, 1);
-            assert_ne!(changed, text);
-            let changed: InclusionProof = serde_json::from_str(&changed).unwrap();
-            assert_ne!(changed.verify(&public_key).unwrap(), Verdict::Valid);
-        }
-    }
-    assert_eq!(audit_log::prove_inclusion(place.path(), 13).unwrap_err().code, Code::InvalidArgument);
-    let other = place.keystore.create_key(new_key("other")).unwrap();
-    let other = place.keystore.public_key(&other).unwrap();
-    let proof = audit_log::prove_inclusion(place.path(), 3).unwrap();
-    assert_eq!(proof.verify(&other).unwrap(), Verdict::Invalid);
-}
-
-#[test]
-fn a_newer_log_is_proven_to_begin_with_an_older_one() {
-    let place = place(by_hand());
-    let mut checkpoints = Vec::new();
-    for times in [1, 2, 5, 7] {
-        place.sign(times);
-        checkpoints.push(place.seal());
-    }
-    let key = place.keystore.public_key(&place.key).unwrap();
-    for old in &checkpoints {
-        let proof = audit_log::prove_consistency(place.path(), old).unwrap();
-        assert_eq!(proof.verify(&key, &key), Verdict::Valid);
-        let mut other = proof.clone();
-        other.old = checkpoints[0].clone();
-        assert_eq!(other.verify(&key, &key).is_valid(), *old == checkpoints[0]);
-    }
-    let stranger = self::place(by_hand());
-    stranger.sign(1);
-    let strange = stranger.seal();
-    assert_eq!(audit_log::prove_consistency(place.path(), &strange).unwrap_err().code, Code::InvalidArgument);
-}
-
-/// Two logs without entries have the same tree, and only their numbers differ.
-#[test]
-fn a_log_is_not_proven_to_begin_with_another_log() {
-    let place = place(by_hand());
-    let empty = || AuditLog::in_memory(by_hand()).unwrap().checkpoint(&place.keystore, &place.key).unwrap();
-    let (old, new) = (empty(), empty());
-    let proof = |old: &Checkpoint, new: &Checkpoint| -> ConsistencyProof {
-        let json = serde_json::json!({ "old": old, "new": new, "path": [] });
-        serde_json::from_value(json).unwrap()
-    };
-    let key = place.keystore.public_key(&place.key).unwrap();
-    assert_eq!(proof(&old, &old).verify(&key, &key), Verdict::Valid);
-    assert_eq!(proof(&old, &new).verify(&key, &key), Verdict::Invalid);
-    let other = place.keystore.create_key(new_key("other")).unwrap();
-    let other = place.keystore.public_key(&other).unwrap();
-    assert_eq!(
-        proof(&old, &old).verify(&other, &key),
-        Verdict::Invalid,
-        "the old one is signed by another key"
-    );
-    assert_eq!(proof(&old, &old).verify(&key, &other), Verdict::Invalid, "the new one is");
 }
 
 /// The roots in a file's first line are checked by the entries before it, whether or not a checkpoint follows.

@@ -5,6 +5,8 @@
 
 mod audit_log;
 mod audit_log_crash;
+mod audit_log_cuts;
+mod audit_log_proofs;
 mod backup;
 mod chaos;
 mod concurrency;

@@ -204,7 +204,8 @@ fn predicates() -> Vec<Value> {
         for (sign_bit, message) in [(0, b"not a point 0"), (0x80, b"not a point 1")] {
             let mut bytes: [u8; 32] = hex::decode(key).expect("hex").try_into().expect("32 bytes");
             bytes[31] |= sign_bit;
-            let parts = Parts { public_key: bytes, a: Scalar::ZERO, ..with_torsion(0, 0, message.as_slice()) };
+            let parts =
+                Parts { public_key: bytes, a: Scalar::ZERO, ..with_torsion(0, 0, message.as_slice()) };
             push(&format!("A is no point, multiple {multiple}, sign {}", sign_bit >> 7), &parts, [0; 64]);
         }
     }

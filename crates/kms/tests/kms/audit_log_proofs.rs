@@ -1,0 +1,80 @@
+//! Proofs that an entry is in a log, and that a log begins with an older one.
+
+use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, InclusionProof};
+use bulla_kms::{Code, Verdict};
+
+use crate::audit_log::{by_hand, new_key, place};
+
+#[test]
+fn one_entry_is_proven_to_who_has_only_the_public_key() {
+    let place = place(by_hand());
+    let none = audit_log::prove_inclusion(place.path(), 0).unwrap_err();
+    assert_eq!(none.code, Code::InvalidArgument);
+    place.sign(12);
+    place.seal();
+    place.sign(1);
+    let public_key = place.keystore.public_key(&place.key).unwrap();
+    for number in 0..13 {
+        let proof = audit_log::prove_inclusion(place.path(), number).unwrap();
+        let text = serde_json::to_string(&proof).unwrap();
+        let proof: InclusionProof = serde_json::from_str(&text).unwrap();
+        assert_eq!(proof.verify(&public_key).unwrap(), Verdict::Valid);
+        assert_eq!(proof.entry().unwrap().number, number);
+        for (from, to) in [("\\\"ok\\\"", "\\\"not_head\\\""), ("\\\"op\\\":\\\"", "\\\"op\\\":\\\"x")] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text);
+            let changed: InclusionProof = serde_json::from_str(&changed).unwrap();
+            assert_ne!(changed.verify(&public_key).unwrap(), Verdict::Valid);
+        }
+    }
+    assert_eq!(audit_log::prove_inclusion(place.path(), 13).unwrap_err().code, Code::InvalidArgument);
+    let other = place.keystore.create_key(new_key("other")).unwrap();
+    let other = place.keystore.public_key(&other).unwrap();
+    let proof = audit_log::prove_inclusion(place.path(), 3).unwrap();
+    assert_eq!(proof.verify(&other).unwrap(), Verdict::Invalid);
+}
+
+#[test]
+fn a_newer_log_is_proven_to_begin_with_an_older_one() {
+    let place = place(by_hand());
+    let mut checkpoints = Vec::new();
+    for times in [1, 2, 5, 7] {
+        place.sign(times);
+        checkpoints.push(place.seal());
+    }
+    let key = place.keystore.public_key(&place.key).unwrap();
+    for old in &checkpoints {
+        let proof = audit_log::prove_consistency(place.path(), old).unwrap();
+        assert_eq!(proof.verify(&key, &key), Verdict::Valid);
+        let mut other = proof.clone();
+        other.old = checkpoints[0].clone();
+        assert_eq!(other.verify(&key, &key).is_valid(), *old == checkpoints[0]);
+    }
+    let stranger = self::place(by_hand());
+    stranger.sign(1);
+    let strange = stranger.seal();
+    assert_eq!(audit_log::prove_consistency(place.path(), &strange).unwrap_err().code, Code::InvalidArgument);
+}
+
+/// Two logs without entries have the same tree, and only their numbers differ.
+#[test]
+fn a_log_is_not_proven_to_begin_with_another_log() {
+    let place = place(by_hand());
+    let empty = || AuditLog::in_memory(by_hand()).unwrap().checkpoint(&place.keystore, &place.key).unwrap();
+    let (old, new) = (empty(), empty());
+    let proof = |old: &Checkpoint, new: &Checkpoint| -> ConsistencyProof {
+        let json = serde_json::json!({ "old": old, "new": new, "path": [] });
+        serde_json::from_value(json).unwrap()
+    };
+    let key = place.keystore.public_key(&place.key).unwrap();
+    assert_eq!(proof(&old, &old).verify(&key, &key), Verdict::Valid);
+    assert_eq!(proof(&old, &new).verify(&key, &key), Verdict::Invalid);
+    let other = place.keystore.create_key(new_key("other")).unwrap();
+    let other = place.keystore.public_key(&other).unwrap();
+    assert_eq!(
+        proof(&old, &old).verify(&other, &key),
+        Verdict::Invalid,
+        "the old one is signed by another key"
+    );
+    assert_eq!(proof(&old, &old).verify(&key, &other), Verdict::Invalid, "the new one is");
+}
