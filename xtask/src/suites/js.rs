@@ -44,7 +44,7 @@ fn kernel(runner: &mut Runner<'_>) {
     let mut arguments = vec!["--config", &launcher, "--config", &flags];
     arguments.extend(test);
     arguments.extend(["--", "--test-threads=1"]);
-    for apart in ["parallel_and_files", "a_subtree_", "portable", "bao"] {
+    for apart in ["parallel_and_files", "a_subtree_", "a_chunk_of_guts_", "portable", "bao"] {
         arguments.extend(["--skip", apart]);
     }
     runner.cargo_test(&arguments);

@@ -102,13 +102,13 @@ mod tests {
     fn programs_are_those_that_are_tests() {
         let message = |test: bool| {
             serde_json::json!({
-                "package_id": "path+a", "manifest_path": "/home/a/Cargo.toml", "executable": "/t/a-1",
+                "package_id": "path+a", "manifest_path": "/checkout/a/Cargo.toml", "executable": "/t/a-1",
                 "target": { "kind": ["test"], "name": "all" }, "profile": { "test": test },
             })
         };
         assert!(program(&metadata(), &message(false)).is_none());
         let program = program(&metadata(), &message(true)).unwrap();
         assert_eq!((program.package.as_str(), program.name.as_str()), ("a", "a, test all"));
-        assert_eq!(program.folder, Path::new("/home/a"));
+        assert_eq!(program.folder, Path::new("/checkout/a"));
     }
 }
