@@ -5,6 +5,8 @@ use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::error::{Code, KmsError, Result};
 
@@ -15,7 +17,7 @@ use crate::error::{Code, KmsError, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
-/// 9998-12-31T23:59:59.999Z: the end of the last year that is whole within the bounds of `jiff`.
+/// 9998-12-31T23:59:59.999Z: where the spec ends.
 const LAST: u64 = 253_370_764_799_999;
 
 impl Timestamp {
@@ -62,9 +64,12 @@ impl TryFrom<SystemTime> for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = i64::try_from(self.0).map_err(|_| fmt::Error)?;
-        let time = jiff::Timestamp::from_millisecond(millis).map_err(|_| fmt::Error)?;
-        write!(f, "{time:.3}")
+        let seconds = i64::try_from(self.0 / 1000).map_err(|_| fmt::Error)?;
+        let time = OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| fmt::Error)?;
+        let (year, month, day) = time.to_calendar_date();
+        let (hour, minute, second) = time.to_hms();
+        let (month, milli) = (u8::from(month), self.0 % 1000);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
 }
 
@@ -78,8 +83,9 @@ impl FromStr for Timestamp {
                 "not a time of the form 2026-01-31T09:30:00.000Z (RFC 3339, UTC, milliseconds)",
             )
         };
-        let time: jiff::Timestamp = text.parse().map_err(|_| error())?;
-        let time = Self::from_unix_millis(u64::try_from(time.as_millisecond()).map_err(|_| error())?)?;
+        let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| error())?;
+        let millis = u64::try_from(time.unix_timestamp_nanos() / 1_000_000).map_err(|_| error())?;
+        let time = Self::from_unix_millis(millis)?;
         if time.to_string() == text { Ok(time) } else { Err(error()) }
     }
 }

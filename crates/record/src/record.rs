@@ -2,11 +2,22 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::stats::median;
 
 /// The version of the record's shape. A reader refuses any other.
 pub const SCHEMA: u32 = 2;
+
+/// The time now, to the second: RFC 3339 in UTC, such as `2026-11-20T19:00:00Z`.
+///
+/// # Panics
+/// The system's clock is after the year 9999.
+#[must_use]
+pub fn now() -> String {
+    let now = OffsetDateTime::now_utc();
+    now.truncate_to_second().format(&Rfc3339).expect("a year of four digits")
+}
 
 /// What an implementation is in its case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,7 +39,7 @@ impl Run {
         let toolchain = version.split(' ').take(2).collect::<Vec<_>>().join(" ");
         let salt = RandomState::new().hash_one(0) & 0xffff;
         Ok(Self {
-            id: format!("{}-{salt:04x}", jiff::Timestamp::now().strftime("%FT%TZ")),
+            id: format!("{}-{salt:04x}", bulla_record::record::now()),
             dirty: !commit.is_empty() && !changed.trim().is_empty(),
             commit,
             toolchain: toolchain.trim().to_owned(),

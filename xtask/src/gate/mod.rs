@@ -235,8 +235,9 @@ impl Gate<'_> {
         let harness = suite.prepare(&self.context, &Kernel::Default)?;
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let cells = self.measure(&harness, &selection, LAUNCHES, true)?;
-        let date = jiff::Timestamp::now().strftime("%F").to_string();
-        let reason = self.args.reason.as_deref().map(|reason| (date.as_str(), reason));
+        let now = bulla_record::record::now();
+        let (date, _) = now.split_once('T').expect("a date and a time");
+        let reason = self.args.reason.as_deref().map(|reason| (date, reason));
         self.limits.set(&self.lane, &cells, reason)
     }
 }

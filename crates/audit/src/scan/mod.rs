@@ -4,6 +4,7 @@
 //! whole build is for such a CPU. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it; most freely
 //! with link-time optimisation, and only if the kernel is made of intrinsics rather than assembly.
 
+mod metadata;
 mod settings;
 mod source;
 
@@ -13,10 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use self::metadata::{Metadata, Package};
 pub use self::settings::{Setting, SettingKind};
 use crate::Error;
 
@@ -126,13 +127,9 @@ impl SourceKind {
 /// # Errors
 /// `cargo` is not there, or says that the project is broken.
 pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result<Scan, Error> {
-    let mut command = MetadataCommand::new();
-    if let Some(path) = manifest {
-        command.manifest_path(path);
-    }
-    let metadata = command.exec().map_err(|error| Error::Project(error.to_string().trim().to_owned()))?;
+    let metadata = metadata::read(manifest)?;
     let used = used(&metadata);
-    let root = metadata.workspace_root.as_std_path();
+    let root = metadata.workspace_root.as_path();
     let settings = settings::find(root)?;
     let is_tuned = settings.iter().any(|setting| setting.kind == SettingKind::Target);
     let packages: Vec<&Package> =
@@ -160,22 +157,22 @@ pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result
 }
 
 /// The packages that builds of the workspace use, each with its features. What only tests use is left out.
-fn used(metadata: &Metadata) -> BTreeMap<PackageId, BTreeSet<String>> {
+fn used(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
     let mut used = BTreeMap::new();
     let Some(resolve) = &metadata.resolve else { return used };
-    let mut waiting: Vec<PackageId> = metadata.workspace_members.clone();
+    let mut waiting = metadata.workspace_members.clone();
     while let Some(id) = waiting.pop() {
         if used.contains_key(&id) {
             continue;
         }
         let Some(node) = resolve.nodes.iter().find(|node| node.id == id) else { continue };
         for dependency in &node.deps {
-            let kinds = &dependency.dep_kinds;
-            if kinds.is_empty() || kinds.iter().any(|kind| kind.kind == DependencyKind::Normal) {
+            // Normal dependencies have no kind.
+            if dependency.dep_kinds.iter().any(|kind| kind.kind.is_none()) {
                 waiting.push(dependency.pkg.clone());
             }
         }
-        used.insert(id, node.features.iter().map(ToString::to_string).collect());
+        used.insert(id, node.features.iter().cloned().collect());
     }
     used
 }
@@ -188,7 +185,7 @@ fn scan_package(
     let mut notes = Vec::new();
     let mut kernels = Kernels::default();
     let mut findings = Vec::new();
-    let Some(root) = package.manifest_path.as_std_path().parent() else { return (None, notes) };
+    let Some(root) = package.manifest_path.parent() else { return (None, notes) };
     for file in files(root) {
         if file.extension().is_some_and(|extension| extension != "rs") {
             kernels.assembly += 1;
@@ -215,8 +212,8 @@ fn scan_package(
     let is_off = findings.iter().any(|finding| finding.kind == SourceKind::DetectionOff);
     let risk = if is_tuned || is_off { Risk::Affected } else { Risk::Latent };
     let found = CrateScan {
-        name: package.name.to_string(),
-        version: package.version.to_string(),
+        name: package.name.clone(),
+        version: package.version.clone(),
         risk,
         kernels,
         advice: advice(kernels, is_tuned, is_off),

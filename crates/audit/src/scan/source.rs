@@ -1,9 +1,8 @@
 //! One source file: conditions on the features of the target that come before detection at run time.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, iter::Peekable, path::Path};
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::{Attribute, Meta, spanned::Spanned as _, visit::Visit};
+use proc_macro2::{Delimiter, Group, Ident, LexError, TokenStream, TokenTree, token_stream::IntoIter};
 
 use super::{SourceFinding, SourceKind};
 
@@ -50,24 +49,25 @@ pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<Fo
     if !text.contains("target_feature") && !DETECTION.iter().any(|word| text.contains(word)) {
         return Ok(Vec::new());
     }
-    let file =
-        syn::parse_file(text).map_err(|error| format!("line {}: {error}", error.span().start().line))?;
-    let mut visitor = Visitor { features, found: Vec::new(), functions: Vec::new() };
-    visitor.visit_file(&file);
-    visitor.compare_variants();
-    visitor.found.sort_by_key(|found| (found.line, found.kind));
-    visitor.found.dedup();
-    Ok(visitor.found)
+    let tokens: TokenStream =
+        text.parse().map_err(|error: LexError| format!("line {}: {error}", error.span().start().line))?;
+    let mut items = Items { features, found: Vec::new(), functions: Vec::new() };
+    items.read(tokens);
+    items.compare_variants();
+    items.found.sort_by_key(|found| (found.line, found.kind));
+    items.found.dedup();
+    Ok(items.found)
 }
 
-struct Visitor<'f> {
+/// The items of a file, in modules, `impl` blocks and traits too. Tokens are enough to find them: no expression has to be understood.
+struct Items<'f> {
     features: &'f BTreeSet<String>,
     found: Vec<Found>,
     /// Functions that exist for some features of the target only, by name.
     functions: Vec<Variant>,
 }
 
-/// One of several functions of a name, of which the compiler takes one.
+/// One of several functions with the same name, of which the compiler takes one.
 struct Variant {
     name: String,
     /// Its condition on features of the target, with its line.
@@ -75,15 +75,57 @@ struct Variant {
     detects: bool,
 }
 
-impl Visitor<'_> {
-    fn function(&mut self, name: String, attributes: &[Attribute], body: &syn::Block) {
-        let mut inside = Inside {
-            features: self.features,
-            conditions: Vec::new(),
-            detections: Vec::new(),
-            off: Vec::new(),
-        };
-        inside.visit_block(body);
+impl Items<'_> {
+    fn read(&mut self, tokens: TokenStream) {
+        let mut tokens = tokens.into_iter().peekable();
+        let mut attributes = Vec::new();
+        // The function or macro whose braces come next.
+        let mut function = None;
+        let mut before = None;
+        while let Some(tree) = tokens.next() {
+            match &tree {
+                TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                    attributes.extend(Attribute::after_hash(&mut tokens));
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ';' => {
+                    attributes.clear();
+                    function = None;
+                }
+                TokenTree::Ident(ident) if *ident == "fn" => {
+                    function = tokens.peek().map(ToString::to_string);
+                }
+                TokenTree::Ident(ident) if *ident == "macro_rules" => {
+                    if let Some(TokenTree::Group(rules)) = tokens.by_ref().nth(2) {
+                        self.macro_rules(rules.stream());
+                    }
+                    attributes.clear();
+                }
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                    if let Some(name) = function.take() {
+                        self.function(name, &attributes, group.stream());
+                    } else if !is_punct(before.as_ref(), '!') && !attributes.iter().any(Attribute::is_test) {
+                        self.read(group.stream());
+                    }
+                    attributes.clear();
+                }
+                _ => {}
+            }
+            before = Some(tree);
+        }
+    }
+
+    fn macro_rules(&mut self, rules: TokenStream) {
+        let mut conditions = Vec::new();
+        attributes_in(rules, &mut conditions);
+        for (line, text) in conditions {
+            self.found.push(Found { line, kind: SourceKind::CompileTimeChoiceInMacro, text });
+        }
+    }
+
+    fn function(&mut self, name: String, attributes: &[Attribute], body: TokenStream) {
+        let mut inside =
+            Body { features: self.features, conditions: Vec::new(), detections: Vec::new(), off: Vec::new() };
+        inside.read(body);
         if let Some(last) = inside.detections.iter().max() {
             for (line, text) in inside.conditions.into_iter().filter(|(line, _)| line <= last) {
                 self.found.push(Found { line, kind: SourceKind::CompileTimeChoice, text });
@@ -92,7 +134,7 @@ impl Visitor<'_> {
         for (line, text) in inside.off {
             self.found.push(Found { line, kind: SourceKind::DetectionOff, text });
         }
-        let condition = attributes.iter().find_map(target_condition);
+        let condition = attributes.iter().find_map(Attribute::target_condition);
         self.functions.push(Variant { name, condition, detects: !inside.detections.is_empty() });
     }
 
@@ -112,42 +154,8 @@ impl Visitor<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Visitor<'_> {
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.function(item.sig.ident.to_string(), &item.attrs, &item.block);
-    }
-
-    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.function(item.sig.ident.to_string(), &item.attrs, &item.block);
-    }
-
-    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
-        if let Some(body) = &item.default {
-            self.function(item.sig.ident.to_string(), &item.attrs, body);
-        }
-    }
-
-    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        // What only tests build is in no binary.
-        if !item.attrs.iter().any(|attribute| is_cfg(attribute) && tokens(attribute).contains("test")) {
-            syn::visit::visit_item_mod(self, item);
-        }
-    }
-
-    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
-        if !item.mac.path.is_ident("macro_rules") {
-            return;
-        }
-        let mut conditions = Vec::new();
-        attributes_in(item.mac.tokens.clone(), &mut conditions);
-        for (line, text) in conditions {
-            self.found.push(Found { line, kind: SourceKind::CompileTimeChoiceInMacro, text });
-        }
-    }
-}
-
 /// The body of one function.
-struct Inside<'f> {
+struct Body<'f> {
     features: &'f BTreeSet<String>,
     conditions: Vec<(u64, String)>,
     detections: Vec<u64>,
@@ -155,82 +163,158 @@ struct Inside<'f> {
     off: Vec<(u64, String)>,
 }
 
-impl<'ast> Visit<'ast> for Inside<'_> {
-    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
-        self.conditions.extend(target_condition(attribute));
-    }
-
-    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
-        let line = mac.span().start().line as u64;
-        let name = mac.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-        if DETECTION.contains(&name.as_str()) {
-            self.detections.push(line);
-        }
-        let text = mac.tokens.to_string();
-        if name == "cfg" && is_on_target(&text) {
-            self.conditions.push((line, format!("cfg!({text})")));
-        }
-        if DETECTION.iter().any(|word| text.contains(word)) {
-            self.detections.push(line);
-        }
-    }
-
-    fn visit_path(&mut self, path: &'ast syn::Path) {
-        if path.segments.iter().any(|segment| DETECTION.iter().any(|word| segment.ident == word)) {
-            self.detections.push(path.span().start().line as u64);
-        }
-        syn::visit::visit_path(self, path);
-    }
-
-    fn visit_block(&mut self, block: &'ast syn::Block) {
-        for statement in &block.stmts {
-            let off =
-                attributes(statement).iter().find_map(|attribute| missing_feature(attribute, self.features));
-            let before = self.detections.len();
-            self.visit_stmt(statement);
-            if let Some(feature) = off
-                && let Some(line) = self.detections.get(before)
-            {
-                self.off.push((*line, format!("needs the feature `{feature}`")));
+impl Body<'_> {
+    fn read(&mut self, tokens: TokenStream) {
+        let mut tokens = tokens.into_iter().peekable();
+        let mut statement = Statement::default();
+        while let Some(tree) = tokens.next() {
+            let mut is_end = false;
+            match &tree {
+                TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                    if let Some(attribute) = Attribute::after_hash(&mut tokens) {
+                        self.conditions.extend(attribute.target_condition());
+                        statement.missing = statement.missing.or(attribute.missing_feature(self.features));
+                        statement.detections = self.detections.len();
+                    }
+                    continue;
+                }
+                TokenTree::Punct(punct) => {
+                    is_end = punct.as_char() == ';' || punct.as_char() == ',' && !statement.is_binding;
+                }
+                TokenTree::Ident(ident) => {
+                    statement.begin(ident);
+                    if let Some(arguments) = macro_arguments(ident, &mut tokens) {
+                        self.macro_call(ident, &arguments);
+                        is_end = arguments.delimiter() == Delimiter::Brace && !statement.is_binding;
+                    } else if DETECTION.iter().any(|word| ident == word) {
+                        self.detections.push(line(ident));
+                    }
+                }
+                TokenTree::Group(group) => {
+                    self.read(group.stream());
+                    let has_else = matches!(tokens.peek(), Some(TokenTree::Ident(next)) if *next == "else");
+                    is_end = group.delimiter() == Delimiter::Brace && !statement.is_binding && !has_else;
+                }
+                TokenTree::Literal(_) => {}
+            }
+            if is_end {
+                self.end(std::mem::take(&mut statement));
             }
         }
+        self.end(statement);
+    }
+
+    fn macro_call(&mut self, name: &Ident, arguments: &Group) {
+        let text = arguments.stream().to_string();
+        if *name == "cfg" && is_on_target(&text) {
+            self.conditions.push((line(name), format!("cfg!({text})")));
+        }
+        if DETECTION.iter().any(|word| name == word || text.contains(word)) {
+            self.detections.push(line(name));
+        }
+    }
+
+    /// After a statement: what it detects is off when its feature of the package is.
+    fn end(&mut self, statement: Statement) {
+        if let Some(feature) = statement.missing
+            && !statement.is_item
+            && let Some(line) = self.detections.get(statement.detections)
+        {
+            self.off.push((*line, format!("needs the feature `{feature}`")));
+        }
     }
 }
 
-fn attributes(statement: &syn::Stmt) -> &[Attribute] {
-    match statement {
-        syn::Stmt::Local(local) => &local.attrs,
-        syn::Stmt::Macro(mac) => &mac.attrs,
-        syn::Stmt::Expr(syn::Expr::Block(block), _) => &block.attrs,
-        syn::Stmt::Expr(syn::Expr::If(condition), _) => &condition.attrs,
-        syn::Stmt::Expr(syn::Expr::Return(back), _) => &back.attrs,
-        _ => &[],
+/// What is known of a statement while its tokens are read.
+#[derive(Default)]
+struct Statement {
+    /// The feature of the package that it needs and that is not enabled.
+    missing: Option<String>,
+    /// How many detections there were before it.
+    detections: usize,
+    has_begun: bool,
+    is_binding: bool,
+    is_item: bool,
+}
+
+impl Statement {
+    fn begin(&mut self, first: &Ident) {
+        const ITEMS: [&str; 9] = ["fn", "use", "mod", "static", "struct", "enum", "impl", "trait", "pub"];
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.is_binding = *first == "let";
+            self.is_item = ITEMS.iter().any(|word| first == word);
+        }
     }
 }
 
-/// The feature of the package that `#[cfg(feature = "...")]` asks for, if it is not enabled. Anything more involved is left alone.
-fn missing_feature(attribute: &Attribute, features: &BTreeSet<String>) -> Option<String> {
-    let text = tokens(attribute);
-    let feature = text.strip_prefix("feature = \"")?.strip_suffix('"')?;
-    (is_cfg(attribute) && !feature.contains('"') && !features.contains(feature)).then(|| feature.to_owned())
-}
-
-/// The condition of a `#[cfg(...)]` that holds when the target has some feature, with its line.
-fn target_condition(attribute: &Attribute) -> Option<(u64, String)> {
-    let text = tokens(attribute);
-    (is_cfg(attribute) && is_on_target(&text))
-        .then(|| (attribute.span().start().line as u64, format!("cfg({text})")))
-}
-
-fn is_cfg(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("cfg")
-}
-
-fn tokens(attribute: &Attribute) -> String {
-    match &attribute.meta {
-        Meta::List(list) => list.tokens.to_string(),
-        _ => String::new(),
+/// The arguments of a macro, when `name` is followed by `!` and a group. The `!` and the group are taken from `tokens`.
+fn macro_arguments(name: &Ident, tokens: &mut Peekable<IntoIter>) -> Option<Group> {
+    const NO_MACROS: [&str; 7] = ["return", "in", "if", "while", "match", "else", "break"];
+    if NO_MACROS.iter().any(|word| name == word) || !is_punct(tokens.peek(), '!') {
+        return None;
     }
+    let mut ahead = tokens.clone();
+    ahead.next();
+    let Some(TokenTree::Group(arguments)) = ahead.next() else { return None };
+    *tokens = ahead;
+    Some(arguments)
+}
+
+/// An attribute such as `#[cfg(...)]`.
+struct Attribute {
+    line: u64,
+    name: String,
+    arguments: String,
+}
+
+impl Attribute {
+    /// The attribute whose `#` was just read.
+    fn after_hash(tokens: &mut Peekable<IntoIter>) -> Option<Self> {
+        if is_punct(tokens.peek(), '!') {
+            tokens.next();
+        }
+        let Some(TokenTree::Group(group)) = tokens.peek() else { return None };
+        let mut inside = group.stream().into_iter();
+        let attribute = Self {
+            line: group.span().start().line as u64,
+            name: inside.next()?.to_string(),
+            arguments: match inside.next() {
+                Some(TokenTree::Group(arguments)) => arguments.stream().to_string(),
+                _ => String::new(),
+            },
+        };
+        tokens.next();
+        Some(attribute)
+    }
+
+    fn is_cfg(&self) -> bool {
+        self.name == "cfg"
+    }
+
+    /// What only tests build is in no binary.
+    fn is_test(&self) -> bool {
+        self.is_cfg() && self.arguments.contains("test")
+    }
+
+    /// The feature of the package that `#[cfg(feature = "...")]` asks for, if it is not enabled. Anything more involved is left alone.
+    fn missing_feature(&self, features: &BTreeSet<String>) -> Option<String> {
+        let feature = self.arguments.strip_prefix("feature = \"")?.strip_suffix('"')?;
+        (self.is_cfg() && !feature.contains('"') && !features.contains(feature)).then(|| feature.to_owned())
+    }
+
+    /// The condition of a `#[cfg(...)]` that holds when the target has some feature, with its line.
+    fn target_condition(&self) -> Option<(u64, String)> {
+        let text = &self.arguments;
+        (self.is_cfg() && is_on_target(text)).then(|| (self.line, format!("cfg({text})")))
+    }
+}
+
+fn is_punct(tree: Option<&TokenTree>, character: char) -> bool {
+    matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
+}
+
+fn line(ident: &Ident) -> u64 {
+    ident.span().start().line as u64
 }
 
 /// Whether a condition is about features of the target, and not about those that every target of the kind has.

@@ -10,13 +10,17 @@ use proc_macro2::{TokenStream, TokenTree};
 fn tables(file: &str, macros: &[&str]) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file = syn::parse_file(&text).expect("Rust");
-    let calls = file.items.into_iter().filter_map(|item| match item {
-        syn::Item::Macro(item) if item.ident.is_none() => Some(item.mac),
+    let tokens: TokenStream = text.parse().expect("Rust");
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let calls = tokens.windows(3).filter_map(|call| match call {
+        [TokenTree::Ident(name), TokenTree::Punct(punct), TokenTree::Group(arguments)]
+            if punct.as_char() == '!' && macros.iter().any(|own| name == own) =>
+        {
+            Some(arguments.stream())
+        }
         _ => None,
     });
-    let own = calls.filter(|call| macros.iter().any(|name| call.path.is_ident(name)));
-    own.map(|call| modules(call.tokens)).collect()
+    calls.map(modules).collect()
 }
 
 /// Module names are the words in small letters before the features, which are text.

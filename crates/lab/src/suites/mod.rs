@@ -202,7 +202,7 @@ fn run_case(
     let before = clock::gigahertz();
     let samples = measure(&mut contenders, &data, plan, random, quiet)?;
     let common = Record {
-        time: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+        time: bulla_record::record::now(),
         case: case.id.clone(),
         bytes: case.bytes as u64,
         ghz: f64::midpoint(before, clock::gigahertz()),
