@@ -16,22 +16,24 @@ const FILE = fileURLToPath(new URL("../src/pure/compress.ts", import.meta.url));
 /** `x = (x ^ y) >>> n`, where V8 makes one rotation of the two shifts. */
 const rotate = (x, y, n) => `v${x} = ((t = v${x} ^ v${y}) >>> ${n}) | (t << ${32 - n});`;
 
-/** The quarter round G (section 2.2 of the BLAKE3 paper) on four words of the state and two of the message. */
+/** The steps of the quarter round G (section 2.2 of the BLAKE3 paper) on four words of the state and two of the message. */
 const quarter = ([a, b, c, d], x, y) => [
-  `v${a} = (v${a} + v${b} + m${x}) | 0;`, rotate(d, a, 16),
-  `v${c} = (v${c} + v${d}) | 0;`, rotate(b, c, 12),
-  `v${a} = (v${a} + v${b} + m${y}) | 0;`, rotate(d, a, 8),
-  `v${c} = (v${c} + v${d}) | 0;`, rotate(b, c, 7),
+  `v${a} = (v${a} + v${b} + m${x}) | 0;`, rotate(d, a, 16), `v${c} = (v${c} + v${d}) | 0;`, rotate(b, c, 12),
+  `v${a} = (v${a} + v${b} + m${y}) | 0;`, rotate(d, a, 8), `v${c} = (v${c} + v${d}) | 0;`, rotate(b, c, 7),
 ];
 
+/** Each step of all four columns, then of all four diagonals: gzip makes this order smaller than one quarter after the other. */
 function* rounds() {
   let order = [...Array(16).keys()];
   for (let round = 0; round < 7; round++) {
     yield `// Round ${round + 1}.`;
-    for (const [i, words] of [...COLUMNS, ...DIAGONALS].entries()) {
-      const lines = quarter(words, order[2 * i], order[2 * i + 1]);
-      yield lines.slice(0, 4).join(" ");
-      yield lines.slice(4).join(" ");
+    for (const [half, sides] of [COLUMNS, DIAGONALS].entries()) {
+      const quarters = sides.map((words, i) => quarter(words, order[8 * half + 2 * i], order[8 * half + 2 * i + 1]));
+      for (let step = 0; step < 8; step++) {
+        const lines = quarters.map((steps) => steps[step]);
+        yield lines.slice(0, 2).join(" ");
+        yield lines.slice(2).join(" ");
+      }
     }
     order = order.map((_, i) => order[PERMUTATION[i]]);
   }

@@ -40,7 +40,7 @@ export class StateError extends Error {
   readonly code: StateErrorCode;
 
   constructor(field: StateField) {
-    super(`no saved state of a BLAKE3 hasher, version 1: wrong ${field}`);
+    super(`not a saved state: wrong ${field}`);
     this.code = `ERR_STATE_${field.toUpperCase() as Uppercase<StateField>}`;
   }
 }
@@ -48,6 +48,11 @@ export class StateError extends Error {
 /** A `TypeError` with a code: the argument is of a wrong kind. */
 export function typeError(code: ErrorCode, message: string): TypeError & { code: ErrorCode } {
   return Object.assign(new TypeError(message), { code });
+}
+
+/** The same, for a value that is not what `expected` says: the message ends with the type of the value. */
+export function kindError(code: ErrorCode, expected: string, value: unknown): TypeError & { code: ErrorCode } {
+  return typeError(code, `${expected}, not ${typeof value}`);
 }
 
 /** A `RangeError` with a code: the argument is of the right kind and out of bounds. */

@@ -1,12 +1,12 @@
 import { DERIVE, HASH, KEYED } from "./core.js";
 import type { Core, Root, State } from "./core.js";
-import { plainError, rangeError, typeError } from "./errors.js";
+import { kindError, plainError, rangeError, typeError } from "./errors.js";
 import { bytesOf, contextOf, keyOf, part, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
 import { OUT_LEN, allocate, checkLength, optionsOf, outputLength } from "./options.js";
 import type { OutputOptions } from "./options.js";
-import { parseState, roomOf } from "./state.js";
-import { encoderOf } from "./text.js";
+import { END, parseState, roomOf } from "./state.js";
+import { checkText, textOf } from "./text.js";
 import type { Encoding } from "./text.js";
 
 /** The mode of a hasher: plain without either of these. */
@@ -55,17 +55,19 @@ export class Hasher {
   /**
    * The digest of what was absorbed so far.
    *
-   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree
+   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree; RangeError (`ERR_LENGTH`) if no memory or
+   *   no string holds so much output
    */
   digest(encoding?: "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer>;
   digest(encoding: "hex" | "base64", options?: OutputOptions): string;
   digest(encoding?: Encoding, options?: OutputOptions): Uint8Array<ArrayBuffer> | string;
   digest(encoding: Encoding = "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer> | string {
-    const encode = encoderOf(encoding);
-    const out = allocate(outputLength(options));
+    const length = outputLength(options);
+    checkText(encoding, length);
+    const out = allocate(length);
     this.#requireRoot();
     this.#state.digest(out);
-    return encode(out);
+    return encoding === "bytes" ? out : textOf(encoding, out);
   }
 
   /** A reader of 2^64 - 1 bytes of output, of what was absorbed so far; the hasher may go on. */
@@ -102,11 +104,11 @@ export class Hasher {
    * @throws StateError if `saved` is not exactly one saved state. The hasher is then what it was.
    */
   restore(saved: ArrayBufferView | ArrayBufferLike): this {
-    if (typeof saved === "string") throw typeError("ERR_DATA_TYPE", "a saved state must be bytes, not string");
+    if (typeof saved === "string") throw kindError("ERR_DATA_TYPE", "a saved state must be bytes", saved);
     const parsed = parseState(bytesOf(saved));
     this.#state = this.#core.restore(parsed);
-    const room = roomOf(parsed.offset, parsed.count);
-    this.#room = room > BigInt(Number.MAX_SAFE_INTEGER) ? Infinity : Number(room);
+    // Not exact above 2^53, which is more than any program absorbs.
+    this.#room = Number(roomOf(parsed.offset, parsed.count));
     this.#isPart = parsed.offset > 0n;
     return this;
   }
@@ -117,8 +119,6 @@ export class Hasher {
     }
   }
 }
-
-const END = (1n << 64n) - 1n;
 
 /** Reads the extended output of a hash from any position. */
 export class OutputReader {
@@ -142,7 +142,7 @@ export class OutputReader {
    */
   seek(position: number | bigint): this {
     if (typeof position !== "number" && typeof position !== "bigint") {
-      throw typeError("ERR_POSITION", `a position must be a number or bigint, not ${typeof position}`);
+      throw kindError("ERR_POSITION", "a position must be a number or bigint", position);
     }
     if (position < 0 || position > END || (typeof position === "number" && !Number.isSafeInteger(position))) {
       throw rangeError("ERR_POSITION", `a position must be exact, from 0 to 2^64 - 1, not ${position}`);
@@ -157,38 +157,36 @@ export class OutputReader {
    * @throws RangeError (`ERR_LENGTH`, or `ERR_POSITION` if fewer are left before 2^64 - 1)
    */
   read(length: number): Uint8Array<ArrayBuffer> {
-    this.#require(checkLength(length));
-    const out = allocate(length);
-    this.#fill(out);
-    return out;
+    return this.readInto(allocate(checkLength(length)));
   }
 
-  /** Fills `target` with the next bytes and returns it. */
+  /**
+   * Fills `target` with the next bytes and returns it.
+   *
+   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`), RangeError (`ERR_POSITION` if fewer are left before 2^64 - 1). The reader and
+   *   the target are then what they were.
+   */
   readInto<T extends ArrayBufferView>(target: T): T {
-    if (!ArrayBuffer.isView(target)) {
-      throw typeError("ERR_DATA_TYPE", `output goes into a view, not ${typeof target}`);
-    }
+    if (!ArrayBuffer.isView(target)) throw kindError("ERR_DATA_TYPE", "output must be a view", target);
     const bytes = bytesOf(target);
-    this.#require(sizeOf(bytes));
-    this.#fill(part(bytes, 0, sizeOf(bytes)));
-    return target;
-  }
-
-  #require(length: number): void {
-    if (BigInt(length) > END - this.#position) {
-      throw rangeError("ERR_POSITION", `only ${END - this.#position} bytes are left, not ${length}`);
+    const size = sizeOf(bytes);
+    const position = this.#position;
+    if (BigInt(size) > END - position) {
+      throw rangeError("ERR_POSITION", `only ${END - position} bytes are left, not ${size}`);
     }
-  }
-
-  #fill(out: Uint8Array): void {
-    this.#root.read(Number(BigInt.asIntN(32, this.#position)), Number(this.#position >> 32n) | 0, out);
-    this.#position += BigInt(sizeOf(out));
+    this.#root.read(Number(BigInt.asIntN(32, position)), Number(position >> 32n) | 0, part(bytes, 0, size));
+    this.#position += BigInt(size);
+    return target;
   }
 }
 
-/** Opens a hasher on a core. */
-export function openHasher(core: Core, options: HasherOptions | undefined): Hasher {
-  const { key, context } = optionsOf(options);
+/** `createHasher` on a core. */
+export function createHasherWith(core: Core, options: HasherOptions | undefined): Hasher {
+  return openHasher(core, optionsOf(options, "key", "context"));
+}
+
+/** Opens a hasher on a core, in the mode of options that were checked. */
+export function openHasher(core: Core, { key, context }: HasherOptions): Hasher {
   if (key !== undefined && context !== undefined) {
     throw typeError("ERR_OPTIONS", "a key or a context, not both");
   }
@@ -228,7 +226,7 @@ export function deriveKeyWith(
 /** `hashMany` on a core. */
 export function hashManyWith(core: Core, inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   if (typeof inputs === "string" || typeof inputs?.[Symbol.iterator] !== "function") {
-    throw typeError("ERR_DATA_TYPE", `inputs must be a list, not ${typeof inputs}`);
+    throw kindError("ERR_DATA_TYPE", "inputs must be a list", inputs);
   }
   const list: Uint8Array[] = [];
   // A loop: Array.from with a function takes longer than hashing a short input.

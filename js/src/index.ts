@@ -5,10 +5,10 @@
  * @module
  */
 
-import { deriveKeyWith, hashManyWith, hashWith, keyedHashWith, openHasher } from "./hasher.js";
+import { createHasherWith, deriveKeyWith, hashManyWith, hashWith, keyedHashWith, openHasher } from "./hasher.js";
 import type { Hasher, HasherOptions } from "./hasher.js";
 import type { Data } from "./input.js";
-import { outputLength } from "./options.js";
+import { lengthOf, optionsOf } from "./options.js";
 import type { OutputOptions } from "./options.js";
 import { core } from "./kernel.js";
 import { transformThrough, updateFrom } from "./stream.js";
@@ -47,7 +47,7 @@ export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
 
 /** A hasher for input that comes in pieces. */
 export function createHasher(options?: HasherOptions): Hasher {
-  return openHasher(core(), options);
+  return createHasherWith(core(), options);
 }
 
 /** How a stream is hashed. */
@@ -55,12 +55,14 @@ export interface StreamOptions extends HasherOptions, OutputOptions, ReadOptions
 
 /** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
 export async function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const length = outputLength(options);
-  const hasher = await updateFrom(openHasher(core(), options), source, options);
+  const own = optionsOf(options, "key", "context", "length", "onProgress", "signal");
+  const length = lengthOf(own);
+  const { onProgress, signal } = own;
+  const hasher = await updateFrom(openHasher(core(), own), source, { onProgress, signal });
   return hasher.digest("bytes", { length });
 }
 
 /** A `TransformStream` that passes on what it is given and hashes it: see its `hasher`. */
 export function createTransformStream(options?: HasherOptions): HashTransformStream {
-  return transformThrough(openHasher(core(), options));
+  return transformThrough(createHasherWith(core(), options));
 }

@@ -1,4 +1,4 @@
-import { rangeError, typeError } from "./errors.js";
+import { kindError, rangeError, typeError } from "./errors.js";
 
 /** What can be hashed: text as its UTF-8, and the bytes under any view or buffer, shared and resizable ones too. */
 export type Data = string | ArrayBufferView | ArrayBufferLike;
@@ -6,22 +6,21 @@ export type Data = string | ArrayBufferView | ArrayBufferLike;
 // The accessors of the language itself: an object can neither forge what they say nor hide it by a property of its own,
 // and the compiler turns each of them into a load.
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
-const accessor = (prototype: object, name: PropertyKey) =>
-  Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => unknown;
-const kindOf = /* @__PURE__ */ accessor(typedArray, Symbol.toStringTag);
-const lengthOf = /* @__PURE__ */ accessor(typedArray, "length") as (this: Uint8Array) => number;
+const getters = (prototype: object, names: PropertyKey[]) =>
+  names.map((name) => Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => any);
+const PLACE = ["buffer", "byteOffset", "byteLength"];
+const insideTypedArray = /* @__PURE__ */ getters(typedArray, PLACE);
+const insideDataView = /* @__PURE__ */ getters(DataView.prototype, PLACE);
+const [bufferOf, offsetOf] = insideTypedArray as [(this: unknown) => ArrayBufferLike, (this: unknown) => number];
+const [kindOf, lengthOf] = getters(typedArray, [Symbol.toStringTag, "length"]) as [(this: unknown) => unknown, (this: unknown) => number];
 const { indexOf } = Uint8Array.prototype;
 
-/** The views of a kind: how to get at what is under them. */
-const inside = (prototype: object) => ({
-  buffer: accessor(prototype, "buffer") as (this: unknown) => ArrayBufferLike,
-  byteOffset: accessor(prototype, "byteOffset") as (this: unknown) => number,
-  byteLength: accessor(prototype, "byteLength") as (this: unknown) => number,
-});
-const insideTypedArray = /* @__PURE__ */ inside(typedArray);
-const insideDataView = /* @__PURE__ */ inside(DataView.prototype);
-
 const encoder = /* @__PURE__ */ new TextEncoder();
+
+/** Whether `value` is a `Uint8Array` of any realm. */
+export function isBytes(value: unknown): value is Uint8Array {
+  return kindOf.call(value) === "Uint8Array";
+}
 
 /** How many bytes `bytes` has, whatever properties it was given. */
 export function sizeOf(bytes: Uint8Array): number {
@@ -30,7 +29,7 @@ export function sizeOf(bytes: Uint8Array): number {
 
 /** The buffer under `bytes`, and where in it they begin. */
 export function placeOf(bytes: Uint8Array): { buffer: ArrayBufferLike; byteOffset: number } {
-  return { buffer: insideTypedArray.buffer.call(bytes), byteOffset: insideTypedArray.byteOffset.call(bytes) };
+  return { buffer: bufferOf.call(bytes), byteOffset: offsetOf.call(bytes) };
 }
 
 /** `bytes` from `from` to before `to`, in the same memory: as `subarray`, which a subclass could lead astray. */
@@ -45,10 +44,10 @@ export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
  * @throws TypeError if it is something else, or if its memory is gone: that would read as no bytes at all
  */
 export function bytesOf(data: Data): Uint8Array {
-  if (kindOf.call(data) === "Uint8Array") {
+  if (isBytes(data)) {
     // Live memory or none: a view whose buffer was transferred or shrunk away has length 0.
-    if (lengthOf.call(data as Uint8Array) === 0) requireMemory(data as Uint8Array);
-    return data as Uint8Array;
+    if (sizeOf(data) === 0) requireMemory(data);
+    return data;
   }
   return typeof data === "string" ? encoder.encode(data) : bytesUnder(data);
 }
@@ -60,11 +59,11 @@ function bytesUnder(data: Exclude<Data, string>): Uint8Array {
   try {
     // What is no buffer, or is one no more, cannot be viewed.
     const view = isView ? data : new DataView(data);
-    const { buffer, byteOffset, byteLength } = kind === undefined ? insideDataView : insideTypedArray;
-    return new Uint8Array(buffer.call(view), byteOffset.call(view), byteLength.call(view));
+    const [buffer, offset, length] = (kind === undefined ? insideDataView : insideTypedArray).map((get) => get.call(view));
+    return new Uint8Array(buffer, offset, length);
   } catch {
     if (isView || Object.prototype.toString.call(data) === "[object ArrayBuffer]") throw detached();
-    throw typeError("ERR_DATA_TYPE", `data must be a string, buffer or view, not ${typeof data}`);
+    throw kindError("ERR_DATA_TYPE", "data must be a string, buffer or view", data);
   }
 }
 
@@ -83,7 +82,7 @@ function detached() {
 
 /** 32 bytes of key, copied: the caller may change or wipe its own. */
 export function keyOf(key: ArrayBufferView | ArrayBufferLike): Uint8Array {
-  if (typeof key === "string") throw typeError("ERR_KEY", "a key must be bytes, not string");
+  if (typeof key === "string") throw kindError("ERR_KEY", "a key must be bytes", key);
   const bytes = bytesOf(key);
   if (sizeOf(bytes) !== 32) throw rangeError("ERR_KEY", `a key must be 32 bytes, not ${sizeOf(bytes)}`);
   const copy = new Uint8Array(32);
@@ -91,11 +90,10 @@ export function keyOf(key: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return copy;
 }
 
-
 /** A context string of key derivation as bytes. */
 export function contextOf(context: string | ArrayBufferView): Uint8Array {
   if (typeof context !== "string" && !ArrayBuffer.isView(context)) {
-    throw typeError("ERR_CONTEXT", `a context must be a string or bytes, not ${typeof context}`);
+    throw kindError("ERR_CONTEXT", "a context must be a string or bytes", context);
   }
   return bytesOf(context);
 }

@@ -4,12 +4,12 @@
  * @module
  */
 
-import { plainError, rangeError, typeError } from "./errors.js";
+import { kindError, plainError, rangeError, typeError } from "./errors.js";
 import { openHasher } from "./hasher.js";
 import type { Hasher, OutputReader } from "./hasher.js";
-import { bytesOf, sizeOf } from "./input.js";
+import { bytesOf, isBytes, sizeOf } from "./input.js";
 import { core } from "./kernel.js";
-import { checkLength, optionsOf } from "./options.js";
+import { allocate, checkLength } from "./options.js";
 
 /** Mode and length of the output. */
 export interface Blake3Opts {
@@ -31,8 +31,11 @@ export class BLAKE3 {
   #hasDigest = false;
 
   constructor(opts?: Blake3Opts) {
-    const { dkLen = 32, key, context } = optionsOf(opts);
+    const { dkLen = 32, key, context } = ownOptions(opts);
     this.outputLen = checkLength(dkLen);
+    if (key !== undefined && context !== undefined) throw plainError("ERR_OPTIONS", 'cannot use both "key" and "context"');
+    if (key !== undefined) requireBytes("key", key);
+    if (context !== undefined) requireBytesOrText("context", context);
     this.#hasher = openHasher(core(), { key, context });
   }
 
@@ -40,24 +43,24 @@ export class BLAKE3 {
   update(data: Uint8Array | string): this {
     const hasher = this.#live();
     if (this.#reader !== undefined) throw ended();
-    hasher.update(data);
+    hasher.update(requireBytesOrText("data", data));
     return this;
   }
 
   /** The digest; nothing but `clone` and `destroy` may follow. */
   digest(): Uint8Array<ArrayBuffer> {
-    const out = new Uint8Array(this.outputLen);
+    const out = allocate(this.outputLen);
     this.digestInto(out);
     return out;
   }
 
   /** Writes the digest to the beginning of `out`. */
   digestInto(out: Uint8Array): void {
-    const hasher = this.#live();
-    const target = outputOf(out);
+    const target = bytesOf(requireBytes("output", out));
     if (sizeOf(target) < this.outputLen) {
       throw rangeError("ERR_LENGTH", `"output" expected length >= ${this.outputLen}`);
     }
+    const hasher = this.#live();
     if (this.#reader !== undefined) throw ended();
     target.set(hasher.digest("bytes", { length: this.outputLen }));
     this.#hasDigest = true;
@@ -66,12 +69,12 @@ export class BLAKE3 {
 
   /** The next bytes of output; more may be read, nothing more absorbed. */
   xof(bytes: number): Uint8Array<ArrayBuffer> {
-    return this.#output().read(bytes);
+    return this.xofInto(allocate(checkLength(bytes)));
   }
 
   /** Fills `out` with the next bytes of output. */
-  xofInto(out: Uint8Array): Uint8Array {
-    return this.#output().readInto(outputOf(out));
+  xofInto<T extends Uint8Array>(out: T): T {
+    return this.#output().readInto(requireBytes("output", out));
   }
 
   /** Ends this hash. */
@@ -84,7 +87,8 @@ export class BLAKE3 {
   }
 
   /** Makes `to`, or a new one, what this one is. */
-  _cloneInto(to: BLAKE3 = new BLAKE3()): BLAKE3 {
+  _cloneInto(to?: BLAKE3): BLAKE3 {
+    to ||= new BLAKE3();
     to.outputLen = this.outputLen;
     to.#hasher = this.#hasher?.clone();
     to.#reader = undefined;
@@ -110,9 +114,25 @@ function ended() {
   return plainError("ERR_FINISHED", "digest() was already called");
 }
 
-function outputOf(out: Uint8Array): Uint8Array {
-  if (!ArrayBuffer.isView(out)) throw typeError("ERR_DATA_TYPE", `"output" expected Uint8Array, got ${typeof out}`);
-  return bytesOf(out);
+/**
+ * The options as noble takes them: what is unknown is ignored, what is inherited is none, and an object that is not plain is refused.
+ */
+function ownOptions(opts: Blake3Opts | undefined): Blake3Opts {
+  if (opts === undefined) return {};
+  const prototype = typeof opts === "object" && opts !== null ? Object.getPrototypeOf(opts) : undefined;
+  if (prototype !== null && prototype !== Object.prototype) throw typeError("ERR_OPTIONS", '"opts" expected plain object');
+  if (Object.hasOwn(opts, "__proto__")) throw typeError("ERR_OPTIONS", '"opts.__proto__" is not allowed');
+  return Object.assign(Object.create(null), opts);
+}
+
+/** `value`, if it is a `Uint8Array` of any realm: noble takes no other view. */
+function requireBytes<T>(name: string, value: T): T {
+  if (isBytes(value)) return value;
+  throw kindError(name === "key" ? "ERR_KEY" : "ERR_DATA_TYPE", `"${name}" expected Uint8Array`, value);
+}
+
+function requireBytesOrText<T>(name: string, value: T): T {
+  return typeof value === "string" ? value : requireBytes(name, value);
 }
 
 /** noble's `blake3`: a hash function with properties. */
@@ -135,7 +155,7 @@ export const blake3: Blake3 = /* @__PURE__ */ Object.freeze(
 );
 
 function digestOf(msg: Uint8Array | string, opts: Blake3Opts | undefined): Uint8Array<ArrayBuffer> {
-  if (opts === undefined) return core().hash(bytesOf(msg), 32);
+  if (opts === undefined) return core().hash(bytesOf(requireBytesOrText("data", msg)), 32);
   return new BLAKE3(opts).update(msg).digest();
 }
 

@@ -12,7 +12,7 @@ import type { TransformCallback, TransformOptions } from "node:stream";
 import { openHasher } from "./hasher.js";
 import type { Hasher, HasherOptions } from "./hasher.js";
 import { core } from "./kernel.js";
-import { optionsOf, outputLength } from "./options.js";
+import { lengthOf, optionsOf } from "./options.js";
 import type { StreamOptions } from "./index.js";
 
 export type { StreamOptions } from "./index.js";
@@ -27,9 +27,10 @@ const READ = 256 * 1024;
  * @throws the system's error, such as `ENOENT` or `EISDIR`; the reason of `options.signal`
  */
 export async function hashFile(path: PathLike, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const { onProgress, signal } = optionsOf(options);
-  const length = outputLength(options);
-  const hasher = openHasher(core(), options);
+  const own = optionsOf(options, "key", "context", "length", "onProgress", "signal");
+  const { onProgress, signal } = own;
+  const length = lengthOf(own);
+  const hasher = openHasher(core(), own);
   signal?.throwIfAborted();
   const file = await open(path);
   try {
@@ -53,13 +54,23 @@ export async function hashFile(path: PathLike, options?: StreamOptions): Promise
   }
 }
 
+/** The options of Node's streams, without those whose functions would take the place of the hashing. */
+const STREAM_OPTIONS = [
+  "allowHalfOpen", "autoDestroy", "construct", "decodeStrings", "defaultEncoding", "destroy", "emitClose", "encoding", "flush",
+  "highWaterMark", "objectMode", "readableHighWaterMark", "readableObjectMode", "signal", "writableCorked", "writableHighWaterMark",
+  "writableObjectMode",
+] as const;
+
+/** The mode of the hasher, and options of Node's streams. */
+export interface HashTransformOptions extends HasherOptions, Pick<TransformOptions, (typeof STREAM_OPTIONS)[number]> {}
+
 /** A Node stream that passes on what it is given, and hashes it on the way. */
 export class HashTransform extends Transform {
   /** Has absorbed what went through so far: take its digest when the stream has ended. */
   readonly hasher: Hasher;
 
-  constructor(options?: HasherOptions & TransformOptions) {
-    const { key, context, ...rest } = optionsOf(options);
+  constructor(options?: HashTransformOptions) {
+    const { key, context, ...rest } = optionsOf(options, "key", "context", ...STREAM_OPTIONS);
     super(rest);
     this.hasher = openHasher(core(), { key, context });
   }
@@ -76,6 +87,6 @@ export class HashTransform extends Transform {
 }
 
 /** Makes a {@link HashTransform}. */
-export function createTransform(options?: HasherOptions & TransformOptions): HashTransform {
+export function createTransform(options?: HashTransformOptions): HashTransform {
   return new HashTransform(options);
 }

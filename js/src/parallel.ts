@@ -12,7 +12,7 @@ import type { HasherOptions } from "./hasher.js";
 import { bytesOf, part, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
 import { core, kernel } from "./kernel.js";
-import { optionsOf, outputLength } from "./options.js";
+import { lengthOf, optionsOf } from "./options.js";
 import type { OutputOptions } from "./options.js";
 import { Join, LEAST, partsOf, startOf } from "./parallel/subtrees.js";
 import type { Part } from "./parallel/subtrees.js";
@@ -35,12 +35,13 @@ export interface ParallelOptions extends HasherOptions, OutputOptions {
  * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if workers cannot be had
  */
 export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const { signal, workers = Math.min(64, parallelism()) } = optionsOf(options);
+  const own = optionsOf(options, "key", "context", "length", "signal", "workers");
+  const { signal, workers = Math.min(64, parallelism()) } = own;
   if (!Number.isInteger(workers) || workers < 1 || workers > 64) {
     throw rangeError("ERR_OPTIONS", "workers must be a whole number from 1 to 64");
   }
-  const length = outputLength(options);
-  const hasher = openHasher(core(), options);
+  const length = lengthOf(own);
+  const hasher = openHasher(core(), own);
   const bytes = bytesOf(data);
   const total = sizeOf(bytes);
   signal?.throwIfAborted();

@@ -6,7 +6,7 @@
  */
 
 import type { Core, Kernel } from "./core.js";
-import { deriveKeyWith, hashManyWith, hashWith, keyedHashWith, openHasher } from "./hasher.js";
+import { createHasherWith, deriveKeyWith, hashManyWith, hashWith, keyedHashWith } from "./hasher.js";
 import type { Hasher, HasherOptions } from "./hasher.js";
 import type { Data } from "./input.js";
 import type { OutputOptions } from "./options.js";
@@ -45,7 +45,7 @@ export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
 
 /** A hasher for input that comes in pieces. */
 export function createHasher(options?: HasherOptions): Hasher {
-  return openHasher(core, options);
+  return createHasherWith(core, options);
 }
 
 /** What hashes: always `portable` here. */

@@ -4,15 +4,16 @@ import type { Mode } from "./core.js";
 import { StateError } from "./errors.js";
 import type { StateField } from "./errors.js";
 import { part, sizeOf } from "./input.js";
-import { toHex } from "./text.js";
+import { IV } from "./pure/words.js";
 
 /** "bullab3s". */
-const MAGIC = "62756c6c61623373";
+const MAGIC = 0x62756c6c61623373n;
 const VERSION = 1;
+/** The longest input and the longest output, in bytes. */
+export const END = (1n << 64n) - 1n;
 const HEAD = 64;
 /** The longest state: 54 chaining values and a chunk less one byte. */
 const MAX = HEAD + 54 * 32 + 1023;
-const IV = "67e6096a85ae67bb72f36e3c3af54fa57f520e518c68059babd9831f19cde05b";
 
 /** What a saved state says. */
 export interface Saved {
@@ -33,7 +34,7 @@ export interface Saved {
 export function formatState({ mode, offset, count, key, values, tail }: Saved): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(HEAD + values.length + tail.length);
   const view = new DataView(bytes.buffer);
-  view.setBigUint64(0, BigInt(`0x${MAGIC}`));
+  view.setBigUint64(0, MAGIC);
   bytes[8] = VERSION;
   bytes[9] = mode;
   view.setUint32(12, bytes.length, true);
@@ -52,14 +53,14 @@ export function formatState({ mode, offset, count, key, values, tail }: Saved): 
  */
 export function parseState(given: Uint8Array): Saved {
   const size = sizeOf(given);
-  const bytes = new Uint8Array(Math.max(HEAD, Math.min(size, MAX)));
-  bytes.set(size > MAX ? part(given, 0, MAX) : given);
+  const kept = Math.min(size, MAX);
+  const bytes = new Uint8Array(Math.max(HEAD, kept));
+  bytes.set(part(given, 0, kept));
   const view = new DataView(bytes.buffer);
   const require = (holds: boolean, field: StateField) => {
     if (!holds) throw new StateError(field);
   };
-  const equals = (at: number, hex: string) => toHex(bytes.subarray(at)).startsWith(hex);
-  require(equals(0, MAGIC), "magic");
+  require(view.getBigUint64(0) === MAGIC, "magic");
   require(size >= HEAD, "length");
   require(bytes[8] === VERSION, "version");
   const mode = bytes[9]!;
@@ -69,12 +70,12 @@ export function parseState(given: Uint8Array): Saved {
   const offset = view.getBigUint64(16, true);
   const count = view.getBigUint64(24, true);
   require((offset & 1023n) === 0n, "offset");
-  require(offset + count < 1n << 64n, "range");
+  require(offset + count <= END, "range");
   require(roomOf(offset, count) >= 0n, "subtree");
   const isLong = count > 1024n;
   const stack = HEAD + (isLong ? stackLength(count) : 0);
   require(size === stack + Number(isLong ? count & 1023n : count), "count");
-  require(mode > 0 || equals(32, IV), "key");
+  require(mode > 0 || IV.every((word, i) => view.getInt32(32 + 4 * i, true) === word), "key");
   return {
     mode: mode as Mode,
     offset,
@@ -87,7 +88,7 @@ export function parseState(given: Uint8Array): Saved {
 
 /** How many more bytes a hasher with this offset may absorb after `count`: to the end of its subtree, or to 2^64 - 1 in all. */
 export function roomOf(offset: bigint, count: bigint): bigint {
-  const longest = (1n << 64n) - 1n - offset;
+  const longest = END - offset;
   const subtree = offset & -offset;
   return (offset === 0n || longest < subtree ? longest : subtree) - count;
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { typeError } from "./errors.js";
+import { kindError } from "./errors.js";
 import type { Hasher } from "./hasher.js";
 import { bytesOf, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
@@ -28,7 +28,7 @@ export type Source = ReadableStream<Data> | AsyncIterable<Data> | Iterable<Data>
  * @throws what the source, `onProgress` or the hasher throws, or the signal's reason; the hasher has then absorbed a part
  */
 export async function updateFrom(hasher: Hasher, source: Source, options?: StreamOptions): Promise<Hasher> {
-  const { onProgress, signal } = optionsOf(options);
+  const { onProgress, signal } = optionsOf(options, "onProgress", "signal");
   let bytes = 0;
   await eachPiece(piecesOf(source), signal, (piece) => {
     const view = bytesOf(piece);
@@ -58,7 +58,7 @@ function piecesOf(source: Source): Pieces {
   const iterate =
     (source as AsyncIterable<Data> | null)?.[Symbol.asyncIterator] ?? (source as Iterable<Data> | null)?.[Symbol.iterator];
   if (typeof source !== "object" || ArrayBuffer.isView(source) || typeof iterate !== "function") {
-    throw typeError("ERR_DATA_TYPE", `a source must be a stream or iterable, not ${typeof source}`);
+    throw kindError("ERR_DATA_TYPE", "a source must be a stream or iterable", source);
   }
   const iterator = (iterate as (this: Source) => AsyncIterator<Data> | Iterator<Data>).call(source);
   return { next: () => iterator.next(), close: () => iterator.return?.() };

@@ -1,28 +1,64 @@
 // Bytes as text.
 
-import { typeError } from "./errors.js";
+import { rangeError, typeError } from "./errors.js";
 
 /** How a digest is returned. */
 export type Encoding = "bytes" | "hex" | "base64";
 
-const HEX = /* @__PURE__ */ Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+/** Bytes that are turned into text at once: a multiple of 3, and few enough to be the arguments of one call. */
+const PIECE = 12288;
 
-/** `bytes` in lower-case hexadecimal. */
+/** The bytes whose text has 2^29 - 24 characters, which is the longest string of V8. */
+const LONGEST = { bytes: Infinity, hex: 2 ** 28 - 12, base64: 3 * (2 ** 27 - 6) };
+
+const decoder = /* @__PURE__ */ new TextDecoder();
+
+/**
+ * `bytes` in lower-case hexadecimal.
+ *
+ * @throws RangeError (`ERR_LENGTH`) for more than 2^28 - 12 bytes: their text is longer than the longest string
+ */
 export function toHex(bytes: Uint8Array): string {
+  return textOf("hex", bytes);
+}
+
+/**
+ * `bytes` in lower-case hexadecimal, or in base64 with padding (RFC 4648, section 4).
+ *
+ * @throws RangeError (`ERR_LENGTH`) as {@link checkText} does
+ */
+export function textOf(encoding: "hex" | "base64", bytes: Uint8Array): string {
+  const { length } = bytes;
+  checkText(encoding, length);
+  const encode = encoding === "hex" ? hexOf : base64Of;
+  if (length <= PIECE) return encode(bytes);
+  // The texts of the pieces, end to end: a string that grows by one byte at a time takes some 30 bytes of memory for each.
   let text = "";
-  for (let i = 0; i < bytes.length; i++) text += HEX[bytes[i]!]!;
+  for (let at = 0; at < length; at += PIECE) text += encode(bytes.subarray(at, at + PIECE));
   return text;
 }
 
-/** `bytes` in base64 with padding (RFC 4648, section 4). */
-export function toBase64(bytes: Uint8Array): string {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+function hexOf(bytes: Uint8Array): string {
+  const digits = new Uint8Array(2 * bytes.length);
+  for (let i = 0; i < digits.length; i++) {
+    const digit = (bytes[i >> 1]! >> (i & 1 ? 0 : 4)) & 15;
+    digits[i] = digit + (digit < 10 ? 48 : 87);
+  }
+  return decoder.decode(digits);
 }
 
-const ENCODERS = { bytes: (bytes: Uint8Array<ArrayBuffer>) => bytes, hex: toHex, base64: toBase64 };
+function base64Of(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes));
+}
 
-/** What turns bytes into `encoding`. */
-export function encoderOf(encoding: Encoding): (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> | string {
-  if (Object.hasOwn(ENCODERS, encoding)) return ENCODERS[encoding];
-  throw typeError("ERR_ENCODING", `an encoding is bytes, hex or base64, not ${String(encoding)}`);
+/**
+ * Refuses what is no encoding, and more bytes than fit into a string.
+ *
+ * @throws TypeError (`ERR_ENCODING`), RangeError (`ERR_LENGTH`)
+ */
+export function checkText(encoding: Encoding, length: number): void {
+  if (!Object.hasOwn(LONGEST, encoding)) {
+    throw typeError("ERR_ENCODING", `an encoding is bytes, hex or base64, not ${String(encoding)}`);
+  }
+  if (length > LONGEST[encoding]) throw rangeError("ERR_LENGTH", `${length} bytes are too many for one string`);
 }

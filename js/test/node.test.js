@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { constants } from "node:buffer";
 import { spawnSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createReadStream } from "node:fs";
@@ -8,8 +9,10 @@ import { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { after, test } from "node:test";
-import { hash, keyedHash } from "bulla";
+import { runInNewContext } from "node:vm";
+import { createHasher, hash, keyedHash, toHex } from "bulla";
 import { HashTransform, createTransform, hashFile } from "bulla/node";
+import { checkText } from "../dist/text.js";
 import { pattern } from "./support/data.js";
 
 const folder = await mkdtemp(join(tmpdir(), "bulla-"));
@@ -72,11 +75,64 @@ test("a Transform passes on what it hashes", async () => {
   assert.deepEqual(text.hasher.digest(), hash(new Uint8Array([0xff, 0xfe])));
 });
 
+test("options of another realm are options", () => {
+  assert.deepEqual(hash("a", runInNewContext("({ length: 64 })")), hash("a", { length: 64 }));
+  assert.throws(() => hash("a", runInNewContext("[]")), { name: "TypeError", code: "ERR_OPTIONS" });
+});
+
+test("unknown options of files are errors, inherited ones are none, and Node's own go to Node", async () => {
+  const path = await fileOf(1000);
+  await assert.rejects(hashFile(path, /** @type {any} */ ({ kye: key })), { name: "TypeError", code: "ERR_OPTIONS" });
+  assert.equal(new HashTransform({ key, readableHighWaterMark: 77 }).readableHighWaterMark, 77);
+  // Functions that would take the place of the hashing are refused.
+  for (const name of ["kye", "transform", "read", "write", "writev", "final"]) {
+    const options = /** @type {any} */ ({ [name]: () => {} });
+    assert.throws(() => new HashTransform(options), { name: "TypeError", code: "ERR_OPTIONS" }, name);
+  }
+  const inherited = /** @type {any} */ (Object.prototype);
+  inherited.key = key;
+  try {
+    assert.deepEqual(await hashFile(path), hash(pattern(1000)));
+    assert.deepEqual(new HashTransform().hasher.digest(), hash(""));
+    assert.deepEqual(createTransform({}).hasher.digest(), hash(""));
+  } finally {
+    delete inherited.key;
+  }
+});
+
 /** @param {Record<string, string>} env @param {string} code */
 function node(env, code) {
   const options = { env: { ...process.env, ...env }, encoding: /** @type {const} */ ("utf8") };
   return spawnSync(process.execPath, ["--input-type=module", "-e", code], { ...options, cwd: fileURLToPath(new URL(".", import.meta.url)) });
 }
+
+test("text that no string holds is a RangeError before anything is computed", () => {
+  const tooLong = { name: "RangeError", code: "ERR_LENGTH", message: /too many for one string/ };
+  for (const [encoding, most, characters] of /** @type {const} */ ([["hex", 2 ** 28 - 12, 2], ["base64", 3 * (2 ** 27 - 6), 4 / 3]])) {
+    assert.equal(most * characters, constants.MAX_STRING_LENGTH);
+    checkText(encoding, most);
+    for (const length of [most + 1, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
+      assert.throws(() => createHasher().digest(encoding, { length }), tooLong, `${length} bytes`);
+    }
+  }
+  for (const length of [2 ** 28 - 11, 2 ** 31]) assert.throws(() => toHex(new Uint8Array(length)), tooLong);
+});
+
+test("text of many bytes takes little more memory than it is long", () => {
+  const code = `
+    import assert from "node:assert/strict";
+    import { createHasher, toHex } from "bulla";
+    const bytes = new Uint8Array(30_000_001).fill(0xab, 12_287, 12_289);
+    const hex = toHex(bytes);
+    assert.equal(hex.length, 60_000_002);
+    assert.equal(hex.slice(24_572, 24_580), "00abab00");
+    assert.equal(createHasher().digest("base64", { length: 30_000_001 }).length, 40_000_004);`;
+  const { stderr, status } = spawnSync(process.execPath, ["--max-old-space-size=200", "--input-type=module", "-e", code], {
+    cwd: new URL(".", import.meta.url),
+    encoding: "utf8",
+  });
+  assert.deepEqual({ stderr, status }, { stderr: "", status: 0 });
+});
 
 test("the variable forces a kernel for the process", () => {
   const code = 'import { kernel, kernels } from "bulla"; console.log(kernel(), kernels().join())';

@@ -38,6 +38,7 @@ test("wrong arguments and signals", async () => {
     await assert.rejects(hashParallel("a", { workers }), { name: "RangeError", code: "ERR_OPTIONS" });
   }
   await assert.rejects(hashParallel(/** @type {any} */ (5)), { code: "ERR_DATA_TYPE" });
+  await assert.rejects(hashParallel("a", /** @type {any} */ ({ worker: 2 })), { name: "TypeError", code: "ERR_OPTIONS" });
   await assert.rejects(hashParallel("a", { length: -1 }), { code: "ERR_LENGTH" });
   const reason = new Error("enough");
   await assert.rejects(hashParallel("a", { signal: AbortSignal.abort(reason) }), reason);

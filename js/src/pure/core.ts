@@ -1,22 +1,19 @@
 // BLAKE3 in JavaScript alone. It runs where WebAssembly may not, and it is what the other core is tested against.
 
-import { DERIVE, HASH, KEYED } from "../core.js";
+import { HASH } from "../core.js";
 import type { Core, Mode, Root, State } from "../core.js";
 import { part, sizeOf } from "../input.js";
 import { allocate } from "../options.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
 import { compress } from "./compress.js";
-import { bytesOfWords, digestOf, order, wordsInPlace, wordsOfBytes } from "./words.js";
+import { IV, bytesOfWords, digestOf, order, wordsInPlace, wordsOfBytes } from "./words.js";
 
 // Flags of the compression function.
 const CHUNK_START = 1;
 const CHUNK_END = 2;
 const PARENT = 4;
 const ROOT = 8;
-const KEYED_HASH = 16;
-const DERIVE_KEY_CONTEXT = 32;
-const DERIVE_KEY_MATERIAL = 64;
 
 const CHUNK_LEN = 1024;
 const BLOCK_WORDS = 16;
@@ -37,10 +34,10 @@ const CHUNKS = 266;
 const OFFSET = 268;
 const MODE = 270;
 
-const IV = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 /** The first stage of key derivation, beside the modes that states have. */
 const CONTEXT = 3;
-const MODE_FLAGS = { [HASH]: 0, [KEYED]: KEYED_HASH, [DERIVE]: DERIVE_KEY_MATERIAL, [CONTEXT]: DERIVE_KEY_CONTEXT };
+/** By mode: none, KEYED_HASH, DERIVE_KEY_MATERIAL, DERIVE_KEY_CONTEXT. */
+const MODE_FLAGS = [0, 16, 64, 32] as const;
 
 // What the last compression of a tree takes, in one array: the block, the chaining value, the length of the block, and the flags.
 const CV = 16;
@@ -56,7 +53,6 @@ export function createPureCore(): Core {
   const digestBytes = new Uint8Array(digest.buffer);
   // The root of the call that is running; on the way there, the node above the stack.
   const node = new Int32Array(NODE_WORDS);
-  const ivWords = Int32Array.from(IV);
 
   /** Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising counter. */
   function output(root: Int32Array, lo: number, hi: number, out: Uint8Array): void {
@@ -324,11 +320,11 @@ export function createPureCore(): Core {
 
   return {
     kernel: "portable",
-    hash: (data, length) => hashWhole(HASH, ivWords, data, length),
+    hash: (data, length) => hashWhole(HASH, IV, data, length),
     hashKeyed: (mode, key, data, length) => hashWhole(mode, wordsOfBytes(key), data, length),
-    contextKey: (context) => hashWhole(CONTEXT, ivWords, context, 32),
-    hashMany: (inputs) => inputs.map((input) => hashWhole(HASH, ivWords, input, 32)),
-    open: (mode, key) => new PureState().begin(mode, key === undefined ? ivWords : wordsOfBytes(key)),
+    contextKey: (context) => hashWhole(CONTEXT, IV, context, 32),
+    hashMany: (inputs) => inputs.map((input) => hashWhole(HASH, IV, input, 32)),
+    open: (mode, key) => new PureState().begin(mode, key === undefined ? IV : wordsOfBytes(key)),
     restore: (saved) => new PureState().restore(saved),
   };
 }

@@ -2,6 +2,9 @@
 
 import { placeOf, sizeOf } from "../input.js";
 
+/** The key of a plain hash: the fractional parts of the square roots of the first eight primes, 32 bits each (section 2.1 of the paper). */
+export const IV = /* @__PURE__ */ Int32Array.from([2, 3, 5, 7, 11, 13, 17, 19], (prime) => Math.sqrt(prime) * 2 ** 32);
+
 /** Whether words lie in memory as BLAKE3 has them. */
 export const LITTLE_ENDIAN = /* @__PURE__ */ new Uint8Array(/* @__PURE__ */ new Uint32Array([1]).buffer)[0] === 1;
 

@@ -174,6 +174,60 @@ for (const { name, api } of cores) {
     }
   });
 
+  test(`${name}: an option is what the object itself has, not what it inherits`, () => {
+    const mode = createHasher().digest("hex");
+    const pollution = { key, context: "c", length: 5, onProgress: 5, signal: 5 };
+    try {
+      for (const [option, value] of Object.entries(pollution)) {
+        Object.defineProperty(Object.prototype, option, { value, configurable: true, enumerable: true, writable: true });
+      }
+      for (const options of [undefined, {}, Object.create(null)]) {
+        assert.equal(createHasher(options).digest("hex", options), mode);
+        assert.equal(toHex(hash("", options)), mode);
+        assert.equal(keyedHash(key, "", options).length, 32);
+        assert.equal(deriveKey("c", "", options).length, 32);
+      }
+    } finally {
+      for (const option of Object.keys(pollution)) delete (/** @type {any} */ (Object.prototype)[option]);
+    }
+    // To read these as no options would leave the hash without its key.
+    class Options {
+      key = key;
+    }
+    const inherit = [Object.create({ key }), Object.create(Object.create(null, { key: { value: key } })), new Options(), new Map(), key, key.buffer, []];
+    for (const options of /** @type {any[]} */ ([...inherit, null, 5, "key", () => {}, Symbol("key")])) {
+      const message = "options must be a plain object";
+      assert.throws(() => createHasher(options), { name: "TypeError", code: "ERR_OPTIONS", message });
+      assert.throws(() => hash("a", options), { name: "TypeError", code: "ERR_OPTIONS", message });
+    }
+    // What the object itself has counts, however it has it.
+    for (const options of [Object.create(null, { key: { value: key } }), Object.create(Object.prototype, { key: { get: () => key } })]) {
+      assert.deepEqual(createHasher(options).update("a").digest(), keyedHash(key, "a"));
+    }
+  });
+
+  test(`${name}: an unknown option is a TypeError that names it and the ones there are`, () => {
+    /** @param {(options: any) => unknown} use @param {object} known */
+    const refuses = (use, known) => {
+      use(known);
+      for (const wrong of ["kye", "Key", "dkLen", "__proto__", "0", "", Symbol("key")]) {
+        const message = `unknown option "${String(wrong)}": this call takes ${Object.keys(known).join(", ")}`;
+        for (const value of [5, undefined]) {
+          for (const enumerable of [true, false]) {
+            const options = Object.defineProperty({ ...known }, wrong, { value, enumerable });
+            assert.throws(() => use(options), { name: "TypeError", code: "ERR_OPTIONS", message });
+          }
+        }
+      }
+    };
+    refuses((options) => hash("a", options), { length: 1 });
+    refuses((options) => keyedHash(key, "a", options), { length: 1 });
+    refuses((options) => deriveKey("c", "a", options), { length: 1 });
+    refuses((options) => createHasher().digest("hex", options), { length: 1 });
+    refuses(createHasher, { key, context: undefined });
+    assert.throws(() => hash("a", /** @type {any} */ ({ key })), { message: /unknown option "key"/ });
+  });
+
   test(`${name}: keys and contexts`, () => {
     for (const wrong of [new Uint8Array(0), new Uint8Array(31), new Uint8Array(33), new ArrayBuffer(64)]) {
       assert.throws(() => keyedHash(wrong, "a"), { name: "RangeError", code: "ERR_KEY" });
@@ -220,6 +274,23 @@ for (const { name, api } of cores) {
     assert.deepEqual(reader.read(0), new Uint8Array(0));
     assert.throws(() => reader.read(1), { code: "ERR_POSITION" });
     assert.throws(() => reader.readInto(/** @type {any} */ ([0])), { name: "TypeError" });
+    // What a view takes is its bytes, not its elements; where they are not left it stays as it is.
+    class Short extends Uint8Array {
+      // @ts-ignore
+      get byteLength() { return 1; }
+      // @ts-ignore
+      get length() { return 1; }
+    }
+    for (const target of [new Uint8Array(11), new Short(11), new Uint16Array(6), new DataView(new ArrayBuffer(11)), new Uint8Array(2 ** 17)]) {
+      assert.throws(() => reader.seek(end - 10n).readInto(target), { name: "RangeError", code: "ERR_POSITION" });
+      assert.equal(reader.position, end - 10n);
+      assert.deepEqual(new Set(new Uint8Array(target.buffer)), new Set([0]));
+    }
+    const last = reader.seek(end - 10n).read(10);
+    assert.deepEqual(new Uint8Array(reader.seek(end - 10n).readInto(new Uint16Array(5)).buffer), last);
+    assert.equal(reader.position, end);
+    assert.throws(() => reader.readInto(new Uint8Array(1)), { code: "ERR_POSITION" });
+    assert.equal(reader.readInto(new Uint8Array(0)).length, 0);
     const far = cores.map((core) => toHex(core.api.createHasher().update("a").xof().seek((1n << 38n) - 7n).read(200)));
     assert.equal(far[0], far[1]);
   });

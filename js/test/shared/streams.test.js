@@ -104,6 +104,24 @@ for (const kernel of full.kernels()) {
     await assert.rejects(hashStream(stream(10), { key: new Uint8Array(3) }), { code: "ERR_KEY" });
   });
 
+  test(`${name}: unknown options of streams are errors, and inherited ones are none`, async () => {
+    const unknown = { name: "TypeError", code: "ERR_OPTIONS" };
+    await assert.rejects(hashStream([], /** @type {any} */ ({ kye: key })), unknown);
+    await assert.rejects(updateFrom(full.createHasher(), [], /** @type {any} */ ({ length: 5 })), unknown);
+    assert.throws(() => createTransformStream(/** @type {any} */ ({ length: 5 })), unknown);
+    const inherited = /** @type {any} */ (Object.prototype);
+    inherited.key = key;
+    inherited.signal = AbortSignal.abort();
+    try {
+      assert.deepEqual(await hashStream([input]), hash(input));
+      assert.deepEqual(await hashStream([input], {}), hash(input));
+      assert.deepEqual(createTransformStream().hasher.digest(), hash(""));
+    } finally {
+      delete inherited.key;
+      delete inherited.signal;
+    }
+  });
+
   test(`${name}: a TransformStream passes on what it hashes`, async () => {
     const through = createTransformStream({ key });
     const chunks = [];

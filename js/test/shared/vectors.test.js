@@ -112,5 +112,14 @@ for (const { name, api } of cores) {
     assert.deepEqual(hasher.digest("bytes"), fromHex(hex));
     assert.equal(hasher.digest("hex"), hex);
     assert.deepEqual(Uint8Array.from(atob(hasher.digest("base64")), (c) => c.charCodeAt(0)), fromHex(hex));
+    // Around the pieces that text is made from.
+    for (const length of [0, 1, 2, 3, 4, 12_286, 12_287, 12_288, 12_289, 12_290, 24_576, 24_577, 50_000]) {
+      const bytes = hasher.digest("bytes", { length });
+      const text = hasher.digest("hex", { length });
+      assert.equal(text, Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(""));
+      assert.equal(toHex(bytes), text);
+      assert.equal(hasher.digest("base64", { length }), btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")));
+    }
+    assert.equal(toHex(Uint8Array.from({ length: 256 }, (_, i) => i)), Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0")).join(""));
   });
 }
