@@ -3,7 +3,7 @@
 import type { Core, Kernel } from "./core.js";
 import { plainError, typeError } from "./errors.js";
 import { createPureCore } from "./pure/core.js";
-import { createWasmCore, createWasmCoreLater } from "./wasm/core.js";
+import { createWasmCore, createWasmCoreLater } from "./wasm/compile.js";
 
 /** In Node, Deno and Bun: forces a kernel for the whole process. */
 const FORCE = "BULLA_BLAKE3_FORCE_KERNEL";

@@ -4,8 +4,6 @@
  * @module
  */
 
-import { parallelism, startWorker } from "#workers";
-
 import { plainError, rangeError, typeError } from "./errors.js";
 import { openHasher } from "./hasher.js";
 import type { HasherOptions } from "./hasher.js";
@@ -16,9 +14,12 @@ import { lengthOf, optionsOf } from "./options.js";
 import type { OutputOptions } from "./options.js";
 import { Join, LEAST, partsOf, startOf } from "./parallel/subtrees.js";
 import type { Part } from "./parallel/subtrees.js";
+import { READY } from "./parallel/protocol.js";
 import type { Answer, WorkerPort } from "./parallel/protocol.js";
+import { parallelism, startWorker } from "./parallel/workers.js";
 import { parseState } from "./state.js";
 import type { Saved } from "./state.js";
+import { moduleBytes } from "./wasm/compile.js";
 
 /** How an input is hashed by workers. */
 export interface ParallelOptions extends HasherOptions, OutputOptions {
@@ -36,8 +37,8 @@ export interface ParallelOptions extends HasherOptions, OutputOptions {
  */
 export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array<ArrayBuffer>> {
   const own = optionsOf(options, "key", "context", "length", "signal", "workers");
-  const { signal, workers = Math.min(64, parallelism()) } = own;
-  if (!Number.isInteger(workers) || workers < 1 || workers > 64) {
+  const { signal, workers } = own;
+  if (workers !== undefined && (!Number.isInteger(workers) || workers < 1 || workers > 64)) {
     throw rangeError("ERR_OPTIONS", "workers must be a whole number from 1 to 64");
   }
   const length = lengthOf(own);
@@ -50,7 +51,7 @@ export async function hashParallel(data: Data, options?: ParallelOptions): Promi
   const empty = parseState(hasher.save());
   const join = new Join(empty);
   let done = 0;
-  for (const saved of await hashParts(bytes, empty, workers, signal)) {
+  for (const saved of await hashParts(bytes, empty, workers ?? Math.min(64, await parallelism()), signal)) {
     join.add(saved);
     done += Number(saved.count);
   }
@@ -85,12 +86,12 @@ async function hashParts(
   const states: Saved[] = [];
   let next = 0;
   const work = async () => {
-    const member = idle.pop() ?? start();
+    const member = idle.pop() ?? (await start());
     member.port.hold(true);
     try {
       for (let id = next++; id < parts.length; id = next++) {
         signal?.throwIfAborted();
-        states[id] = await ask(member, id, bytes, parts[id]!, empty);
+        states[id] = await ask(member, bytes, parts[id]!, empty);
       }
     } catch (error) {
       // The others take no more parts.
@@ -106,14 +107,14 @@ async function hashParts(
 }
 
 /** Has a worker hash one part. */
-async function ask(member: Member, id: number, bytes: Uint8Array, subtree: Part, empty: Saved): Promise<Saved> {
+async function ask(member: Member, bytes: Uint8Array, subtree: Part, empty: Saved): Promise<Saved> {
   const piece = viewOf(bytes, subtree);
   // Shared memory is seen by both sides; other memory is copied and handed over.
   const isShared = Object.prototype.toString.call(piece.buffer) === "[object SharedArrayBuffer]";
   const own = isShared ? piece : piece.slice();
   const answer = await new Promise<Answer>((resolve, reject) => {
     Object.assign(member, { resolve, reject });
-    const job = { id, kernel: kernel(), start: startOf(empty, subtree), bytes: own };
+    const job = { kernel: kernel(), start: startOf(empty, subtree), bytes: own };
     member.port.post(job, isShared ? [] : [own.buffer as ArrayBuffer]);
   });
   if ("message" in answer) throw plainError("ERR_WORKER", `a worker failed: ${answer.message}`);
@@ -132,16 +133,25 @@ function viewOf(bytes: Uint8Array, { from, length }: Part): Uint8Array {
 }
 
 /** Starts a worker. One that fails leaves the pool. */
-function start(): Member {
-  const member: Member = { port: startWorker(), resolve: () => {}, reject: () => {}, isDead: false };
-  member.port.onAnswer((answer) => member.resolve(answer));
-  member.port.onFailure((error) => {
+async function start(): Promise<Member> {
+  const port = await startWorker().catch((error) => {
+    throw failed(error);
+  });
+  const member: Member = { port, resolve: () => {}, reject: () => {}, isDead: false };
+  port.onMessage = (message) => message !== READY && member.resolve(message);
+  port.onFailure = (error) => {
     member.isDead = true;
     const at = idle.indexOf(member);
     if (at >= 0) idle.splice(at, 1);
-    member.reject(Object.assign(plainError("ERR_WORKER", `a worker failed: ${error.message}`), { cause: error }));
-  });
+    member.reject(failed(error));
+  };
+  const code = moduleBytes();
+  port.post({ code }, [code.buffer]);
   return member;
+}
+
+function failed(cause: Error) {
+  return Object.assign(plainError("ERR_WORKER", `a worker failed: ${cause.message}`), { cause });
 }
 
 function changed() {

@@ -1,22 +1,29 @@
 import type { Kernel } from "../core.js";
 
-/** What a worker is asked: to absorb `bytes` into the hasher of the state `start` on `kernel`, and to say its state then. */
+/** What a worker is sent first, once it has said {@link READY}: the bytes of the WebAssembly module. */
+export interface Setup {
+  code: Uint8Array;
+}
+
+/** What it is asked: to absorb `bytes` into the hasher of the state `start` on `kernel`, and to say its state then. */
 export interface Job {
-  id: number;
   kernel: Kernel;
   start: Uint8Array;
   bytes: Uint8Array;
 }
 
-/** What it answers. */
-export type Answer = { id: number; saved: Uint8Array } | { id: number; message: string };
+/** What it says as soon as it runs. */
+export const READY = "ready";
+
+/** What it answers to a job. */
+export type Answer = { saved: Uint8Array } | { message: string };
 
 /** A worker, whatever the platform. */
 export interface WorkerPort {
-  post(job: Job, transfer: ArrayBuffer[]): void;
-  onAnswer(take: (answer: Answer) => void): void;
+  post(message: Setup | Job, transfer: ArrayBuffer[]): void;
+  onMessage: (message: typeof READY | Answer) => void;
   /** The worker cannot start, or has died. */
-  onFailure(take: (error: Error) => void): void;
+  onFailure: (error: Error) => void;
   /** Whether the process waits for this worker before it ends, where that is a question. */
   hold(isBusy: boolean): void;
   terminate(): void;

@@ -6,12 +6,10 @@ import { plainError } from "../errors.js";
 import { part, sizeOf } from "../input.js";
 import { allocate } from "../options.js";
 import { createPureCore } from "../pure/core.js";
-import { LITTLE_ENDIAN, digestOf } from "../pure/words.js";
+import { digestOf } from "../pure/words.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
-import { decode } from "./decode.js";
 import type { Exports } from "./exports.js";
-import { MODULE } from "./module.js";
 
 /** Bytes up to which storing them one by one beats a call of `set`. */
 const FEW = 32;
@@ -22,27 +20,8 @@ const WORTH_COPYING = 8192;
 /** Bytes of a chunk: a leaf of the tree. */
 const CHUNK = 1024;
 
-/**
- * Compiles the module, at once.
- *
- * @throws whatever the platform does where it has no WebAssembly with SIMD, or forbids it
- */
-export function createWasmCore(): Core {
-  return coreOf(new WebAssembly.Instance(new WebAssembly.Module(code())));
-}
-
-/** The same, in the background: for platforms that compile no module of this size at once. */
-export async function createWasmCoreLater(): Promise<Core> {
-  return coreOf((await WebAssembly.instantiate(code())).instance);
-}
-
-function code(): Uint8Array<ArrayBuffer> {
-  // The module's words are little-endian, our views of them as the machine is.
-  if (!LITTLE_ENDIAN) throw plainError("ERR_KERNEL", "not on a big-endian machine");
-  return decode(MODULE);
-}
-
-function coreOf({ exports }: WebAssembly.Instance): Core {
+/** The core of an instance of the module. */
+export function coreOf({ exports }: WebAssembly.Instance): Core {
   const wasm = exports as unknown as Exports;
   // A variable for what short inputs call: the compiler then calls it directly, which it does not through the object.
   const { hash: hashOnce } = wasm;
