@@ -89,6 +89,7 @@ export class BLAKE3 {
   /** Makes `to`, or a new one, what this one is. */
   _cloneInto(to?: BLAKE3): BLAKE3 {
     to ||= new BLAKE3();
+    if (!(to instanceof BLAKE3)) throw kindError("ERR_DATA_TYPE", '"to" expected BLAKE3', to);
     to.outputLen = this.outputLen;
     to.#hasher = this.#hasher?.clone();
     to.#reader = undefined;
@@ -114,14 +115,13 @@ function ended() {
   return plainError("ERR_FINISHED", "digest() was already called");
 }
 
-/**
- * The options as noble takes them: what is unknown is ignored, what is inherited is none, and an object that is not plain is refused.
- */
+/** The options as noble reads them: it ignores unknown ones and inherited ones, and refuses an object that is not plain. */
 function ownOptions(opts: Blake3Opts | undefined): Blake3Opts {
-  if (opts === undefined) return {};
-  const prototype = typeof opts === "object" && opts !== null ? Object.getPrototypeOf(opts) : undefined;
-  if (prototype !== null && prototype !== Object.prototype) throw typeError("ERR_OPTIONS", '"opts" expected plain object');
-  if (Object.hasOwn(opts, "__proto__")) throw typeError("ERR_OPTIONS", '"opts.__proto__" is not allowed');
+  if (opts !== undefined) {
+    const prototype = Object.getPrototypeOf(opts ?? 0);
+    if (prototype !== null && prototype !== Object.prototype) throw typeError("ERR_OPTIONS", '"opts" expected plain object');
+    if (Object.hasOwn(opts, "__proto__")) throw typeError("ERR_OPTIONS", '"opts.__proto__" is not allowed');
+  }
   return Object.assign(Object.create(null), opts);
 }
 
