@@ -182,11 +182,11 @@ export class OutputReader {
 
 /** `createHasher` on a core. */
 export function createHasherWith(core: Core, options: HasherOptions | undefined): Hasher {
-  return openHasher(core, optionsOf(options, "key", "context"));
+  return openHasher(core, ...optionsOf(options, "key", "context"));
 }
 
-/** Opens a hasher on a core, in the mode of options that were checked. */
-export function openHasher(core: Core, { key, context }: HasherOptions): Hasher {
+/** Opens a hasher on a core, in the mode of options that were read. */
+export function openHasher(core: Core, key: HasherOptions["key"], context: HasherOptions["context"]): Hasher {
   if (key !== undefined && context !== undefined) {
     throw typeError("ERR_OPTIONS", "a key or a context, not both");
   }

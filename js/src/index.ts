@@ -55,10 +55,9 @@ export interface StreamOptions extends HasherOptions, OutputOptions, ReadOptions
 
 /** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
 export async function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const own = optionsOf(options, "key", "context", "length", "onProgress", "signal");
-  const length = lengthOf(own);
-  const { onProgress, signal } = own;
-  const hasher = await updateFrom(openHasher(core(), own), source, { onProgress, signal });
+  const [key, context, size, onProgress, signal] = optionsOf(options, "key", "context", "length", "onProgress", "signal");
+  const length = lengthOf(size);
+  const hasher = await updateFrom(openHasher(core(), key, context), source, { onProgress, signal });
   return hasher.digest("bytes", { length });
 }
 

@@ -36,7 +36,7 @@ export class BLAKE3 {
     if (key !== undefined && context !== undefined) throw plainError("ERR_OPTIONS", 'cannot use both "key" and "context"');
     if (key !== undefined) requireBytes("key", key);
     if (context !== undefined) requireBytesOrText("context", context);
-    this.#hasher = openHasher(core(), { key, context });
+    this.#hasher = openHasher(core(), key, context);
   }
 
   /** Absorbs bytes; text as UTF-8, which noble's version 1 takes and its version 2 does not. */

@@ -27,10 +27,9 @@ const READ = 256 * 1024;
  * @throws the system's error, such as `ENOENT` or `EISDIR`; the reason of `options.signal`
  */
 export async function hashFile(path: PathLike, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const own = optionsOf(options, "key", "context", "length", "onProgress", "signal");
-  const { onProgress, signal } = own;
-  const length = lengthOf(own);
-  const hasher = openHasher(core(), own);
+  const [key, context, size, onProgress, signal] = optionsOf(options, "key", "context", "length", "onProgress", "signal");
+  const length = lengthOf(size);
+  const hasher = openHasher(core(), key, context);
   signal?.throwIfAborted();
   const file = await open(path);
   try {
@@ -70,9 +69,9 @@ export class HashTransform extends Transform {
   readonly hasher: Hasher;
 
   constructor(options?: HashTransformOptions) {
-    const { key, context, ...rest } = optionsOf(options, "key", "context", ...STREAM_OPTIONS);
-    super(rest);
-    this.hasher = openHasher(core(), { key, context });
+    const [key, context] = optionsOf(options, "key", "context", ...STREAM_OPTIONS);
+    super({ ...options });
+    this.hasher = openHasher(core(), key, context);
   }
 
   /** For Node's streams: not for callers. */

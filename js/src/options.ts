@@ -9,37 +9,43 @@ export interface OutputOptions {
 /** Bytes of a digest. */
 export const OUT_LEN = 32;
 
+/** The values of some options, in the order of their names. */
+type Values<T, Names extends readonly (keyof T)[]> = { [I in keyof Names]: T[Names[I]] | undefined };
+
 /**
- * A copy of the options given, which inherits nothing: what a program put on `Object.prototype` is not an option.
+ * The values of the options given: of those that the object itself has, since what a program put on `Object.prototype` is not an option.
  *
  * @param names - the options that the call takes
+ * @returns their values, in a list: an object would inherit as well, or take longer to make than a short input takes to hash
  * @throws TypeError (`ERR_OPTIONS`) for any other option, since a mistyped `key` must not leave a hash without its key; and for an object
- *   that inherits from anything but the `Object.prototype` of some realm, since the copy would lack what it inherits
+ *   that inherits from anything but the `Object.prototype` of some realm, since a key among what it inherits would be lost
  */
-export function optionsOf<T extends object>(options: T | undefined, ...names: (keyof T)[]): Partial<T> {
-  const own = Object.create(null) as Partial<T>;
-  if (options === undefined) return own;
+export function optionsOf<T extends object, const Names extends readonly (keyof T)[]>(
+  options: T | undefined,
+  ...names: Names
+): Values<T, Names> {
+  if (options === undefined) return [] as unknown as Values<T, Names>;
   // Numbers, strings and functions inherit from something else; null is asked as a number.
   const prototype = Object.getPrototypeOf(options ?? 0);
   if (prototype !== null && !Object.hasOwn(prototype, "isPrototypeOf")) {
     throw typeError("ERR_OPTIONS", "options must be a plain object");
   }
-  for (const name of Reflect.ownKeys(options) as (keyof T)[]) {
-    if (!names.includes(name)) {
-      throw typeError("ERR_OPTIONS", `unknown option "${String(name)}": this call takes ${names.join(", ")}`);
+  for (const name of Object.keys(options)) {
+    if (!names.includes(name as keyof T)) {
+      throw typeError("ERR_OPTIONS", `unknown option "${name}": this call takes ${names.join(", ")}`);
     }
-    own[name] = options[name];
   }
-  return own;
+  return names.map((name) => (Object.hasOwn(options, name) ? options[name] : undefined)) as Values<T, Names>;
 }
 
 /** The length that `options` ask for. */
 export function outputLength(options: OutputOptions | undefined): number {
-  return lengthOf(optionsOf(options, "length"));
+  const [length] = optionsOf(options, "length");
+  return lengthOf(length);
 }
 
-/** The length that checked options ask for. */
-export function lengthOf({ length = OUT_LEN }: OutputOptions): number {
+/** The length of the output where an option may say it. */
+export function lengthOf(length: number | undefined = OUT_LEN): number {
   return checkLength(length);
 }
 

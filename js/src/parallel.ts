@@ -36,13 +36,12 @@ export interface ParallelOptions extends HasherOptions, OutputOptions {
  * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if workers cannot be had
  */
 export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const own = optionsOf(options, "key", "context", "length", "signal", "workers");
-  const { signal, workers } = own;
+  const [key, context, size, signal, workers] = optionsOf(options, "key", "context", "length", "signal", "workers");
   if (workers !== undefined && (!Number.isInteger(workers) || workers < 1 || workers > 64)) {
     throw rangeError("ERR_OPTIONS", "workers must be a whole number from 1 to 64");
   }
-  const length = lengthOf(own);
-  const hasher = openHasher(core(), own);
+  const length = lengthOf(size);
+  const hasher = openHasher(core(), key, context);
   const bytes = bytesOf(data);
   const total = sizeOf(bytes);
   signal?.throwIfAborted();

@@ -28,7 +28,7 @@ export type Source = ReadableStream<Data> | AsyncIterable<Data> | Iterable<Data>
  * @throws what the source, `onProgress` or the hasher throws, or the signal's reason; the hasher has then absorbed a part
  */
 export async function updateFrom(hasher: Hasher, source: Source, options?: StreamOptions): Promise<Hasher> {
-  const { onProgress, signal } = optionsOf(options, "onProgress", "signal");
+  const [onProgress, signal] = optionsOf(options, "onProgress", "signal");
   let bytes = 0;
   await eachPiece(piecesOf(source), signal, (piece) => {
     const view = bytesOf(piece);

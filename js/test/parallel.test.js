@@ -35,8 +35,13 @@ test("several at once, on the other core too", async () => {
 
 test("wrong arguments and signals", async () => {
   for (const workers of /** @type {any[]} */ ([0, -1, 1.5, NaN, 65, "2", null])) {
-    await assert.rejects(hashParallel("a", { workers }), { name: "RangeError", code: "ERR_OPTIONS" });
+    await assert.rejects(hashParallel("a", { workers }), {
+      name: "RangeError",
+      code: "ERR_OPTIONS",
+      message: "workers must be a whole number from 1 to 64",
+    });
   }
+  assert.deepEqual(await hashParallel("a", { workers: 64 }), hash("a"));
   await assert.rejects(hashParallel(/** @type {any} */ (5)), { code: "ERR_DATA_TYPE" });
   await assert.rejects(hashParallel("a", /** @type {any} */ ({ worker: 2 })), { name: "TypeError", code: "ERR_OPTIONS" });
   await assert.rejects(hashParallel("a", { length: -1 }), { code: "ERR_LENGTH" });

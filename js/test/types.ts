@@ -38,3 +38,5 @@ createHasher().digest("utf8");
 keyedHash("k".repeat(32), "a");
 // @ts-expect-error there is no such option
 createHasher({ salt: digest });
+// @ts-expect-error a function that would take the place of the hashing
+new HashTransform({ transform() {} });

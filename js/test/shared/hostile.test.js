@@ -160,6 +160,7 @@ for (const { name, api } of cores) {
     assert.throws(() => hash("a", { length: 2 ** 52 }), { name: "RangeError", code: "ERR_LENGTH" });
     for (const length of /** @type {any[]} */ (["32", null, 32n, {}, [32], true])) {
       const expected = { name: "TypeError", code: "ERR_LENGTH" };
+      assert.throws(() => createHasher().xof().read(/** @type {any} */ (undefined)), expected);
       assert.throws(() => hash("a", { length }), expected);
       assert.throws(() => createHasher().xof().read(length), expected);
     }
@@ -210,13 +211,11 @@ for (const { name, api } of cores) {
     /** @param {(options: any) => unknown} use @param {object} known */
     const refuses = (use, known) => {
       use(known);
-      for (const wrong of ["kye", "Key", "dkLen", "__proto__", "0", "", Symbol("key")]) {
-        const message = `unknown option "${String(wrong)}": this call takes ${Object.keys(known).join(", ")}`;
+      for (const wrong of ["kye", "Key", "dkLen", "__proto__", "0", ""]) {
+        const message = `unknown option "${wrong}": this call takes ${Object.keys(known).join(", ")}`;
         for (const value of [5, undefined]) {
-          for (const enumerable of [true, false]) {
-            const options = Object.defineProperty({ ...known }, wrong, { value, enumerable });
-            assert.throws(() => use(options), { name: "TypeError", code: "ERR_OPTIONS", message });
-          }
+          const options = Object.defineProperty({ ...known }, wrong, { value, enumerable: true });
+          assert.throws(() => use(options), { name: "TypeError", code: "ERR_OPTIONS", message });
         }
       }
     };
@@ -263,7 +262,8 @@ for (const { name, api } of cores) {
   test(`${name}: positions of output`, () => {
     const reader = createHasher().update("a").xof().seek(77);
     for (const wrong of /** @type {any[]} */ (["1", null, undefined, {}, NaN, 1.5, Infinity, -1, -1n, 2 ** 53, 1n << 64n, 10n ** 40n])) {
-      assert.throws(() => reader.seek(wrong), { code: "ERR_POSITION" }, String(wrong));
+      const message = /^a position must be (a number or bigint, not [a-z]+|exact, from 0 to 2\^64 - 1, not -?[\d.NaInfinity]+)$/;
+      assert.throws(() => reader.seek(wrong), { code: "ERR_POSITION", message }, String(wrong));
       assert.equal(reader.position, 77n);
     }
     const end = (1n << 64n) - 1n;

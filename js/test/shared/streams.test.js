@@ -122,6 +122,15 @@ for (const kernel of full.kernels()) {
     }
   });
 
+  test(`${name}: what is no source is a TypeError that says so`, async () => {
+    const expected = { name: "TypeError", code: "ERR_DATA_TYPE", message: /^a source must be a stream or iterable, not / };
+    const wrong = [undefined, null, 1, {}, "text", new Uint8Array(3), new DataView(new ArrayBuffer(3)), new ArrayBuffer(3), () => {}];
+    for (const source of /** @type {any[]} */ (wrong)) {
+      await assert.rejects(hashStream(source), expected);
+      await assert.rejects(updateFrom(full.createHasher(), source), expected);
+    }
+  });
+
   test(`${name}: a TransformStream passes on what it hashes`, async () => {
     const through = createTransformStream({ key });
     const chunks = [];
