@@ -62,16 +62,17 @@ test("where the process may not start workers, the error says why", () => {
 
 /** Counts workers, and lets `onPost` see what they are sent. */
 const SPY = `
-  globalThis.seen = { started: 0, ended: 0, exits: [], jobs: [] };
+  globalThis.seen = { started: 0, ended: 0, exits: [], jobs: [], workers: [] };
   threads.Worker = class extends threads.Worker {
     constructor(...args) {
       seen.started++;
       if (globalThis.refuse) throw new Error("no more");
       super(...args);
+      seen.workers.push(this);
       seen.exits.push(new Promise((resolve) => this.on("exit", resolve)));
     }
     postMessage(message, transfer) {
-      if ("start" in message) seen.jobs.push({ bytes: message.bytes, size: message.bytes.length, transfer: transfer.length });
+      if ("start" in message) seen.jobs.push({ worker: this, bytes: message.bytes, size: message.bytes.length, transfer: transfer.length });
       globalThis.onPost?.();
       super.postMessage(message, transfer);
     }
@@ -170,4 +171,17 @@ test("a worker that ends while it waits is replaced", () => {
       await seen.exits.at(-1);
     }
     clearInterval(later);`, dies);
+});
+
+test("of several that wait, the one that ends is replaced and the others stay", () => {
+  runSpied(`
+    await hashParallel(data, { workers: 2 });
+    seen.jobs = [];
+    await hashParallel(data, { workers: 1 });
+    const [{ worker: used }] = seen.jobs;
+    const [other] = seen.workers.filter((worker) => worker !== used);
+    await other.terminate();
+    assert.deepEqual(await hashParallel(data, { workers: 2 }), hash(data));
+    assert.equal(seen.started, 3);
+    closeWorkers();`);
 });
