@@ -1,4 +1,4 @@
-/** What an error of this package is about: the property `code` of each. */
+/** The property `code` of this package's errors. */
 export type ErrorCode =
   | "ERR_DATA_TYPE"
   | "ERR_DETACHED"
@@ -16,7 +16,7 @@ export type ErrorCode =
   | StateErrorCode;
 
 /**
- * What is wrong with bytes that are no saved state (`spec/blake3-state.md`). "count" does not fit the length, "range" is beyond the
+ * What is wrong with bytes that are not a saved state (`spec/blake3-state.md`). "count" does not fit the length, "range" is beyond the
  * longest input, and "subtree" has absorbed more than there is below its offset.
  */
 export type StateField =
@@ -34,7 +34,7 @@ export type StateField =
 /** The code of a {@link StateError}, such as `ERR_STATE_MAGIC`. */
 export type StateErrorCode = `ERR_STATE_${Uppercase<StateField>}`;
 
-/** The bytes given to `restore` are no saved state. */
+/** The bytes given to `restore` are not a saved state. */
 export class StateError extends Error {
   override readonly name = "StateError";
   readonly code: StateErrorCode;

@@ -34,7 +34,7 @@ export function kernel(): Kernel {
 /**
  * Uses this kernel from now on, in place of the best one. Hashers that are open keep theirs.
  *
- * @throws TypeError (`ERR_KERNEL`) for a name that there is not; Error (`ERR_KERNEL`) for a kernel that this platform does not run
+ * @throws TypeError (`ERR_KERNEL`) for an unknown name; Error (`ERR_KERNEL`) for a kernel that this platform does not run
  */
 export function forceKernel(name: Kernel): void {
   chosen = demand(name);

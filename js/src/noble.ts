@@ -13,7 +13,7 @@ import { allocate, checkLength } from "./options.js";
 
 /** Mode and length of the output. */
 export interface Blake3Opts {
-  /** Bytes of output: 32 unless said otherwise. */
+  /** Bytes of output; 32 by default. */
   dkLen?: number | undefined;
   /** 32 bytes: a keyed hash. */
   key?: Uint8Array | undefined;
@@ -86,7 +86,7 @@ export class BLAKE3 {
     return this._cloneInto();
   }
 
-  /** Makes `to`, or a new one, what this one is. */
+  /** Copies this hash into `to`, or into a new one. */
   _cloneInto(to?: BLAKE3): BLAKE3 {
     to ||= new BLAKE3();
     if (!(to instanceof BLAKE3)) throw kindError("ERR_DATA_TYPE", '"to" expected BLAKE3', to);

@@ -1,8 +1,8 @@
 import { kindError, rangeError, typeError } from "./errors.js";
 
-/** How long the output is to be. */
+/** The length of the output. */
 export interface OutputOptions {
-  /** Bytes of output: 32 unless said otherwise. */
+  /** Bytes of output; 32 by default. */
   length?: number | undefined;
 }
 

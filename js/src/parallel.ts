@@ -23,17 +23,17 @@ import { moduleBytes } from "./wasm/compile.js";
 
 /** How an input is hashed by workers. */
 export interface ParallelOptions extends HasherOptions, OutputOptions {
-  /** How many workers: as many as the machine has threads unless said otherwise, and no more than 64. */
+  /** How many workers, from 1 to 64; by default as many as the machine has threads. */
   workers?: number | undefined;
   /** Stops the hashing: the promise is rejected with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * The hash of a large input, computed by workers. They read shared memory where it lies; other memory is copied for them, piece
- * by piece. The input must not change meanwhile.
+ * The hash of a large input, computed by workers. They read shared memory in place; other memory is copied for them, piece
+ * by piece. The input must not change while they work.
  *
- * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if workers cannot be had
+ * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if a worker cannot start or fails
  */
 export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array<ArrayBuffer>> {
   const [key, context, size, signal, workers] = optionsOf(options, "key", "context", "length", "signal", "workers");
@@ -63,7 +63,7 @@ export function closeWorkers(): void {
   for (const worker of idle.splice(0)) worker.port.terminate();
 }
 
-/** A worker, and who waits for its answer. */
+/** A worker, and the promise that waits for its answer. */
 interface Member {
   port: WorkerPort;
   resolve: (answer: Answer) => void;

@@ -44,7 +44,7 @@ test("digests in every mode and length", () => {
 test("properties of the function", () => {
   for (const name of ["outputLen", "blockLen", "canXOF"]) same((blake3) => blake3[name]);
   same((blake3) => Object.isFrozen(blake3));
-  same((blake3) => [blake3.create().outputLen, blake3.create({ dkLen: 7 }).outputLen, blake3.create().blockLen]);
+  same((blake3) => [blake3.create().outputLen, blake3.create({ dkLen: 7 }).outputLen, blake3.create().blockLen, blake3.create().canXOF]);
   assert.ok(ours.create() instanceof BLAKE3);
   assert.equal(BLAKE3, _BLAKE3);
 });
@@ -146,6 +146,19 @@ test("in every state of a hash, each call does what noble's does, with good and 
       }
     }
   }
+});
+
+test("errors say why a hash takes no more calls, in noble's words", () => {
+  /** @type {[string, (hash: any) => unknown][]} */
+  const cases = [
+    ["digest() was already called", (hash) => (hash.digest(), hash.digest())],
+    ["digest() was already called", (hash) => (hash.xof(3), hash.update(pattern(3)))],
+    ["no XOF after digest()", (hash) => (hash.digest(), hash.xof(3))],
+    ["hash was destroyed", (hash) => (hash.destroy(), hash.update(pattern(3)))],
+    ['"output" expected length >= 32', (hash) => hash.digestInto(new Uint8Array(31))],
+    ['"output" expected length >= 32', (hash) => (hash.digest(), hash.digestInto(new Uint8Array(31)))],
+  ];
+  for (const [message, use] of cases) for (const blake3 of both) assert.throws(() => use(blake3.create()), { message }, String(use));
 });
 
 test("what a program put on Object.prototype is no option, as with noble", () => {

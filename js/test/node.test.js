@@ -75,6 +75,17 @@ test("a Transform passes on what it hashes", async () => {
   assert.deepEqual(text.hasher.digest(), hash(new Uint8Array([0xff, 0xfe])));
 });
 
+test("a Transform decodes text that it is given, and passes on the hasher's errors", async () => {
+  const text = new HashTransform({ decodeStrings: false });
+  text.resume().end("fffe", "hex");
+  await new Promise((resolve) => text.on("end", resolve));
+  assert.deepEqual(text.hasher.digest(), hash(new Uint8Array([0xff, 0xfe])));
+  const objects = new HashTransform({ objectMode: true });
+  const failed = new Promise((resolve) => objects.on("error", resolve));
+  objects.write(5);
+  assert.equal(/** @type {any} */ (await failed).code, "ERR_DATA_TYPE");
+});
+
 test("options of another realm are options", () => {
   assert.deepEqual(hash("a", runInNewContext("({ length: 64 })")), hash("a", { length: 64 }));
   assert.throws(() => hash("a", runInNewContext("[]")), { name: "TypeError", code: "ERR_OPTIONS" });
@@ -165,12 +176,14 @@ test("where a module is compiled only in the background, the pure core hashes un
   const code = `
     import assert from "node:assert/strict";
     WebAssembly.Module = function () { throw new RangeError("disallowed on the main thread"); };
-    const { createHasher, hash, kernel, toHex } = await import("bulla");
+    const { createHasher, forceKernel, hash, kernel, kernels, toHex } = await import("bulla");
     const digest = toHex(hash("abc"));
     assert.equal(kernel(), "portable");
     const open = createHasher().update("a");
     while (kernel() === "portable") await new Promise((resolve) => setTimeout(resolve, 1));
     assert.equal(kernel(), "wasm32/simd128");
+    assert.deepEqual(kernels(), ["wasm32/simd128", "portable"]);
+    forceKernel("wasm32/simd128");
     assert.equal(toHex(hash("abc")), digest);
     assert.equal(open.update("bc").digest("hex"), digest);`;
   assert.equal(node({}, code).stderr, "");

@@ -42,6 +42,8 @@ test("what is not used is left out", async () => {
   assert.ok((await size('import "bulla"; import "bulla/pure"; import "bulla/noble"; import "bulla/stream"')) < 100);
   const stream = await size('export { updateFrom } from "bulla/stream"');
   assert.ok(stream < 1500, `${stream} bytes`);
+  const parallel = await size('export * from "bulla/parallel"');
+  assert.ok(parallel < 27_000, `parallel entry: ${parallel} bytes`);
 });
 
 test("a bundle for browsers has nothing of Node in it", async () => {
