@@ -1,4 +1,5 @@
-//! What the page of the laboratory shows (`lab/dashboard`): every kept run, each case with its figures. The page computes none of them.
+//! What the page of the laboratory shows (`lab/dashboard`): every kept run, each case with its figures. The page computes none of
+//! them; it only turns a time into the unit that a case is about.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +7,20 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
+    answer::{self, Newest, OnMachine},
     compare::{Comparison, EVEN, comparisons},
     gate::Cell,
     lane,
     limits::Limits,
     record::{Record, Role},
+    report::{Subject, by_case, subject},
     stats::{Interval, median},
+    suite,
+    work::Work,
 };
 
 /// The version of what the page reads. The page refuses any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// All that the page knows.
 #[derive(Debug, Serialize)]
@@ -24,6 +29,9 @@ pub struct Page {
     /// [`EVEN`].
     even: f64,
     lanes: Vec<About>,
+    suites: [suite::About; suite::ALL.len()],
+    machines: Vec<OnMachine>,
+    losses: Vec<Loss>,
     runs: Vec<Run>,
 }
 
@@ -31,6 +39,17 @@ pub struct Page {
 struct About {
     name: String,
     about: String,
+}
+
+/// [`answer::Loss`], with places in place of names.
+#[derive(Debug, Serialize)]
+struct Loss {
+    run: usize,
+    case: String,
+    /// The place in the peers of the run.
+    peer: usize,
+    lost: usize,
+    of: usize,
 }
 
 /// One run of one suite, with one kernel.
@@ -66,14 +85,28 @@ struct Run {
 struct Case {
     case: String,
     bytes: u64,
+    /// What is counted, and how many of it one operation does: [`Work`].
+    unit: &'static str,
+    count: f64,
+    /// The median over the launches; 0 where it is not known.
+    ghz: f64,
     /// Nanoseconds of one operation of ours, the median over the launches.
     ns: f64,
+    fastest: Fastest,
     /// The control over its equal, as an interval: none where the harness has none.
     control: Option<[f64; 3]>,
     /// The same, launch by launch.
     controls: Vec<f64>,
     disturbed: f64,
     against: Vec<Against>,
+}
+
+/// [`answer::Fastest`]. A place is that in the peers of the run; ours has none.
+#[derive(Debug, Serialize)]
+struct Fastest {
+    peer: Option<usize>,
+    lead: f64,
+    even: Vec<Option<usize>>,
 }
 
 /// One peer in one case.
@@ -103,7 +136,16 @@ impl Page {
         for record in records {
             groups.entry((&record.run, &record.suite)).or_default().push(record.clone());
         }
-        let runs = groups.into_values().map(|records| Run::new(&records, limits));
+        let mut runs = Vec::new();
+        let mut newest: BTreeMap<Subject, Newest> = BTreeMap::new();
+        for records in groups.into_values() {
+            let found = comparisons(&records)?;
+            let ours = found.first().context("a run without a case")?;
+            let subject = subject(ours);
+            runs.push(Run::new(&records, &found, limits));
+            newest.insert(subject, Newest { run: runs.len() - 1, found });
+        }
+        let newest: Vec<Newest> = newest.into_values().collect();
         Ok(Self {
             version: VERSION,
             even: EVEN,
@@ -111,7 +153,10 @@ impl Page {
                 .into_iter()
                 .map(|lane| About { name: lane.name, about: lane.about })
                 .collect(),
-            runs: runs.collect::<Result<_>>()?,
+            suites: suite::ALL,
+            machines: answer::machines(&newest),
+            losses: answer::losses(&newest).into_iter().map(|loss| Loss::new(loss, &runs)).collect(),
+            runs,
         })
     }
 
@@ -127,33 +172,39 @@ impl Page {
     }
 }
 
+impl Loss {
+    fn new(answer::Loss { run, case, peer, lost, of }: answer::Loss, runs: &[Run]) -> Self {
+        Self { run, case, peer: place(&runs[run].peers, &peer).unwrap_or(0), lost, of }
+    }
+}
+
 impl Run {
-    fn new(records: &[Record], limits: &Limits) -> Result<Self> {
-        let found = comparisons(records)?;
-        let ours = found.first().context("a run without a case")?.ours.clone();
+    fn new(records: &[Record], found: &[Comparison], limits: &Limits) -> Self {
+        let ours = found[0].ours.clone();
         let limit = |suite: &str, peer: &str, case: &str| limits.get(&ours.lane, suite, peer, case);
-        let cells = Cell::all(&found, limit);
+        let cells = Cell::all(found, limit);
         let mut peers: Vec<String> = Vec::new();
-        for comparison in &found {
+        for comparison in found {
             if !peers.contains(&comparison.peer) {
                 peers.push(comparison.peer.clone());
             }
         }
-        let mut cases: Vec<Case> = Vec::new();
+        let of_ours = || records.iter().filter(|record| record.role == Role::Ours);
+        let rows: Vec<&Comparison> = found.iter().collect();
+        let new = |of_case: Vec<&Comparison>| {
+            let ghz = clock(of_ours().filter(|record| record.case == of_case[0].ours.case));
+            Case::new(&of_case, &peers, ghz)
+        };
+        let mut cases: Vec<Case> = by_case(&rows).into_iter().map(new).collect();
         for (comparison, cell) in found.iter().zip(&cells) {
-            if cases.last().is_none_or(|case| case.case != comparison.ours.case) {
-                cases.push(Case::new(comparison));
-            }
-            let peer = peers.iter().position(|peer| *peer == comparison.peer).unwrap_or(0);
-            if let Some(case) = cases.last_mut() {
+            let peer = place(&peers, &comparison.peer).unwrap_or(0);
+            if let Some(case) = cases.iter_mut().find(|case| case.case == comparison.ours.case) {
                 case.add(comparison, cell, peer);
             }
         }
-        let of_ours = || records.iter().filter(|record| record.role == Role::Ours);
-        let clocks: Vec<f64> = of_ours().map(|record| record.ghz).filter(|ghz| *ghz > 0.0).collect();
-        Ok(Self {
+        Self {
             forced: if ours.forced { ours.kernel.clone() } else { String::new() },
-            ghz: if clocks.is_empty() { 0.0 } else { short(median(clocks)) },
+            ghz: clock(of_ours()),
             launches: records.iter().map(|record| record.launch).max().unwrap_or(0),
             load: records.iter().map(|record| record.load).fold(0.0, f64::max),
             disturbed: short(median(of_ours().map(|record| record.disturbed))),
@@ -171,18 +222,45 @@ impl Run {
             dirty: ours.dirty,
             peers,
             cases,
-        })
+        }
+    }
+}
+
+/// The median clock of those records that know it.
+fn clock<'a>(records: impl Iterator<Item = &'a Record>) -> f64 {
+    let clocks: Vec<f64> = records.map(|record| record.ghz).filter(|ghz| *ghz > 0.0).collect();
+    if clocks.is_empty() { 0.0 } else { short(median(clocks)) }
+}
+
+fn place(peers: &[String], label: &str) -> Option<usize> {
+    peers.iter().position(|peer| peer == label)
+}
+
+impl Fastest {
+    fn new(found: &answer::Fastest<'_>, peers: &[String]) -> Self {
+        let place = |label: Option<&str>| label.and_then(|label| place(peers, label));
+        Self {
+            peer: place(found.peer),
+            lead: short(found.lead),
+            even: found.even.iter().map(|label| place(*label)).collect(),
+        }
     }
 }
 
 impl Case {
     /// A case, without what ours is compared with.
-    fn new(comparison: &Comparison) -> Self {
+    fn new(of_case: &[&Comparison], peers: &[String], ghz: f64) -> Self {
+        let comparison = of_case[0];
         let disturbed = median(comparison.launches.iter().map(|launch| launch.disturbed));
+        let work = Work::of(&comparison.ours);
         Self {
             case: comparison.ours.case.clone(),
             bytes: comparison.ours.bytes,
+            unit: work.unit(),
+            count: work.count(),
+            ghz,
             ns: short(comparison.ours_ns()),
+            fastest: Fastest::new(&answer::fastest(of_case), peers),
             control: None,
             controls: Vec::new(),
             disturbed: short(disturbed),
@@ -238,6 +316,8 @@ mod tests {
         );
         let case = &run["cases"][0];
         assert_eq!((&case["ns"], &case["control"][1]), (&100.0.into(), &1.0.into()));
+        assert_eq!((&case["unit"], &case["count"]), (&"byte".into(), &64.0.into()));
+        assert_eq!(case["fastest"], serde_json::json!({ "peer": null, "lead": 1.2, "even": [] }));
         let against = &case["against"][0];
         assert_eq!(against["ratio"], serde_json::json!([1.2, 1.2, 1.3]));
         assert_eq!(against["launches"].as_array().unwrap().len(), 9);
@@ -257,6 +337,24 @@ mod tests {
         let text = |word: &str| serde_json::Value::from(word);
         let (oneshot, other, portable, none) = (text("oneshot"), text("other"), text("portable"), text(""));
         assert_eq!(runs, [(&oneshot, &portable), (&oneshot, &none), (&other, &none)]);
+    }
+
+    #[test]
+    fn the_newest_run_of_each_suite_answers_and_losses_name_places() {
+        let earlier =
+            launches("hash/64", &[0.5]).into_iter().map(|r| Record { run: "2026-01-01".into(), ..r });
+        let mut records: Vec<Record> = earlier.collect();
+        records.extend(launches("hash/64", &[0.8]));
+        let page = page(&records, "");
+        assert_eq!(
+            page["losses"],
+            serde_json::json!([{ "run": 1, "case": "hash/64", "peer": 0, "lost": 1, "of": 1 }])
+        );
+        let machine = &page["machines"][0];
+        assert_eq!((&machine["lane"], &machine["suites"]), (&"amd-zen4".into(), &1.into()));
+        assert_eq!(machine["count"], serde_json::json!({ "fastest": 0, "even": 0, "slower": 1 }));
+        assert_eq!(machine["main"]["run"], 1);
+        assert_eq!(page["runs"][1]["cases"][0]["fastest"]["peer"], 0);
     }
 
     #[test]

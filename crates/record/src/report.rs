@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// What one suite measured: a lane, a suite, and the kernel when it was forced.
-type Subject = (String, String, String);
+pub(crate) type Subject = (String, String, String);
 
-fn subject(comparison: &Comparison) -> Subject {
+pub(crate) fn subject(comparison: &Comparison) -> Subject {
     let Record { lane, suite, kernel, forced, .. } = &comparison.ours;
     (lane.clone(), suite.clone(), if *forced { kernel.clone() } else { String::new() })
 }

@@ -23,6 +23,8 @@ export interface Scene {
   hidden: Set<string>;
   even: number;
   width: number;
+  /** The case that was chosen, or nothing. */
+  chosen: string;
 }
 
 /** Space for the labels of the axes, and a type that fits the page. */
@@ -78,8 +80,17 @@ function stopsOf(scene: Scene, drawing: Plot.Plot, lines: (found: Case) => Stop[
   const scale = drawing.scale("x");
   return scene.axis.cases.map((found) => {
     const at = scene.axis.at(found);
-    return { x: Number(scale?.apply(at)), title: scene.axis.name(at), lines: lines(found) };
+    return { x: Number(scale?.apply(at)), name: found.case, title: scene.axis.name(at), lines: lines(found) };
   });
+}
+
+/** A line through the chosen case. */
+function through({ axis, chosen }: Scene): Plot.Markish[] {
+  const found = axis.cases.filter((one) => one.case === chosen);
+  return [
+    Plot.ruleX(found, { x: axis.at, stroke: "var(--accent)", strokeOpacity: 0.18, strokeWidth: 12 }),
+    Plot.text(found, { x: axis.at, text: (one: Case) => one.case, frameAnchor: "top", dy: -10, fill: "var(--accent)" }),
+  ];
 }
 
 function finish(plot: (SVGSVGElement | HTMLElement) & Plot.Plot, stops: Stop[]): Drawing {
@@ -112,7 +123,7 @@ export function throughput(scene: Scene): Drawing {
       axis: null,
       inset: 8,
     },
-    marks: [levels(values.length > 0 ? decades(values) : [], quantity.tick), marks],
+    marks: [levels(values.length > 0 ? decades(values) : [], quantity.tick), through(scene), marks],
   });
   const lines = (found: Case) =>
     all
@@ -166,7 +177,7 @@ export function ratios(scene: Scene): Drawing {
   const rows = placedRows(run, axis).filter((row) => visible(scene, row.peer));
   const height = scene.width < 520 ? 300 : 360;
   const { y, low, lines: level } = times(rows.flatMap((row) => row.against.ratio), height);
-  const marks: Plot.Markish[] = [level, ground(scene.even, low)];
+  const marks: Plot.Markish[] = [level, ground(scene.even, low), through(scene)];
   run.peers.forEach((peer, index) => {
     const look = looks.get(peer);
     const own = rows.filter((row) => row.peer === peer);
@@ -302,6 +313,7 @@ export function history(scene: Scene, found: Moment[]): Drawing {
   const scale = plot.scale("x");
   const stops = runs.map((run) => ({
     x: Number(scale?.apply(run.run)),
+    name: run.run,
     title: `${commit(run)}, ${day(run.run)}`,
     lines: found
       .filter((moment) => moment.run === run)

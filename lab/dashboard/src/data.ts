@@ -8,8 +8,44 @@ export interface Page {
   /** Ratios this close to 1 are called even. */
   even: number;
   lanes: { name: string; about: string }[];
+  suites: { name: string; title: string; about: string }[];
+  /** How ours does on each machine: the one with the most cases first. */
+  machines: Machine[];
+  /** The worst comparison of every run that is the newest of its kind and has a loss: the greatest first. */
+  losses: Loss[];
   /** The oldest first. */
   runs: Run[];
+}
+
+/** In how many cases ours is the fastest, even with it, or slower. */
+export interface Count {
+  fastest: number;
+  even: number;
+  slower: number;
+}
+
+export interface Machine {
+  lane: string;
+  cpus: string[];
+  suites: number;
+  count: Count;
+  /** The sizes of the operation that most come for. */
+  main: { run: number; group: string; count: Count; least: At; most: At };
+}
+
+/** Ours beside the best peer in a case. */
+export interface At {
+  case: string;
+  ratio: number;
+}
+
+export interface Loss {
+  run: number;
+  case: string;
+  /** The place in the peers of the run. */
+  peer: number;
+  lost: number;
+  of: number;
 }
 
 export interface Run {
@@ -37,7 +73,14 @@ export interface Run {
 export interface Case {
   case: string;
   bytes: number;
+  /** What is counted, and how many of it one operation does. */
+  unit: "byte" | "signature" | "call";
+  count: number;
+  /** 0 where the clock is not known. */
+  ghz: number;
   ns: number;
+  /** Places in the peers of the run; ours has none. */
+  fastest: { peer: number | null; lead: number; even: (number | null)[] };
   control: Interval | null;
   controls: number[];
   disturbed: number;
@@ -55,7 +98,7 @@ export interface Against {
 }
 
 /** The version that this page reads. */
-const VERSION = 1;
+const VERSION = 2;
 
 /** The data, or what is wrong with it in words for the reader. */
 export function load(): Page | string {
@@ -86,6 +129,13 @@ export function distinct<T>(values: Iterable<T>): T[] {
 
 /** A lane as it is shown; runs that were kept before there were lanes have none. */
 export const laneName = (lane: string) => lane || "no lane recorded";
+
+/** A machine in few words: the lane's description up to its first comma, or what the processor calls itself. */
+export function machineName(page: Page, lane: string, cpus: string[]): string {
+  const about = page.lanes.find((known) => known.name === lane)?.about;
+  if (about === undefined) return cpus.join(", ") || laneName(lane);
+  return about.startsWith("Any ") ? about : (about.split(/[,:]/)[0] ?? about);
+}
 
 export type Standing = "lost" | "even" | "won";
 

@@ -1,5 +1,7 @@
 // Figures as words.
 
+import type { Case } from "./data.js";
+
 const KIB = 1024;
 
 /** A number of bytes: 64, 1 KiB, 1.5 KiB, 16 MiB. */
@@ -25,6 +27,28 @@ export function nanoseconds(ns: number): string {
   if (ns < 1e7) return `${three(ns / 1e3)} µs`;
   return `${three(ns / 1e6)} ms`;
 }
+
+/** How much of what a case counts is done in a second. */
+export function rate(unit: Case["unit"], count: number, ns: number): string {
+  const second = (count * 1e9) / ns;
+  if (unit === "byte") return second >= 1e8 ? `${three(second / 1e9)} GB/s` : `${three(second / 1e6)} MB/s`;
+  if (second >= 1e6) return `${three(second / 1e6)} M/s`;
+  return second >= 1e3 ? `${three(second / 1e3)} k/s` : `${three(second)} /s`;
+}
+
+/** What one of it costs: cycles where the clock is known, else time. */
+export function cost({ unit, count, ghz }: Pick<Case, "unit" | "count" | "ghz">, ns: number): string {
+  if (ghz === 0 || unit === "call") return nanoseconds(ns);
+  const cycles = (ns * ghz) / count;
+  if (unit === "byte") return `${three(cycles)} c/B`;
+  return cycles >= 1e4 ? `${three(cycles / 1e3)} k cycles` : `${three(cycles)} cycles`;
+}
+
+/** Times as fast, for a first look. */
+export const times = (value: number) => `${value.toFixed(2)}×`;
+
+/** How many times as long ours takes. */
+export const slower = (value: number) => `${1 / value >= 10 ? (1 / value).toFixed(1) : (1 / value).toFixed(2)}×`;
 
 /** Times as fast. */
 export const ratio = (value: number) => value.toFixed(3);

@@ -1,22 +1,27 @@
 // The page: what was chosen, and everything drawn from it.
 
+import { losses, summary, titleOf } from "./answers.js";
 import { type Drawing, history, moments, ratios, type Scene, spread, throughput } from "./charts.js";
-import { laneName, load, type Page, type Run } from "./data.js";
+import { laneName, load, machineName, type Page, type Run } from "./data.js";
 import { byId, element, fill } from "./dom.js";
 import { minute, plural } from "./format.js";
+import { grid } from "./grid.js";
 import { type Look, Looks } from "./look.js";
 import { machine, overview, standings } from "./panels.js";
 import { readable } from "./reader.js";
 import { axisOf, oursOf, quantityOf } from "./series.js";
-import { type Choice, type Options, read, settle, write } from "./state.js";
+import { type Choice, type Options, read, seen, type Seen, settle, write } from "./state.js";
 import { Table } from "./table.js";
 import { theme } from "./theme.js";
+import { words } from "./words.js";
 
 class View {
   private wish: Partial<Choice> = read();
   private readonly hidden = new Set<string>();
   private readonly looks: Looks;
   private readonly table: Table;
+  /** For each chart, what opens the values of a case. */
+  private readonly readers = new Map<string, (name: string) => void>();
   private width = 0;
   private readonly page: Page;
 
@@ -28,6 +33,8 @@ class View {
       this.wish = read();
       this.draw();
     });
+    summary(page);
+    losses(page);
     new ResizeObserver(() => {
       const width = byId("throughput").clientWidth;
       if (width !== this.width) this.charts();
@@ -35,6 +42,7 @@ class View {
   }
 
   draw(): void {
+    const part = seen();
     const { choice, options, run } = settle(this.page, this.wish);
     this.wish = choice;
     write(choice);
@@ -44,6 +52,15 @@ class View {
     overview(this.page, run, (other) => this.choose({ lane: other.lane, suite: other.suite, kernel: other.forced, run: other.run }));
     this.table.show(run);
     this.charts();
+    if (part !== undefined) this.lead(part, choice);
+  }
+
+  /** To the part of the page that the address names. In the chart the values of the chosen case are open. */
+  private lead(part: Seen, choice: Choice): void {
+    const target = byId(part === "grid" ? "grid-title" : "ratio");
+    target.focus({ preventScroll: true });
+    if (part === "ratio") this.readers.get("ratio")?.(choice.case);
+    (target.closest("figure") ?? target).scrollIntoView();
   }
 
   /** What comes after a choice falls back to what there is. */
@@ -60,8 +77,8 @@ class View {
       field.onchange = () => this.choose({ [key]: field.value });
     };
     const same = (names: string[]): [string, string][] => names.map((name) => [name, name]);
-    select("lane", options.lanes.map((lane) => [lane, laneName(lane)]));
-    select("suite", same(options.suites));
+    select("lane", options.lanes.map((lane) => [lane, machineName(this.page, lane, [])]));
+    select("suite", options.suites.map((suite) => [suite, titleOf(this.page, suite)]));
     select("kernel", options.kernels.map((kernel) => [kernel, kernel === "" ? "as detected" : kernel]));
     select("run", options.runs.map((run) => [run.run, `${minute(run.run)}, ${plural(run.launches, "launch", "launches")}`]));
     select("group", same(options.groups));
@@ -74,9 +91,10 @@ class View {
     if (this.width === 0) return;
     const axis = axisOf(run, choice.group);
     const looks = new Map<string, Look>([[oursOf(run), this.looks.ours()], ...this.looks.ofRun(run.peers)]);
-    const scene: Scene = { run, axis, quantity: quantityOf(run, axis), looks, hidden: this.hidden, even: this.page.even, width: this.width };
+    const scene: Scene = { run, axis, quantity: quantityOf(axis), looks, hidden: this.hidden, even: this.page.even, width: this.width, chosen: choice.case };
     const subject = `${run.suite}, ${choice.group}, ${laneName(run.lane)}.`;
     this.legend(run, looks);
+    this.grid(run, choice, looks);
     fill("throughput-unit", scene.quantity.label);
     fill("left-out", axis.left.length > 0 && `Not drawn, since a logarithmic axis has no zero: ${axis.left.map((found) => found.case).join(", ")}. See the table.`);
     this.chart("throughput", throughput(scene), `${scene.quantity.label} by size: ${subject}`);
@@ -84,6 +102,16 @@ class View {
     if (run.launches > 1) this.chart("spread", spread({ ...scene, width: byId("spread").clientWidth }), `How far the launches lie apart: ${subject}`);
     else nothing("spread", "This run has a single launch: nothing lies beside it.");
     this.past(scene, past, choice);
+  }
+
+  private grid(run: Run, choice: Choice, looks: Map<string, Look>): void {
+    const suite = this.page.suites.find((known) => known.name === run.suite);
+    fill(
+      "grid-about",
+      element("strong", {}, `${titleOf(this.page, run.suite)}, ${choice.group}, on ${machineName(this.page, run.lane, [run.cpu])}.`),
+      ` ${suite?.about ?? ""}`,
+    );
+    grid(this.page, run, choice.group, looks, choice.sizes, (sizes) => this.choose({ sizes }));
   }
 
   private past(scene: Scene, runs: Run[], choice: Choice): void {
@@ -100,7 +128,7 @@ class View {
   private chart(id: string, drawing: Drawing, label: string): void {
     const host = byId(id);
     host.tabIndex = 0;
-    readable(host, drawing.svg, drawing.stops, label);
+    this.readers.set(id, readable(host, drawing.svg, drawing.stops, label));
   }
 
   private legend(run: Run, looks: Map<string, Look>): void {
@@ -143,6 +171,7 @@ function start(): void {
     return;
   }
   byId("content").hidden = false;
+  words(page);
   new View(page).draw();
 }
 

@@ -4,6 +4,7 @@ import { distinct, laneName, type Page, type Row, rowsOf, type Run, type Standin
 import { commit } from "./charts.js";
 import { element, fill } from "./dom.js";
 import { bytes, day, minute, nanoseconds, need, percent, plural, ratio } from "./format.js";
+import { word } from "./words.js";
 
 const WORDS: Record<Standing, string> = { lost: "slower", even: "even", won: "faster" };
 
@@ -98,20 +99,20 @@ export function machine(page: Page, run: Run): void {
   const controls = run.cases.flatMap((found) => (found.control === null ? [] : [found.control[1]]));
   const off = controls.map((control) => Math.abs(control - 1)).sort((a, b) => a - b);
   const sizes = run.cases.map((found) => found.bytes);
-  const facts: [string, string | null][] = [
+  const facts: [string | HTMLElement, string | null][] = [
     ["Processor", run.cpu],
-    ["Lane", about === undefined ? laneName(run.lane) : `${run.lane}: ${about}`],
+    [word("lane", "Lane"), about === undefined ? laneName(run.lane) : `${run.lane}: ${about}`],
     ["Clock", run.ghz > 0 ? `${run.ghz.toFixed(2)} GHz, by a chain of additions` : "not known"],
-    ["Kernel", run.kernel === "" ? null : `${run.kernel}${run.forced === "" ? ", by detection" : ", forced"}`],
+    [word("kernel", "Kernel"), run.kernel === "" ? null : `${run.kernel}${run.forced === "" ? ", by detection" : ", forced"}`],
     ["Features", run.features.join(" ") || null],
     ["Built by", [run.toolchain, run.flags].filter(Boolean).join(", flags ")],
     ["Commit", run.commit === "" ? "none" : `${commit(run)}${run.dirty ? ", with changes beside it" : ""}`],
     ["Measured", `${minute(run.run)} UTC`],
-    ["Launches", `${run.launches}, each a process of its own`],
+    [word("launch", "Launches"), `${run.launches}, each a process of its own`],
     ["Cases", `${run.cases.length}, up to ${bytes(Math.max(...sizes))}`],
     ["Load beside", run.load.toFixed(1)],
-    ["Rounds shared", `${percent(run.disturbed)} (median of the cases)`],
-    ["Two equals", off.length === 0 ? "not measured" : `${percent(off[Math.floor(off.length / 2)] ?? 0)} apart (median of the cases), at most ${percent(off.at(-1) ?? 0)}`],
+    [word("shared", "Rounds shared"), `${percent(run.disturbed)} (median of the cases)`],
+    [word("control", "Two equals"), off.length === 0 ? "not measured" : `${percent(off[Math.floor(off.length / 2)] ?? 0)} apart (median of the cases), at most ${percent(off.at(-1) ?? 0)}`],
   ];
   fill("facts", ...facts.flatMap(([name, value]) => (value === null ? [] : [element("dt", {}, name), element("dd", {}, value)])));
   fill("peers", ...distinct(run.peers).map((peer) => element("li", {}, peer)));

@@ -6,12 +6,15 @@ import { element } from "./dom.js";
 export interface Stop {
   /** From the left edge of the drawing, in its own units. */
   x: number;
+  /** The case or the run that stands there. */
+  name: string;
   title: string;
   lines: { glyph: string; color: string; name: string; value: string }[];
 }
 
-/** Puts a drawing into its place and lets its stops be read. Where there is no stop, the drawing is a picture only. */
-export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[], label: string): void {
+/** Puts a drawing into its place and lets its stops be read. Where there is no stop, the drawing is a picture only. Gives back what
+ * opens the stop of a name. */
+export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[], label: string): (name: string) => void {
   const width = Number(drawing.getAttribute("width"));
   const height = Number(drawing.getAttribute("height"));
   const rule = document.createElementNS("http://www.w3.org/2000/svg", "line");
@@ -60,6 +63,7 @@ export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[
     event.preventDefault();
     show(next);
   };
+  return (name) => show(stops.findIndex((stop) => stop.name === name));
 }
 
 /** Where a key leads, if it leads anywhere. */

@@ -1,7 +1,7 @@
 // From the cases of a group to the points of a chart.
 
 import { type Case, groupOf, lastOf, type Row, rowsOf, type Run } from "./data.js";
-import { bytes, nanoseconds, shortBytes, three } from "./format.js";
+import { bytes, nanoseconds, plural, shortBytes, three } from "./format.js";
 
 /** The axis along which the cases of a group stand. */
 export interface Axis {
@@ -35,14 +35,16 @@ export function axisOf(run: Run, group: string): Axis {
     const name = (at: number | string) => String(at);
     return { kind: "names", label: "Case", at: (found) => lastOf(found.case), tick: name, name, cases: all, left: [] };
   }
-  const unit = unitOf(run.suite, group, placed.every((found) => found.bytes === value(found)));
+  const unit = placed.every((found) => found.unit === "signature")
+    ? "Signatures"
+    : unitOf(run.suite, group, placed.every((found) => found.bytes === value(found)));
   const ofBytes = unit.startsWith("Bytes");
   return {
     kind: "log",
     label: unit,
     at: value,
     tick: (at) => (ofBytes ? shortBytes(Number(at)) : String(at)),
-    name: (at) => (ofBytes ? (Number(at) < 1024 ? `${at} bytes` : bytes(Number(at))) : `${at} ${unit.toLowerCase()}`),
+    name: (at) => (ofBytes ? (Number(at) < 1024 ? plural(Number(at), "byte") : bytes(Number(at))) : plural(Number(at), unit.toLowerCase().replace(/s$/, ""))),
     cases: placed,
     left: all.filter((found) => !placed.includes(found)),
   };
@@ -52,22 +54,16 @@ export function axisOf(run: Run, group: string): Axis {
 function unitOf(suite: string, group: string, areBytes: boolean): string {
   if (suite === "xof") return "Bytes of output";
   if (areBytes) return "Bytes of input";
-  if (suite === "ed25519") return "Signatures";
   if (suite === "parent-folding") return "Chunks";
   return /\bby$|^stream/.test(group) ? "Bytes of one update" : "Bytes of each input";
 }
 
-export function quantityOf(run: Run, axis: Axis): Quantity {
-  if (run.suite === "ed25519" && axis.kind === "log") {
-    return {
-      label: "Signatures a second",
-      of: (found, ns) => (Number(lastOf(found.case)) * 1e9) / ns,
-      show: (value) => `${three(value)} a second`,
-      tick: thousands,
-    };
-  }
-  if (axis.cases.length > 0 && axis.cases.every((found) => found.bytes > 0)) {
-    return { label: "GB a second", of: (found, ns) => found.bytes / ns, show: (value) => `${three(value)} GB/s`, tick: plain };
+export function quantityOf(axis: Axis): Quantity {
+  const [first] = axis.cases;
+  const unit = first !== undefined && axis.cases.every((found) => found.unit === first.unit) ? first.unit : undefined;
+  if (unit === "byte") return { label: "GB a second", of: (found, ns) => found.count / ns, show: (value) => `${three(value)} GB/s`, tick: plain };
+  if (unit === "signature") {
+    return { label: "Signatures a second", of: (found, ns) => (found.count * 1e9) / ns, show: (value) => `${three(value)} a second`, tick: thousands };
   }
   return { label: "Nanoseconds (less is better)", of: (_, ns) => ns, show: nanoseconds, tick: plain };
 }

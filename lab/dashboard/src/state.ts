@@ -10,9 +10,26 @@ export interface Choice {
   group: string;
   /** The case of the history; empty means all of the group. */
   case: string;
+  /** "all" shows every size in the grid; else the main ones. */
+  sizes: string;
 }
 
-const KEYS = ["lane", "suite", "kernel", "run", "group", "case"] as const;
+const KEYS = ["lane", "suite", "kernel", "run", "group", "case", "sizes"] as const;
+
+/** Parts of the page that an address can lead to. It is not kept: what is written afterwards names the view alone. */
+export const SEEN = ["grid", "ratio"] as const;
+export type Seen = (typeof SEEN)[number];
+
+/** The part that the address leads to. */
+export function seen(): Seen | undefined {
+  const wish = new URLSearchParams(location.hash.slice(1)).get("see");
+  return SEEN.find((part) => part === wish);
+}
+
+/** The address of a view, and of the part of it that is meant. */
+export function link(choice: Partial<Choice>, see: Seen): string {
+  return `#${new URLSearchParams({ ...choice, see })}`;
+}
 
 export function read(): Partial<Choice> {
   const words = new URLSearchParams(location.hash.slice(1));
@@ -26,7 +43,8 @@ export function read(): Partial<Choice> {
 
 export function write(choice: Choice): void {
   const words = new URLSearchParams();
-  for (const key of KEYS) if (choice[key] !== "") words.set(key, choice[key]);
+  // A lane is always written: where it is not known its name is empty.
+  for (const key of KEYS) if (choice[key] !== "" || key === "lane") words.set(key, choice[key]);
   const hash = `#${words}`;
   // A choice is no step of the history of pages: back leaves the page.
   if (hash !== location.hash) history.replaceState(null, "", hash);
@@ -63,7 +81,7 @@ export function settle(page: Page, wish: Partial<Choice>): { choice: Choice; opt
   const cases = run.cases.map((found) => found.case).filter((found) => groupOf(found) === group);
   const chosen = wish.case !== undefined && cases.includes(wish.case) ? wish.case : "";
   return {
-    choice: { lane, suite, kernel, run: name, group, case: chosen },
+    choice: { lane, suite, kernel, run: name, group, case: chosen, sizes: wish.sizes === "all" ? "all" : "" },
     options: { lanes, suites, kernels, runs, groups, cases },
     run,
     history: [...runs].reverse(),

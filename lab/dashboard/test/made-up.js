@@ -14,10 +14,17 @@ function against(middle, launches) {
 /** @param {string} name @param {number} bytes @param {number[]} ratios @param {number} launches */
 function found(name, bytes, ratios, launches) {
   const ns = 40 + bytes / 5;
+  const worst = Math.min(...ratios);
+  const even = Math.abs(worst - 1) <= 0.01;
   return {
     case: name,
     bytes,
+    unit: bytes === 0 ? "call" : "byte",
+    count: bytes || 1,
+    ghz: 3,
     ns,
+    // Ours, or the first peer where it is the faster: no other peer comes near.
+    fastest: worst < 1 ? { peer: 0, lead: 1 / worst, even: [] } : { peer: null, lead: worst, even: even ? [0] : [] },
     control: [0.998, 1, 1.002],
     controls: new Array(launches).fill(1),
     disturbed: 0.02,
@@ -41,9 +48,25 @@ export function madeUp() {
     SIZES.map((bytes) => found(`hash/${bytes}`, bytes, [bytes === 1024 ? 0.8 : bytes === 4096 ? 1.005 : 1.25, most], 9));
   const keyed = [64, 1024].map((bytes) => found(`keyed/${bytes}`, bytes, [1.5, 2], 9));
   return {
-    version: 1,
+    version: 2,
     even: 0.01,
-    lanes: [{ name: "lane-a", about: "the lane of the test" }],
+    lanes: [{ name: "lane-a", about: "Processor A, another: the lane of the test" }],
+    suites: [{ name: "oneshot", title: "One call", about: "One call hashes one input." }],
+    machines: [
+      {
+        lane: "lane-a", cpus: ["A Processor"], suites: 1, count: { fastest: 7, even: 1, slower: 1 },
+        main: {
+          run: 2, group: "hash", count: { fastest: 5, even: 1, slower: 1 }, least: { case: "hash/1024", ratio: 0.8 }, most: { case: "hash/64", ratio: 1.25 },
+        },
+      },
+      {
+        lane: "", cpus: ["A Processor"], suites: 1, count: { fastest: 2, even: 0, slower: 0 },
+        main: {
+          run: 1, group: "stream", count: { fastest: 2, even: 0, slower: 0 }, least: { case: "stream/small", ratio: 1.3 }, most: { case: "stream/large", ratio: 1.4 },
+        },
+      },
+    ],
+    losses: [{ run: 2, case: "hash/1024", peer: 0, lost: 1, of: 18 }],
     runs: [
       run({ run: "2026-01-01T08:00:00Z-aaaa", commit: "a".repeat(40), cases: [...hash(1.4), ...keyed] }),
       run({

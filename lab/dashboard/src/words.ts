@@ -1,0 +1,102 @@
+// The words of the page: explained where they stand, and all together at the end.
+
+import type { Page } from "./data.js";
+import { byId, element, fill } from "./dom.js";
+
+/** By the name that a button says with `data-word`. */
+const WORDS: Record<string, [word: string, meaning: string]> = {
+  ours: ["Ours", "bulla, the software that this page is about. A peer is another implementation of the same algorithm."],
+  case: ["Case", "One operation that is measured, such as hash/1024: hash 1024 bytes. What stands before the last slash is its group."],
+  suite: ["Suite", "A set of cases about one question, such as BLAKE3 in one call. A suite is measured as a whole."],
+  lane: ["Lane", "A class of machines with the same kind of processor. Figures of two lanes cannot be compared with each other."],
+  ratio: ["Ratio", "How many times as fast ours is as a peer: the peer’s time over ours, taken in the same round. 1.25× means that the peer takes 1.25 times as long; below 1, ours is slower."],
+  even: ["Even", "Closer than 1 %: two copies of the same code differ by as much."],
+  gbs: ["GB/s", "Gigabytes a second: a thousand million bytes each second. MB/s: a million bytes. k/s and M/s: a thousand and a million operations a second."],
+  cycles: ["c/B", "Cycles a byte: steps of the processor’s clock for each byte. Fewer are better, and the clock’s speed does not matter. For signatures: cycles for each."],
+  kernel: ["Kernel", "The machine code that does the work, written for one instruction set such as AVX-512. “As detected”: the one that the software chooses by itself. Otherwise it was forced."],
+  run: ["Run", "Everything that one command measured together, at one time, from one version of the software."],
+  launch: ["Launch", "One start of the measuring program. Where a process lies in memory is luck, so a run has several launches, and its figure is their median."],
+  round: ["Round", "One turn in which every implementation is timed once, in a random order."],
+  quantile: ["Quantile", "The value below which a given share of the measurements lies. The median is the quantile of one half."],
+  interval: ["Interval", "Between two quantiles of the launches, of nine the 2nd and the 8th. It holds the true ratio in 96 of 100 cases; with fewer than seven launches it spans all of them, and is less sure."],
+  control: ["Control", "The first peer, measured a second time beside itself. The two are equal, so their difference is noise. Also called “two equals”."],
+  shared: ["Shared", "The part of the rounds in which something else used the processor’s core."],
+  need: ["Need", "How much longer ours takes than the peer. Positive: ours is behind."],
+  gate: ["Gate", "A test that fails when ours becomes slower beside a peer than a limit allows. “At least” is the ratio that it demands."],
+};
+
+/** A word that explains itself when it is pointed at, focused or tapped. */
+export function word(name: string, text: string): HTMLElement {
+  return element("button", { type: "button", class: "word", "data-word": name, "aria-describedby": `word-${name}` }, text);
+}
+
+/** The suites, by `suite-NAME`. */
+const SUITES: typeof WORDS = {};
+
+function list(id: string, words: typeof WORDS): void {
+  const entries = Object.entries(words).sort(([, [a]], [, [b]]) => a.localeCompare(b, "en"));
+  fill(id, ...entries.map(([name, [word, meaning]]) => element("div", {}, element("dt", {}, word), element("dd", { id: `word-${name}` }, meaning))));
+}
+
+/** Fills the lists at the end, and explains every word of the page in its place. */
+export function words(page: Page): void {
+  for (const { name, title, about } of page.suites) SUITES[`suite-${name}`] = [`${title} (${name})`, about];
+  list("words", WORDS);
+  list("suites", SUITES);
+  for (const button of document.querySelectorAll<HTMLElement>(".word")) button.setAttribute("aria-describedby", `word-${button.dataset["word"]}`);
+  const at = (event: Event) => (event.target instanceof Element ? event.target.closest<HTMLElement>(".word") : null);
+  const inBox = (event: Event) => event.target instanceof Node && byId("explain").contains(event.target);
+  for (const kind of ["focusin", "click"]) {
+    document.addEventListener(kind, (event) => {
+      const button = at(event);
+      if (button !== null) show(button);
+    });
+  }
+  document.addEventListener("focusout", (event) => at(event) !== null && hide());
+  document.addEventListener("pointerover", (event) => {
+    if (event.pointerType !== "mouse") return;
+    const button = at(event);
+    if (button !== null) show(button);
+    // From the word into its explanation, which can be read and copied, the pointer crosses a gap.
+    else if (!inBox(event) && shown !== document.activeElement) later();
+    else clearTimeout(waiting);
+  });
+  document.addEventListener("pointerdown", (event) => at(event) === null && !inBox(event) && hide());
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  // A word may move below its explanation, within a box that scrolls.
+  document.addEventListener("scroll", (event) => event.target !== document && hide(), true);
+  addEventListener("resize", hide);
+}
+
+let shown: HTMLElement | undefined;
+let waiting = 0;
+
+function later(): void {
+  clearTimeout(waiting);
+  waiting = setTimeout(hide, 150);
+}
+
+function hide(): void {
+  clearTimeout(waiting);
+  shown = undefined;
+  byId("explain").hidden = true;
+}
+
+/** Below the word, or above it where there is no room, and never beyond the edge of the screen. */
+function show(button: HTMLElement): void {
+  clearTimeout(waiting);
+  const name = button.dataset["word"] ?? "";
+  const [word, meaning] = WORDS[name] ?? SUITES[name] ?? ["", ""];
+  const box = byId("explain");
+  box.replaceChildren(element("strong", {}, word), element("p", {}, meaning));
+  box.hidden = false;
+  shown = button;
+  const [from, size] = [button.getBoundingClientRect(), box.getBoundingClientRect()];
+  const edge = 12;
+  const most = document.documentElement.clientWidth - size.width - edge;
+  const below = from.bottom + 6;
+  const above = from.top - 6 - size.height;
+  const top = below + size.height > innerHeight && above > 0 ? above : below;
+  box.style.left = `${Math.max(edge, Math.min(from.left, most)) + scrollX}px`;
+  box.style.top = `${top + scrollY}px`;
+}
