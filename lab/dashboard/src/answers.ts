@@ -79,7 +79,7 @@ export function losses(page: Page): void {
     "worst-about",
     known === 0
       ? `Nowhere: none of ${plural(subjects, "suite")} has a loss of more than ${page.even * 100} %.`
-      : `The worst loss of every suite, on every machine and with every kernel. ${known} of ${subjects} have one; the other ${subjects - known} lose nothing by more than ${page.even * 100} %. Each leads to its chart.`,
+      : `The worst loss of each suite, machine and kernel: ${known} of ${subjects} lose something by more than ${page.even * 100} %, ${subjects - known} nothing. Each leads to its chart.`,
   );
   const more = byId("worst-more");
   more.hidden = known <= FEW;

@@ -18,7 +18,7 @@ const WORDS: Record<string, [word: string, meaning: string]> = {
   launch: ["Launch", "One start of the measuring program. Where a process lies in memory is luck, so a run has several launches, and its figure is their median."],
   round: ["Round", "One turn in which every implementation is timed once, in a random order."],
   quantile: ["Quantile", "The value below which a given share of the measurements lies. The median is the quantile of one half."],
-  interval: ["Interval", "Between two quantiles of the launches, of nine the 2nd and the 8th. It holds the true ratio in 96 of 100 cases; with fewer than seven launches it spans all of them, and is less sure."],
+  interval: ["Interval", "Between two quantiles of the launches, of nine the 2nd and the 8th. It holds the true ratio in 96 of 100 cases; with fewer than seven launches it spans all of them, and is less sure. Where it includes 1, the launches disagree about who is faster."],
   control: ["Control", "The first peer, measured a second time beside itself. The two are equal, so their difference is noise. Also called “two equals”."],
   shared: ["Shared", "The part of the rounds in which something else used the processor’s core."],
   need: ["Need", "How much longer ours takes than the peer. Positive: ours is behind."],
@@ -62,6 +62,8 @@ export function words(page: Page): void {
     else clearTimeout(waiting);
   });
   document.addEventListener("pointerdown", (event) => at(event) === null && !inBox(event) && hide());
+  // An explanation that covers what the reader wants goes when it is pressed, unless that selects its text.
+  byId("explain").addEventListener("click", () => getSelection()?.isCollapsed !== false && hide());
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   // A word may move below its explanation, within a box that scrolls.
   document.addEventListener("scroll", (event) => event.target !== document && hide(), true);

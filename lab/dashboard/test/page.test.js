@@ -291,11 +291,19 @@ test("text has a contrast of 4.5, lines and signs of 3, in light and dark", asyn
           return (getComputedStyle(probe).color.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
         };
         const names = ["paper", "raised", "ink", "soft", "accent", "lost", "won", ...[0, 1, 2, 3, 4, 5].map((index) => `series-${index}`)];
-        return Object.fromEntries(names.map((name) => [name, rgb(name)]));
+        // A wash is a veil over the paper.
+        const over = (/** @type {string} */ name) => {
+          probe.style.color = `var(--${name})`;
+          const [r = 0, g = 0, b = 0, alpha = 1] = (getComputedStyle(probe).color.match(/[\d.]+/g) ?? []).map(Number);
+          const paper = rgb("paper");
+          return [r, g, b].map((value, index) => value * alpha + (paper[index] ?? 0) * (1 - alpha));
+        };
+        const washes = ["won-wash", "lost-wash", "even-wash"].map((name) => [name, over(name)]);
+        return Object.fromEntries([...names.map((name) => [name, rgb(name)]), ...washes]);
       });
       const against = (/** @type {string} */ name, /** @type {string} */ ground) => contrast(colors[name] ?? [], colors[ground] ?? []);
-      for (const name of ["ink", "soft", "accent", "lost"]) {
-        for (const ground of ["paper", "raised"]) assert.ok(against(name, ground) >= 4.5, `${colorScheme}: ${name} on ${ground}: ${against(name, ground)}`);
+      for (const name of ["ink", "soft", "accent", "lost", "won"]) {
+        for (const ground of ["paper", "raised", "won-wash", "lost-wash", "even-wash"]) assert.ok(against(name, ground) >= 4.5, `${colorScheme}: ${name} on ${ground}: ${against(name, ground)}`);
       }
       for (const name of Object.keys(colors).filter((name) => name.startsWith("series") || name === "won")) {
         assert.ok(against(name, "paper") >= 3, `${colorScheme}: ${name}: ${against(name, "paper")}`);

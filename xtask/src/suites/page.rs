@@ -17,7 +17,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("the page is built from the kept runs", |context| dashboard::build(context, &built));
     let mut tests = Command::new("node");
     tests
-        .args(["--test", "--test-reporter=spec", "test/page.test.js"])
+        .args(["--test", "--test-reporter=spec", "test/page.test.js", "test/answers.test.js"])
         .current_dir(dashboard::source(runner.context))
         .env("BULLA_DASHBOARD", &built)
         .env("BULLA_DASHBOARD_PICTURES", runner.context.target.join("dashboard-pictures"));
