@@ -92,7 +92,7 @@ pub struct OnMachine {
     main: Main,
 }
 
-/// The sizes of the operation that most come for.
+/// The sizes of the operation that most readers look for.
 #[derive(Debug, Serialize)]
 struct Main {
     run: usize,
@@ -124,7 +124,7 @@ pub struct Loss {
     pub of: usize,
 }
 
-/// The suite that most come for.
+/// The suite that most readers look for.
 const MAIN: &str = "oneshot";
 
 /// Each machine: the one with the most cases first, those without a lane last.
@@ -281,11 +281,7 @@ mod tests {
         assert_eq!((found.len(), found[0].suites), (1, 2));
         assert_eq!(found[0].count, Count { fastest: 11, even: 1, slower: 2 });
         let Main { run, group, count, least, most } = &found[0].main;
-        assert_eq!(
-            (*run, group.as_str()),
-            (4, "hash"),
-            "the suite that most come for, though another has more cases"
-        );
+        assert_eq!((*run, group.as_str()), (4, "hash"), "the main suite, though another has more cases");
         assert_eq!(*count, Count { fastest: 2, even: 1, slower: 1 });
         assert_eq!((least.case.as_str(), most.case.as_str()), ("hash/512", "hash/128"));
         assert!((least.ratio - 0.8).abs() < 1e-9 && (most.ratio - 1.5).abs() < 1e-9);

@@ -27,29 +27,29 @@ pub const ALL: [About; 17] = [
     about(
         "streaming-dispatch",
         "BLAKE3 in a stream",
-        "A hasher reads an input in updates. “1M-by” cuts 1 MiB into updates of that size, “single” gives the input in one.",
+        "A hasher takes its input in updates. “1M-by” cuts 1 MiB into updates of that size. “single” is one update.",
     ),
     about(
         "parent-folding",
         "BLAKE3’s tree",
-        "Inputs whose number of chunks changes the shape of the tree, and one merge of two nodes.",
+        "Inputs around the sizes at which the tree changes its shape, and the merge of two nodes alone.",
     ),
     about(
         "short-input-attribution",
         "Steps of a short BLAKE3 call",
-        "Each step of a call, timed alone. Ours does in “finalize” what its peers do in “update”: read the two together. Their sum is “stream”.",
+        "Each step of a call, timed alone. Ours does in “finalize” what its peers do in “update”, so read the two together. “stream” is their sum.",
     ),
     about(
         "many",
         "Many inputs at once",
-        "64 inputs of one length: one call of ours, and 64 calls of a peer, since no peer takes many.",
+        "64 inputs of one length: one call of ours, but 64 calls of a peer, since no peer has such a call.",
     ),
-    about("xof", "BLAKE3’s long output", "One call writes that many bytes of output from a short input."),
+    about("xof", "BLAKE3’s long output", "One call turns a short input into an output of that size."),
     about("threads", "BLAKE3 on two threads", "One call hashes one input, shared by two threads."),
     about(
         "files",
         "BLAKE3 of files",
-        "A file that is already in memory is hashed: read, mapped, or mapped and shared by two threads.",
+        "Hashes a file that is already in memory: read, mapped, or mapped and shared by two threads.",
     ),
     about(
         "kernel-ab",
@@ -57,7 +57,7 @@ pub const ALL: [About; 17] = [
         "One kernel of ours is forced, and the official crate is held back to the same instruction set.",
     ),
     about("blake2", "BLAKE2", "BLAKE2b, 2s, 2bp and 2sp: in one call, in a stream, and 64 inputs at once."),
-    about("ed25519", "Ed25519", "Strict verification of that many signatures, with one verdict for each."),
+    about("ed25519", "Ed25519", "Strict verification of that many signatures, with one verdict each."),
     about(
         "ed25519-native",
         "Ed25519, native peers",
@@ -71,12 +71,12 @@ pub const ALL: [About; 17] = [
     about(
         "kms",
         "The keystore",
-        "Signing and verifying by a key’s name, on one thread. Peers hold a decoded key. “above” compares the keystore with its own lower layer.",
+        "Signing and verifying by a key’s name, on one thread. Peers have their keys decoded beforehand. “above” compares the keystore with its own lower layer.",
     ),
     about(
         "kms-threads",
         "The keystore on all threads",
-        "Batches of verifications, shared by all threads. “callers” are 64 tasks that call one after the other.",
+        "Batches of verifications, shared by all threads. “callers” is 64 tasks that make one call after the other.",
     ),
     about("go", "BLAKE3 in Go", "The Go module beside the Go modules that programs use."),
     about(

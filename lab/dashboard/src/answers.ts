@@ -35,7 +35,7 @@ function onMachine(page: Page, machine: Machine): HTMLElement {
   );
 }
 
-/** How ours does at the sizes that most come for: where it leads, by how much, and where it does not. */
+/** How ours does at the sizes that most readers look for: where it leads, by how much, and where it does not. */
 function sentence(page: Page, run: Run, { count, group, least, most }: Machine["main"]): (HTMLElement | string)[] {
   const all = total(count);
   const where = `${count.fastest === all ? `all ${all}` : `${count.fastest} of ${all}`} ${all === 1 ? "size" : "sizes"}`;
@@ -79,7 +79,7 @@ export function losses(page: Page): void {
     "worst-about",
     known === 0
       ? `Nowhere: none of ${plural(subjects, "suite")} has a loss of more than ${page.even * 100} %.`
-      : `The worst loss of each suite, machine and kernel: ${known} of ${subjects} lose something by more than ${page.even * 100} %, ${subjects - known} nothing. Each leads to its chart.`,
+      : `The worst loss of each suite, machine and kernel: ${known} of ${subjects} lose a case by more than ${page.even * 100} %, ${subjects - known} lose none. Each links to its chart.`,
   );
   const more = byId("worst-more");
   more.hidden = known <= FEW;

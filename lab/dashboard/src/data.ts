@@ -29,7 +29,7 @@ export interface Machine {
   cpus: string[];
   suites: number;
   count: Count;
-  /** The sizes of the operation that most come for. */
+  /** The sizes of the operation that most readers look for. */
   main: { run: number; group: string; count: Count; least: At; most: At };
 }
 

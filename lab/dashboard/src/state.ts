@@ -92,7 +92,7 @@ function pick(there: string[], wish: string | undefined): string {
   return wish !== undefined && there.includes(wish) ? wish : (there[0] ?? "");
 }
 
-/** The suite that most come for stands first. */
+/** The suite that most readers look for comes first. */
 function bySuite(a: string, b: string): number {
   const first = (suite: string) => Number(suite !== "oneshot");
   return first(a) - first(b) || a.localeCompare(b);
