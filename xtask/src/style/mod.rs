@@ -1,19 +1,16 @@
 //! Our own style, held by a program: what rustfmt and clippy do not say.
 
+mod finding;
+mod imports;
 mod rust;
 mod text;
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 use ignore::WalkBuilder;
 
-/// One thing that is wrong, at a line counted from 1.
-#[derive(Debug, PartialEq, Eq)]
-struct Finding {
-    line: usize,
-    message: String,
-}
+use self::finding::Finding;
 
 /// Checks every file that git would not ignore under `root`.
 ///
@@ -21,6 +18,7 @@ struct Finding {
 /// Files break a rule: each one is printed as `path:line: rule`. Or there is nothing to check.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let (mut files, mut found) = (0, 0);
+    let mut rust_files = BTreeMap::new();
     // Hidden folders such as .ci count; git's own and the ignored ones do not. A checkout without git works too.
     let walk = WalkBuilder::new(root)
         .hidden(false)
@@ -43,6 +41,13 @@ pub(crate) fn check(root: &Path) -> Result<()> {
             println!("{path}:{}: {}", finding.line, finding.message);
             found += 1;
         }
+        if path.ends_with(".rs") {
+            rust_files.insert(path, source);
+        }
+    }
+    for (path, finding) in imports::check(&rust_files) {
+        println!("{path}:{}: {}", finding.line, finding.message);
+        found += 1;
     }
     if files == 0 {
         bail!("no file found under {}", root.display());
@@ -60,9 +65,4 @@ fn check_file(path: &str, source: &str) -> Vec<Finding> {
         findings.extend(rust::check(path, source));
     }
     findings
-}
-
-/// Whether a generator wrote the file and says so near its top, in the words that Go's tools look for.
-fn is_generated(source: &str) -> bool {
-    source.lines().take(5).any(|line| line.contains("Code generated ") && line.contains("DO NOT EDIT"))
 }

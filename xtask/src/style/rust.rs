@@ -6,7 +6,7 @@ use std::str::FromStr as _;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{Finding, is_generated};
+use super::{finding::Finding, text::is_generated};
 
 /// The only folders in which `unsafe` may stand.
 const UNSAFE_ALLOWED: [&str; 7] = [

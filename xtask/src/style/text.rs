@@ -1,6 +1,6 @@
 //! Rules for any text file.
 
-use super::{Finding, is_generated};
+use super::finding::Finding;
 
 /// The most lines of a source file that a person wrote.
 const MAX_LINES: usize = 600;
@@ -57,6 +57,11 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
         report(MAX_LINES + 1, format!("{lines} lines: at most {MAX_LINES}; split the file"));
     }
     findings
+}
+
+/// Whether a generator wrote the file and says so near its top, in the words that Go's tools look for.
+pub(super) fn is_generated(source: &str) -> bool {
+    source.lines().take(5).any(|line| line.contains("Code generated ") && line.contains("DO NOT EDIT"))
 }
 
 /// Whether `word` stands in `line` on its own.

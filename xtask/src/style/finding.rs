@@ -1,0 +1,8 @@
+//! What a rule reports.
+
+/// One thing that is wrong, at a line counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) line: usize,
+    pub(super) message: String,
+}

@@ -1,0 +1,257 @@
+//! The modules of a crate, and which file defines what a path in them names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proc_macro2::TokenStream;
+
+use super::{
+    circles::Arrow,
+    declarations::{Declarations, Imported, Path, Submodule, Use},
+};
+
+/// All modules of one crate. The first is its root.
+#[derive(Debug, Default)]
+pub(super) struct Crate {
+    modules: Vec<Module>,
+}
+
+#[derive(Debug)]
+struct Module {
+    /// The file in which it stands.
+    file: String,
+    parent: Option<usize>,
+    names: BTreeMap<String, Vec<Name>>,
+    globs: Vec<Path>,
+    declarations: Declarations,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+enum Name {
+    Here(Place),
+    Import(Path),
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Module(usize),
+    /// Something that the module defines.
+    In(usize),
+}
+
+/// Names that are being looked up, so that imports of each other end.
+type Asked = BTreeSet<(usize, String)>;
+
+impl Crate {
+    /// Reads the crate that begins in the file `root`. `read` gives the tokens of a file, if there is one.
+    pub(super) fn read(root: &str, read: &dyn Fn(&str) -> Option<TokenStream>) -> Self {
+        let mut all = Self::default();
+        if let Some(tokens) = read(root) {
+            let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
+            all.add(root, folder, None, Declarations::read(tokens), read);
+        }
+        all
+    }
+
+    /// Adds a module of `file`. The files of its own modules are in `folder`.
+    fn add(
+        &mut self,
+        file: &str,
+        folder: &str,
+        parent: Option<usize>,
+        mut declarations: Declarations,
+        read: &dyn Fn(&str) -> Option<TokenStream>,
+    ) -> usize {
+        let this = self.modules.len();
+        let submodules = std::mem::take(&mut declarations.modules);
+        let (names, globs) = names(this, &declarations);
+        let exported = declarations.exported.clone();
+        self.modules.push(Module { file: file.to_owned(), parent, names, globs, declarations });
+        for name in exported {
+            self.modules[0].names.entry(name).or_default().push(Name::Here(Place::In(this)));
+        }
+        for Submodule { name, body } in submodules {
+            let below = format!("{folder}/{name}");
+            let child = match body {
+                Some(body) => Some((file.to_owned(), body)),
+                None => [format!("{below}.rs"), format!("{below}/mod.rs")]
+                    .into_iter()
+                    .find_map(|path| Some((path.clone(), Declarations::read(read(&path)?)))),
+            };
+            if let Some((path, body)) = child {
+                let child = self.add(&path, &below, Some(this), body, read);
+                self.modules[this].names.entry(name).or_default().push(Name::Here(Place::Module(child)));
+            }
+        }
+        this
+    }
+
+    /// Where `path` leads, written in `module`. Nothing if it leads out of the crate.
+    fn places(&self, module: usize, path: &[String], asked: &mut Asked) -> Vec<Place> {
+        let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
+        let mut places = match first.as_str() {
+            "crate" => vec![Place::Module(0)],
+            "self" => vec![Place::Module(module)],
+            "super" => vec![Place::Module(self.modules[module].parent.unwrap_or(0))],
+            name => self.look_up(module, name, rest.is_empty(), asked).unwrap_or_default(),
+        };
+        while let Some((name, after)) = rest.split_first() {
+            rest = after;
+            let step = |place: &Place| match *place {
+                Place::Module(module) if name == "super" => {
+                    vec![Place::Module(self.modules[module].parent.unwrap_or(0))]
+                }
+                Place::Module(module) => self
+                    .look_up(module, name, rest.is_empty(), asked)
+                    .unwrap_or_else(|| vec![Place::In(module)]),
+                item => vec![item],
+            };
+            places = places.iter().flat_map(step).collect();
+        }
+        places
+    }
+
+    /// What `name` is in `module`: nothing if it is not there, and no place if it is of another crate.
+    fn look_up(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
+        if !asked.insert((module, name.to_owned())) {
+            return None;
+        }
+        let found = self.look_up_new(module, name, last, asked);
+        asked.remove(&(module, name.to_owned()));
+        found
+    }
+
+    fn look_up_new(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
+        let names = self.modules[module].names.get(name).map_or(&[][..], Vec::as_slice);
+        // A module and a function may share a name: in the middle of a path it is the module, at its end the other.
+        let is_wanted = |name: &&Name| matches!(name, Name::Here(Place::Module(_))) != last;
+        let wanted: Vec<_> = names.iter().filter(is_wanted).collect();
+        let names = if wanted.is_empty() { names.iter().collect() } else { wanted };
+        if names.is_empty() {
+            return self.look_up_in_globs(module, name, last, asked);
+        }
+        let mut places = Vec::new();
+        for name in names {
+            match name {
+                Name::Here(place) => places.push(*place),
+                Name::Import(path) => places.extend(self.places(module, path, asked)),
+            }
+        }
+        Some(places)
+    }
+
+    fn look_up_in_globs(
+        &self,
+        module: usize,
+        name: &str,
+        last: bool,
+        asked: &mut Asked,
+    ) -> Option<Vec<Place>> {
+        for glob in &self.modules[module].globs {
+            for place in self.places(module, glob, asked) {
+                if let Place::Module(other) = place
+                    && let Some(places) = self.look_up(other, name, last, asked)
+                {
+                    return Some(places);
+                }
+            }
+        }
+        None
+    }
+
+    /// Every import that a module has: the name as it is written, its line, and the modules that define it.
+    fn imports(&self, module: usize) -> Vec<(String, usize, Vec<Place>)> {
+        let read = &self.modules[module].declarations;
+        let mut imports = Vec::new();
+        let named = |path: &Path, line: usize| {
+            let words = path.iter().filter(|word| !matches!(word.as_str(), "crate" | "self" | "super"));
+            let name: Vec<_> = words.map(String::as_str).collect();
+            (name.join("::"), line, self.places(module, path, &mut Asked::new()))
+        };
+        for one in &read.uses {
+            match one.as_name {
+                Imported::Glob => imports.extend(self.globbed(module, one)),
+                _ => {
+                    let (name, line, places) = named(&one.path, one.line);
+                    imports.push((name.rsplit("::").next().unwrap_or_default().to_owned(), line, places));
+                }
+            }
+        }
+        imports.extend(read.paths.iter().map(|(path, line)| named(path, *line)));
+        for (name, line) in &read.calls {
+            if !self.modules[module].names.contains_key(name) {
+                let from = self.textual(module, name).map(Place::In);
+                imports.push((format!("{name}!"), *line, from.into_iter().collect()));
+            }
+        }
+        imports
+    }
+
+    /// What a glob brings of the words that the module has; the whole if that is none of them.
+    fn globbed(&self, module: usize, glob: &Use) -> Vec<(String, usize, Vec<Place>)> {
+        let mut brought = Vec::new();
+        let places = self.places(module, &glob.path, &mut Asked::new());
+        for place in &places {
+            let Place::Module(other) = *place else { continue };
+            for (word, line) in &self.modules[module].declarations.words {
+                let own = self.modules[module].names.contains_key(word);
+                let found = self.look_up(other, word, true, &mut Asked::new());
+                brought.extend(found.filter(|_| !own).map(|places| (word.clone(), *line, places)));
+            }
+        }
+        if brought.is_empty() {
+            let whole = places.into_iter().map(|place| match place {
+                Place::Module(module) | Place::In(module) => Place::In(module),
+            });
+            brought.push(("*".to_owned(), glob.line, whole.collect()));
+        }
+        brought
+    }
+
+    /// The module above `module` whose macro `name` is seen in it by its place in the text.
+    fn textual(&self, module: usize, name: &str) -> Option<usize> {
+        let parent = self.modules[module].parent?;
+        match self.modules[parent].declarations.macros.contains(name) {
+            true => Some(parent),
+            false => self.textual(parent, name),
+        }
+    }
+}
+
+/// The names that a module has without its submodules, and its globs.
+fn names(this: usize, read: &Declarations) -> (BTreeMap<String, Vec<Name>>, Vec<Path>) {
+    let mut names: BTreeMap<String, Vec<Name>> = BTreeMap::new();
+    for item in &read.items {
+        names.entry(item.clone()).or_default().push(Name::Here(Place::In(this)));
+    }
+    let mut globs = Vec::new();
+    for one in &read.uses {
+        match &one.as_name {
+            Imported::Named(name) => {
+                names.entry(name.clone()).or_default().push(Name::Import(one.path.clone()));
+            }
+            Imported::Glob => globs.push(one.path.clone()),
+            Imported::Unnamed => {}
+        }
+    }
+    (names, globs)
+}
+
+/// The arrows between the files of a crate.
+pub(super) fn arrows(all: &Crate) -> Vec<Arrow> {
+    let mut arrows: BTreeMap<(String, String), BTreeMap<String, usize>> = BTreeMap::new();
+    for (index, module) in all.modules.iter().enumerate() {
+        for (name, line, places) in all.imports(index) {
+            for place in places {
+                let Place::In(other) = place else { continue };
+                let to = &all.modules[other].file;
+                if *to != module.file {
+                    let names = arrows.entry((module.file.clone(), to.clone())).or_default();
+                    names.entry(name.clone()).or_insert(line);
+                }
+            }
+        }
+    }
+    arrows.into_iter().map(|((from, to), names)| Arrow { from, to, names }).collect()
+}
