@@ -49,11 +49,26 @@ pub(super) enum Imported {
     Glob,
 }
 
-/// Whether a group's tokens are those of a module, or of something in it.
+/// What tokens stand in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Module,
+    /// Something in a module.
     Inside,
+    /// A macro's definition. `self` and `super` are in it those of its callers.
+    Macro,
+}
+
+impl Level {
+    /// The level of the groups in it.
+    fn inside(self) -> Self {
+        if self == Level::Macro { Level::Macro } else { Level::Inside }
+    }
+
+    /// Whether it is known where the path leads.
+    fn knows(self, path: &[String]) -> bool {
+        self != Level::Macro || !path.first().is_some_and(|first| first == "self" || first == "super")
+    }
 }
 
 impl Declarations {
@@ -76,13 +91,13 @@ impl Declarations {
                     continue;
                 }
                 exported |= words(&attribute).first().is_some_and(|word| word == "macro_export");
-                self.walk(attribute.stream(), Level::Inside);
+                self.walk(attribute.stream(), level.inside());
                 at = after;
                 continue;
             }
             at = match &tokens[at] {
                 TokenTree::Group(group) => {
-                    self.walk(group.stream(), Level::Inside);
+                    self.walk(group.stream(), level.inside());
                     at + 1
                 }
                 TokenTree::Ident(_) => self.word(&tokens, at, level, &mut exported),
@@ -98,7 +113,10 @@ impl Declarations {
         match (word.as_str(), rest) {
             ("use", [first, ..]) if !is_punct(first, '<') => {
                 let end = rest.iter().position(|t| is_punct(t, ';')).unwrap_or(rest.len());
+                let before = self.uses.len();
                 self.leaves(&rest[..end], &Vec::new(), line);
+                let known = self.uses.split_off(before).into_iter().filter(|one| level.knows(&one.path));
+                self.uses.extend(known);
                 return at + 1 + end;
             }
             ("mod", [name, TokenTree::Group(body), ..]) if level == Level::Module => {
@@ -117,7 +135,7 @@ impl Declarations {
                 }
                 self.macros.insert(name.clone());
                 self.items.insert(name);
-                self.walk(body.stream(), Level::Inside);
+                self.walk(body.stream(), Level::Macro);
                 return at + 4;
             }
             ("fn" | "struct" | "enum" | "union" | "trait" | "type" | "const" | "static", _)
@@ -128,11 +146,11 @@ impl Declarations {
             }
             _ => {}
         }
-        self.named(tokens, at, word, line)
+        self.named(tokens, at, level, word, line)
     }
 
     /// A word of code: a path, a macro's name, or a word.
-    fn named(&mut self, tokens: &[TokenTree], at: usize, word: String, line: usize) -> usize {
+    fn named(&mut self, tokens: &[TokenTree], at: usize, level: Level, word: String, line: usize) -> usize {
         let goes_on = at > 0 && (is_punct(&tokens[at - 1], ':') && at > 1 && is_punct(&tokens[at - 2], ':'));
         let is_parameter = at > 0 && is_punct(&tokens[at - 1], '$') && word != "crate";
         let mut path = vec![word];
@@ -146,7 +164,7 @@ impl Declarations {
             end += 3;
         }
         self.words.entry(path[0].clone()).or_insert(line);
-        if goes_on || is_parameter {
+        if goes_on || is_parameter || !level.knows(&path) {
             return end;
         }
         if path.len() > 1 {

@@ -49,6 +49,14 @@ fn paths_in_macros_and_attributes_are_imports() {
 }
 
 #[test]
+fn self_and_super_in_a_macro_are_those_of_its_callers() {
+    let a = "macro_rules! m { () => { mod x { use super::*; use super::B; use super::super::b::B; fn f() { self::b::g() } } } } \
+             pub(crate) use m; pub struct A;";
+    let lib = ("lib.rs", "mod a; mod b; pub use a::A; pub use b::B; pub const C: u8 = 0;");
+    assert_eq!(found(&[lib, ("a.rs", a), ("b.rs", "use crate::a::m; m!(); pub struct B;")]), [""; 0]);
+}
+
+#[test]
 fn one_way_is_no_circle() {
     assert_eq!(
         found(&[FACE, ("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "pub struct B;")]),
