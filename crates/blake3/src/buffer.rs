@@ -5,10 +5,11 @@
 //! the owner of the hasher cannot reach it, so what a mode with a key leaves in it is cleared first.
 //! Without: both inside the hasher, and the buffer is smaller.
 
-use crate::CHUNK_LEN;
+use crate::instance::Instance;
 #[cfg(feature = "std")]
-use crate::tree::Secrecy;
-use crate::tree::{Groups, Instance, Stack, room};
+use crate::instance::Secrecy;
+use crate::spec::CHUNK_LEN;
+use crate::tree::{Groups, Stack, room};
 use core::mem::MaybeUninit;
 
 /// Bytes in the buffer: a group of the widest kernel, or, where it is part of the hasher, four chunks.

@@ -1,9 +1,24 @@
+//! Key derivation: from key material that is all there, once or many times over.
+
 use crate::context::context_key;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
 use crate::kernel::functions;
+use crate::many::hash_many_in;
 use crate::oneshot::digest;
-use crate::spec::{DERIVE_KEY_MATERIAL, Words};
-use crate::{Hash, Hasher, OUT_LEN, many};
+use crate::spec::{DERIVE_KEY_MATERIAL, OUT_LEN, Words};
 use core::fmt;
+
+/// 32 bytes of key for the purpose `context`, from `key_material`.
+///
+/// The context should be a constant of the program, unique the world over, such as `example.com 2026-11-20 session tokens v1`; never
+/// user input. The key material may have any length but must not be a password. To derive many keys for one purpose use
+/// [`DeriveKey`], which hashes the context once.
+#[inline]
+pub fn derive_key(context: &str, key_material: &[u8]) -> [u8; OUT_LEN] {
+    let key = context_key(context);
+    digest(functions(), key_material, &key, DERIVE_KEY_MATERIAL).into()
+}
 
 /// A purpose for which keys are derived, its context hashed once.
 ///
@@ -20,7 +35,7 @@ pub struct DeriveKey {
 }
 
 impl DeriveKey {
-    /// The purpose that this context names: see [`derive_key`](crate::derive_key) for what a context should be.
+    /// The purpose that this context names: see [`derive_key`] for what a context should be.
     pub fn new(context: &str) -> Self {
         DeriveKey { key: context_key(context) }
     }
@@ -37,7 +52,7 @@ impl DeriveKey {
     ///
     /// When there are not as many results as inputs.
     pub fn derive_many(&self, key_materials: &[&[u8]], out: &mut [Hash]) {
-        many::hash_many_in(functions(), &self.key, DERIVE_KEY_MATERIAL, key_materials, out);
+        hash_many_in(functions(), &self.key, DERIVE_KEY_MATERIAL, key_materials, out);
     }
 
     /// For key material that comes piece by piece, and for longer keys.

@@ -1,4 +1,6 @@
-use crate::OUT_LEN;
+//! A digest: its bytes, its hexadecimal digits, comparison in constant time.
+
+use crate::spec::OUT_LEN;
 use arrayvec::ArrayString;
 use constant_time_eq::constant_time_eq_32;
 use core::fmt;

@@ -1,12 +1,16 @@
+//! Hashing of input that comes piece by piece.
+
 use crate::buffer::Buffer;
 use crate::context::context_key;
-use crate::hazmat;
+use crate::hash::Hash;
+use crate::instance::{Distance, Instance};
 use crate::kernel::{Functions, functions};
-use crate::oneshot::key_words;
 use crate::output::{Output, OutputReader};
-use crate::spec::{CHUNK_END, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, ROOT, Words};
-use crate::tree::{Distance, Instance, Stack, Tree, root_block};
-use crate::{CHUNK_LEN, Hash, KEY_LEN, OUT_LEN};
+use crate::spec::{
+    CHUNK_END, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words,
+};
+use crate::subtree_len::check_subtree_len;
+use crate::tree::{Stack, Tree, root_block};
 use core::fmt;
 
 /// Hashes input that comes piece by piece, in any of the three modes.
@@ -67,7 +71,7 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Only after [`hazmat::HasherExt::set_input_offset`], when the input is longer than the subtree may be.
+    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset), when the input is longer than the subtree may be.
     #[inline]
     pub fn update(&mut self, input: &[u8]) -> &mut Self {
         self.check_length(input.len());
@@ -80,7 +84,7 @@ impl Hasher {
     #[inline(always)]
     pub(crate) fn check_length(&self, more: usize) {
         if self.offset != 0 {
-            hazmat::check_subtree_len(self.offset, self.count(), more as u64);
+            check_subtree_len(self.offset, self.count(), more as u64);
         }
     }
 
@@ -151,7 +155,7 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Only after [`hazmat::HasherExt::set_input_offset`]: a subtree that begins further on has a chaining value, but no digest.
+    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset): a subtree that begins further on has a chaining value, but no digest.
     pub fn finalize(&self) -> Hash {
         self.check_root();
         Hash::from_bytes(match self.only_chunk() {

@@ -6,46 +6,21 @@
 //! A subtree is a chunk, or a parent with everything below it. In a tree over n bytes the left child of a parent covers
 //! [`left_subtree_len`]`(n)` bytes, the right one the rest (specification, section 2.1).
 
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::instance::{Instance, join};
 use crate::kernel::functions;
-use crate::oneshot::{digest, key_words};
 use crate::output::{Output, OutputReader};
-use crate::spec::{DERIVE_KEY_CONTEXT, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, ROOT, Words};
-use crate::tree::{Instance, join};
-use crate::{CHUNK_LEN, Hash, Hasher, KEY_LEN, OUT_LEN};
+use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, OUT_LEN, ROOT, key_words};
+
+pub use crate::context::hash_derive_key_context;
+pub use crate::mode::{ContextKey, Mode};
+pub use crate::subtree_len::{left_subtree_len, max_subtree_len};
 
 /// The chaining value of a subtree that is not the root.
 pub type ChainingValue = [u8; OUT_LEN];
 
-/// The key that a key derivation context stands for.
-pub type ContextKey = [u8; KEY_LEN];
-
-/// The mode in which the parents of a tree are computed. It must be that of the chunks.
-#[derive(Clone, Copy, Debug)]
-pub enum Mode<'a> {
-    /// Plain hashing.
-    Hash,
-    /// Keyed hashing with this key.
-    KeyedHash(&'a [u8; KEY_LEN]),
-    /// Key derivation with the key of a context: see [`hash_derive_key_context`].
-    DeriveKeyMaterial(&'a ContextKey),
-}
-
 impl Mode<'_> {
-    pub(crate) fn key_words(&self) -> Words {
-        match self {
-            Mode::Hash => IV,
-            Mode::KeyedHash(key) | Mode::DeriveKeyMaterial(key) => key_words(key),
-        }
-    }
-
-    pub(crate) fn flags(&self) -> u32 {
-        match self {
-            Mode::Hash => 0,
-            Mode::KeyedHash(_) => KEYED_HASH,
-            Mode::DeriveKeyMaterial(_) => DERIVE_KEY_MATERIAL,
-        }
-    }
-
     fn instance(&self) -> Instance {
         Instance::new(functions(), &self.key_words(), self.flags())
     }
@@ -89,43 +64,6 @@ impl HasherExt for Hasher {
     }
 }
 
-/// # Panics
-///
-/// When `count + more` bytes do not fit into a subtree that begins at chunk `offset`.
-pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
-    if let Some(most) = max_subtree_len(offset * CHUNK_LEN as u64) {
-        let len = count.saturating_add(more);
-        assert!(
-            len <= most,
-            "the subtree that begins at chunk {offset} holds at most {most} bytes, not {len}"
-        );
-    }
-}
-
-/// The most bytes that a subtree beginning at `input_offset` can have; `None`, without limit, for 0.
-///
-/// # Panics
-///
-/// When the offset is not a multiple of 1024.
-pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
-    assert!(
-        input_offset.is_multiple_of(CHUNK_LEN as u64),
-        "offset {input_offset} is not a multiple of {CHUNK_LEN}"
-    );
-    (input_offset != 0).then(|| 1 << input_offset.trailing_zeros())
-}
-
-/// The bytes in the left child of a parent that covers `input_len` bytes: the largest power of two of chunks that leaves
-/// something for the right one.
-///
-/// # Panics
-///
-/// For 1024 bytes and fewer: a chunk has no children.
-pub fn left_subtree_len(input_len: u64) -> u64 {
-    assert!(input_len > CHUNK_LEN as u64, "{input_len} bytes are one chunk, which has no children");
-    1 << (input_len - 1).ilog2()
-}
-
 /// The chaining value of a parent that is not the root.
 pub fn merge_subtrees_non_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> ChainingValue {
     mode.instance().parent(&join(left, right), 0)
@@ -139,9 +77,4 @@ pub fn merge_subtrees_root(left: &ChainingValue, right: &ChainingValue, mode: Mo
 /// The digest, of any length, of a tree of two subtrees.
 pub fn merge_subtrees_root_xof(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> OutputReader {
     OutputReader::new(Output::of_parent(&mode.instance(), &join(left, right)))
-}
-
-/// The key that a context of key derivation stands for: the first of its two steps.
-pub fn hash_derive_key_context(context: &str) -> ContextKey {
-    digest(functions(), context.as_bytes(), &IV, DERIVE_KEY_CONTEXT).into()
 }

@@ -1,7 +1,7 @@
 //! Input from readers, writers and files.
 
 use crate::Hasher;
-use crate::tree::Secrecy;
+use crate::instance::Secrecy;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Bytes asked of a reader at a time: enough for the widest kernel several times over, small enough for the second-level cache.

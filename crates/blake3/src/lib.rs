@@ -37,6 +37,7 @@
 #[cfg(feature = "bao")]
 pub mod bao;
 mod buffer;
+mod by_kernel;
 mod context;
 mod derive;
 #[cfg(feature = "digest")]
@@ -47,17 +48,21 @@ pub mod guts;
 mod hash;
 mod hasher;
 pub mod hazmat;
+mod instance;
 #[cfg(feature = "std")]
 mod io;
 pub mod kernel;
-mod leaves;
+mod lane;
 mod many;
+mod mode;
 mod oneshot;
 mod output;
 #[cfg(feature = "rayon")]
 mod parallel;
+mod plan;
 mod spec;
 mod state;
+mod subtree_len;
 mod tree;
 
 /// The crate whose traits [`Hasher`] and [`OutputReader`] have with the feature `digest`.
@@ -66,22 +71,11 @@ pub mod traits {
     pub use digest;
 }
 
-pub use derive::DeriveKey;
+pub use derive::{DeriveKey, derive_key};
 pub use hash::{Hash, HexError};
 pub use hasher::Hasher;
 pub use many::{hash_many, keyed_hash_many};
-pub use oneshot::{derive_key, hash, keyed_hash};
+pub use oneshot::{hash, keyed_hash};
 pub use output::OutputReader;
+pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};
 pub use state::{MAX_STATE_LEN, SavedState, StateError};
-
-/// Bytes in a digest.
-pub const OUT_LEN: usize = 32;
-
-/// Bytes in a key.
-pub const KEY_LEN: usize = 32;
-
-/// Bytes in a block: what one compression takes.
-pub const BLOCK_LEN: usize = 64;
-
-/// Bytes in a chunk: a leaf of the tree.
-pub const CHUNK_LEN: usize = 1024;

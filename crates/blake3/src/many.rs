@@ -3,11 +3,14 @@
 //! Inputs are taken 64 at a time. Their chunks, all of them lanes with a counter of their own, are sorted by length, so that
 //! lanes which run together end together; then the parents of all inputs go level by level, as wide as the kernel.
 
-use crate::kernel::{Functions, Lane, MAX_LANES, NO_LANE, functions};
-use crate::oneshot::{digest, key_words};
-use crate::spec::{CHUNK_END, IV, KEYED_HASH, ROOT, Words};
-use crate::tree::Value;
-use crate::{BLOCK_LEN, CHUNK_LEN, Hash, KEY_LEN, OUT_LEN};
+use crate::hash::Hash;
+use crate::instance::Value;
+use crate::kernel::{Functions, functions};
+use crate::lane::{Lane, MAX_LANES, NO_LANE};
+use crate::oneshot::digest;
+use crate::spec::{
+    BLOCK_LEN, CHUNK_END, CHUNK_LEN, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words,
+};
 use core::mem::MaybeUninit;
 
 /// Inputs taken at a time.

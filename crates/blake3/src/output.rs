@@ -1,12 +1,12 @@
-use crate::BLOCK_LEN;
-use crate::kernel::{Functions, MAX_LANES};
-use crate::spec::{CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
-use crate::tree::Instance;
+//! The last compression of a tree, and output of any length from it.
+
+use crate::instance::Instance;
+use crate::kernel::Functions;
+use crate::lane::MAX_LANES;
+use crate::plan::FEW_BLOCKS;
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
 use core::fmt;
 use core::mem::MaybeUninit;
-
-/// Up to so many output blocks are made one after the other: as wide as the kernel they would cost more.
-pub(crate) const FEW_BLOCKS: usize = 2;
 
 /// The last compression of a tree, not yet done: as the root it gives output of any length.
 #[derive(Clone)]

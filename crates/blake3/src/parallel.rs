@@ -1,7 +1,9 @@
 //! Hashing on several threads: subtrees, by recursive halving.
 
-use crate::tree::{Distance, Instance, Value, join, largest_subtree, root_block_of};
-use crate::{CHUNK_LEN, Hasher};
+use crate::hasher::Hasher;
+use crate::instance::{Distance, Instance, Value, join};
+use crate::spec::CHUNK_LEN;
+use crate::tree::{largest_subtree, root_block_of};
 
 /// What one thread hashes at a time.
 const LEAF: usize = 128 * 1024;

@@ -1,4 +1,16 @@
-//! Constants of the BLAKE3 specification, section 2.
+//! What the BLAKE3 specification, section 2, fixes: sizes, words, flags, the order of message words.
+
+/// Bytes in a digest.
+pub const OUT_LEN: usize = 32;
+
+/// Bytes in a key.
+pub const KEY_LEN: usize = 32;
+
+/// Bytes in a block: what one compression takes.
+pub const BLOCK_LEN: usize = 64;
+
+/// Bytes in a chunk: a leaf of the tree.
+pub const CHUNK_LEN: usize = 1024;
 
 /// Eight words: a chaining value, a key, or the initialisation vector.
 pub(crate) type Words = [u32; 8];
@@ -34,3 +46,22 @@ pub(crate) const SCHEDULE: [[usize; 16]; 7] = {
     }
     schedule
 };
+
+/// The words of a key.
+#[inline]
+pub(crate) fn key_words(key: &[u8; KEY_LEN]) -> Words {
+    let mut words = [0; 8];
+    for (word, bytes) in words.iter_mut().zip(key.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
+}
+
+/// The bytes of a key.
+pub(crate) fn key_bytes(words: &Words) -> [u8; KEY_LEN] {
+    let mut bytes = [0; KEY_LEN];
+    for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
+    }
+    bytes
+}

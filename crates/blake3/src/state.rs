@@ -1,10 +1,10 @@
 //! Saving and restoring a hasher: the format of `spec/blake3-state.md`.
 
+use crate::hasher::Hasher;
 use crate::kernel::functions;
-use crate::oneshot::{key_bytes, key_words};
-use crate::spec::{DERIVE_KEY_MATERIAL, IV, KEYED_HASH};
+use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, key_bytes, key_words};
+use crate::subtree_len::max_subtree_len;
 use crate::tree::Stack;
-use crate::{CHUNK_LEN, Hasher, KEY_LEN, OUT_LEN, hazmat};
 use arrayvec::ArrayVec;
 use core::fmt;
 use core::ops::Deref;
@@ -207,7 +207,7 @@ impl Fields {
     fn check_offset(&self) -> Result<(), StateError> {
         let fits = self.offset.is_multiple_of(CHUNK_LEN as u64)
             && self.offset.checked_add(self.count).is_some()
-            && hazmat::max_subtree_len(self.offset).is_none_or(|most| self.count <= most);
+            && max_subtree_len(self.offset).is_none_or(|most| self.count <= most);
         if fits { Ok(()) } else { Err(StateError::Offset) }
     }
 

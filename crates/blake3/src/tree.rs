@@ -6,17 +6,14 @@
 //!   safe; a subtree on its way to the stack goes there as its two halves, which merge when the next one comes.
 //! - Input that is not a full group is taken in aligned powers of two, so that it is always a subtree of its own.
 
-use crate::kernel::{Functions, Group};
-use crate::spec::Words;
-use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
+use crate::instance::{Distance, Instance, Value, join};
+use crate::lane::Group;
+use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::mem::MaybeUninit;
 
 mod values;
 
 pub(crate) use values::Values;
-
-/// A chaining value as bytes.
-pub(crate) type Value = [u8; OUT_LEN];
 
 /// Levels of groups that wait for a neighbour; a group of the last level becomes a single value. Reducing
 /// every 32nd group keeps the narrow levels of parents, which cost as much as four chunks, under half a percent.
@@ -24,65 +21,6 @@ const LEVELS: usize = 6;
 
 /// Groups (of level 0) in one of the last level.
 const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
-
-/// Input from here on is expected to come from beyond the caches, and is prefetched.
-pub(crate) const FAR: usize = 3 << 20;
-
-/// A kernel with the key and flags of a mode.
-#[derive(Clone, Copy)]
-pub(crate) struct Instance {
-    pub(crate) functions: &'static Functions,
-    pub(crate) key: Words,
-    /// Flags of the mode, on every compression.
-    pub(crate) flags: u32,
-}
-
-impl Instance {
-    #[inline(always)]
-    pub(crate) fn new(functions: &'static Functions, key: &Words, flags: u32) -> Self {
-        Instance { functions, key: *key, flags }
-    }
-
-    /// Chunks in a group.
-    #[inline(always)]
-    pub(crate) fn lanes(&self) -> usize {
-        self.functions.lanes
-    }
-
-    /// Whether what is hashed may be a secret: a mode with a key says so.
-    #[cfg(feature = "std")]
-    pub(crate) fn secrecy(&self) -> Secrecy {
-        if self.flags == 0 { Secrecy::Plain } else { Secrecy::Secret }
-    }
-
-    /// The chaining value of the parent of the two values in `children`; the root's digest when `extra_flags` has `ROOT`.
-    pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN], extra_flags: u32) -> Value {
-        let mut value = MaybeUninit::<Value>::uninit();
-        // SAFETY: 64 readable bytes, one parent of 32 bytes out.
-        unsafe {
-            let flags = self.flags | extra_flags;
-            (self.functions.parents)(children.as_ptr(), 1, &self.key, flags, value.as_mut_ptr().cast());
-            value.assume_init()
-        }
-    }
-}
-
-/// Whether copies of input must not outlive their hasher.
-#[cfg(feature = "std")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Secrecy {
-    Plain,
-    Secret,
-}
-
-/// The block of a parent.
-#[inline(always)]
-pub(crate) fn join(left: &Value, right: &Value) -> [u8; BLOCK_LEN] {
-    let mut block = [0; BLOCK_LEN];
-    block[..OUT_LEN].copy_from_slice(left);
-    block[OUT_LEN..].copy_from_slice(right);
-    block
-}
 
 /// The most subtrees that can stand side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
@@ -290,31 +228,6 @@ impl Groups {
                 stack.push_halves(instance, values, (instance.lanes() as u64) << level);
             }
         }
-    }
-}
-
-impl Functions {
-    /// The function for a group of input that is so far away.
-    #[inline(always)]
-    fn group_at(&self, distance: Distance) -> unsafe fn(*const u8, &Words, u64, u32, *mut Group) {
-        match distance {
-            Distance::Near => self.group,
-            Distance::Far => self.far_group,
-        }
-    }
-}
-
-/// Where input is expected to come from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Distance {
-    Near,
-    Far,
-}
-
-impl Distance {
-    #[inline(always)]
-    pub(crate) fn of(input: &[u8]) -> Self {
-        if input.len() >= FAR { Distance::Far } else { Distance::Near }
     }
 }
 

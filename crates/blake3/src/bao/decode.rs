@@ -1,51 +1,20 @@
 //! Decoding: no byte comes out that has not been verified.
 
+pub use super::error::Error;
+
 use super::place::Place;
 use super::source::Source;
 use super::subtree::{self, Shape, Values};
 use super::walk::{Walk, wanted};
 use super::{GroupSize, PARENT_LEN};
 use crate::Hash;
-use crate::tree::{Distance, Value};
+use crate::instance::{Distance, Value};
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The most bytes that are verified at a time, unless a leaf is longer: twice the widest group of chunks, so that parents come in full
 /// groups too. The buffers for more are so large that allocators take them from the system, and give them back, for every decoder.
 const AT_ONCE: usize = 32 * 1024;
-
-/// What is wrong with an encoding.
-///
-/// The readers of this module give it inside an [`io::Error`]: [`get_ref`](io::Error::get_ref) and `downcast_ref` find it. All bytes that could
-/// be verified come out before the error does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// The bytes are not those of the digest. [`io::ErrorKind::InvalidData`].
-    HashMismatch,
-    /// It ends too early. [`io::ErrorKind::UnexpectedEof`].
-    Truncated,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Error::HashMismatch => "the encoding is corrupt, or not of this digest",
-            Error::Truncated => "the encoding is truncated",
-        })
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
-        let kind = match error {
-            Error::HashMismatch => io::ErrorKind::InvalidData,
-            Error::Truncated => io::ErrorKind::UnexpectedEof,
-        };
-        io::Error::new(kind, error)
-    }
-}
 
 /// The input of a combined encoding that is all in memory.
 ///

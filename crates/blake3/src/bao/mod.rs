@@ -34,6 +34,7 @@
 
 pub mod decode;
 pub mod encode;
+mod error;
 mod place;
 mod slice;
 mod source;

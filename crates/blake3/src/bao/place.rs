@@ -1,7 +1,7 @@
 //! Where a subtree lies in the input and in an encoding of it.
 
 use super::{GroupSize, HEADER_LEN, PARENT_LEN};
-use crate::hazmat::left_subtree_len;
+use crate::subtree_len::left_subtree_len;
 
 /// A subtree, by what it covers. Only the root has nothing before it.
 #[derive(Clone, Copy, Debug)]

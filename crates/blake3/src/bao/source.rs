@@ -3,7 +3,7 @@
 //! Bytes are looked at before they are taken: what fails, in the reader or in verification, can be tried again, and fails again
 //! when nothing has changed.
 
-use super::decode::Error;
+use super::error::Error;
 use super::place::Place;
 use super::subtree::{Node, Shape};
 use super::{HEADER_LEN, Layout, PARENT_LEN};

@@ -3,7 +3,7 @@
 use super::place::Rank;
 use super::{GroupSize, Layout, PARENT_LEN, wide};
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
-use crate::tree::{Distance, Value};
+use crate::instance::{Distance, Value};
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 

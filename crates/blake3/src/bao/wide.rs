@@ -1,9 +1,9 @@
 //! Chaining values of neighbours, as wide as the kernel.
 
-use crate::CHUNK_LEN;
+use crate::instance::{Distance, Instance, Value};
 use crate::kernel::functions;
-use crate::spec::IV;
-use crate::tree::{Distance, Instance, Value, Values};
+use crate::spec::{CHUNK_LEN, IV};
+use crate::tree::Values;
 
 /// Appends the chaining values of the chunks of `input`, of which only the last may be short and none is the root. `counter` is
 /// that of the first.

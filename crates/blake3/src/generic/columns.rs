@@ -2,9 +2,8 @@
 //! the transpose of the message.
 
 use super::lanes::{Prepared, Uniform, counters, point_at};
-use crate::kernel::{Group, Lane, MAX_LANES};
-use crate::spec::{CHUNK_END, CHUNK_START, IV, PARENT, SCHEDULE, Words};
-use crate::{BLOCK_LEN, CHUNK_LEN};
+use crate::lane::{Group, Lane, MAX_LANES};
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, SCHEDULE, Words};
 use bulla_simd::Columns;
 use core::mem::MaybeUninit;
 

@@ -1,8 +1,7 @@
 //! What the kernels of several inputs share: inputs of different lengths made ready, lane by lane.
 
-use crate::BLOCK_LEN;
-use crate::kernel::{Lane, MAX_LANES};
-use crate::spec::CHUNK_START;
+use crate::lane::{Lane, MAX_LANES};
+use crate::spec::{BLOCK_LEN, CHUNK_START};
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 

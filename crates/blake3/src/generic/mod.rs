@@ -14,5 +14,5 @@
 
 pub(crate) mod columns;
 pub(crate) mod lanes;
-pub(crate) mod plan;
+pub(crate) mod row_rounds;
 pub(crate) mod rows;

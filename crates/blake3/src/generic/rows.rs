@@ -5,10 +5,9 @@
 //! is on the critical path.
 
 use super::lanes::{Prepared, Uniform, point_at};
-use super::plan::rounds;
-use crate::BLOCK_LEN;
-use crate::kernel::{Lane, MAX_LANES};
-use crate::spec::{CHUNK_START, IV, PARENT, Words};
+use super::row_rounds::rounds;
+use crate::lane::{Lane, MAX_LANES};
+use crate::spec::{BLOCK_LEN, CHUNK_START, IV, PARENT, Words};
 use bulla_simd::Rows;
 
 /// The most states that any row kernel has side by side.

@@ -7,7 +7,7 @@ macro_rules! wide {
         mod $module {
             use super::*;
             use crate::generic::columns::{self, Prefetch};
-            use crate::kernel::Group;
+            use crate::lane::Group;
             use crate::spec::Words;
 
             #[$target]
@@ -78,13 +78,13 @@ macro_rules! kernel {
         $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $tuning:expr, $target:meta, $Column:ty, $One:ty,
         $(up to $n:literal => $form:ident::<$V:ty>,)*
     ) => {
-        pub(super) static $TABLE: $crate::kernel::Functions = $crate::kernel::Functions {
+        pub(super) static $TABLE: $crate::kernel::table::Functions = $crate::kernel::table::Functions {
             isa: $isa,
             tuning: $tuning,
             shapes: &[
-                $crate::kernel::Shape::rows::<$One>(),
-                $( $crate::kernel::Shape::$form::<$V>(), )*
-                $crate::kernel::Shape::columns::<$Column>(),
+                $crate::kernel::table::Shape::rows::<$One>(),
+                $( $crate::kernel::table::Shape::$form::<$V>(), )*
+                $crate::kernel::table::Shape::columns::<$Column>(),
             ],
             lanes: <$Column as bulla_simd::Vector>::LANES,
             chunk: $module::chunk,
@@ -100,12 +100,12 @@ macro_rules! kernel {
             output: $wide::output,
         };
 
-        $( const _: () = assert!($crate::kernel::Shape::$form::<$V>().inputs == $n); )*
+        $( const _: () = assert!($crate::kernel::table::Shape::$form::<$V>().inputs == $n); )*
 
         mod $module {
             use super::*;
             use crate::generic::{columns, rows};
-            use crate::kernel::{Lane, MAX_LANES};
+            use crate::lane::{Lane, MAX_LANES};
             use crate::spec::Words;
             use bulla_simd::Vector;
 

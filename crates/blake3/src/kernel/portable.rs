@@ -1,9 +1,9 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
 
-use super::table::{Functions, Group, Lane, MAX_LANES, Shape, Tuning};
+use super::table::{Functions, Shape, Tuning};
 use crate::generic::columns;
-use crate::spec::{CHUNK_END, CHUNK_START, PARENT, Words};
-use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
+use crate::lane::{Group, Lane, MAX_LANES};
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, PARENT, Words};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::U32x1;
 use bulla_simd::{Columns, Vector};

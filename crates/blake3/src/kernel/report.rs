@@ -1,10 +1,9 @@
 //! Which shape of a kernel serves which operation at which size.
 
-use super::{FORCE_VARIABLE, Functions, Kernel, Shape, active, forced};
-use crate::leaves::Leaves;
-use crate::output::FEW_BLOCKS;
-use crate::tree::FAR;
-use crate::{BLOCK_LEN, CHUNK_LEN};
+use super::choice::{FORCE_VARIABLE, Kernel, active, forced};
+use super::table::{Functions, Shape};
+use crate::plan::{FAR, FEW_BLOCKS, Leaves};
+use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;
 
 /// What is done.

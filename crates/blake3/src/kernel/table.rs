@@ -1,5 +1,6 @@
 //! What a kernel is to the rest of the crate: a table of functions.
 
+use crate::lane::{Group, Lane, MAX_LANES};
 use crate::spec::Words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use bulla_simd::cpu;
@@ -126,6 +127,7 @@ pub struct Shape {
 impl Shape {
     pub(crate) const SCALAR: Shape = Shape { form: Form::Scalar, inputs: 1, bits: 0, registers: 1 };
 
+    #[allow(dead_code, reason = "only kernels of vectors have it")]
     pub(crate) const fn rows<V: Rows>() -> Shape {
         Shape {
             form: Form::Rows,
@@ -135,6 +137,7 @@ impl Shape {
         }
     }
 
+    #[allow(dead_code, reason = "only kernels of vectors have it")]
     pub(crate) const fn columns<V: Vector>() -> Shape {
         Shape {
             form: Form::Columns,
@@ -160,23 +163,3 @@ impl fmt::Display for Shape {
         write!(f, "{bits}")
     }
 }
-
-/// The most lanes of any kernel.
-pub(crate) const MAX_LANES: usize = 16;
-
-/// An input of at most 1024 bytes beside others.
-#[derive(Clone, Copy)]
-pub(crate) struct Lane<'a> {
-    pub(crate) input: &'a [u8],
-    pub(crate) counter: u64,
-    /// Flags that its last block has beside those of the mode: `CHUNK_END`, perhaps `ROOT`.
-    pub(crate) last_flags: u32,
-}
-
-/// What fills up an array of lanes.
-pub(crate) const NO_LANE: Lane<'static> = Lane { input: &[], counter: 0, last_flags: 0 };
-
-/// The chaining values of `lanes` neighbours, in the form that the kernel which wrote them likes best.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct Group(pub(crate) [u32; 128]);

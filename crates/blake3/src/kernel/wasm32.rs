@@ -6,9 +6,8 @@
 use super::define::{kernel, wide};
 use super::table::Tuning;
 use crate::generic::columns::{Rounds, compress};
-use crate::generic::plan::rounds;
-use crate::spec::{IV, Words};
-use crate::{BLOCK_LEN, OUT_LEN};
+use crate::generic::row_rounds::rounds;
+use crate::spec::{BLOCK_LEN, IV, OUT_LEN, Words};
 use bulla_simd::cpu::Isa;
 use bulla_simd::{Columns as _, Pair, Rows as _, Vector as _};
 use core::arch::wasm32::{v128_and, v128_load};

@@ -1,10 +1,9 @@
 //! A level of the tree over at most two groups, and how it becomes the next one.
 
-use super::{Distance, Instance, Value, join};
-use crate::kernel::{Group, Lane, MAX_LANES, NO_LANE};
-use crate::leaves::Leaves;
-use crate::spec::CHUNK_END;
-use crate::{BLOCK_LEN, CHUNK_LEN, OUT_LEN};
+use crate::instance::{Distance, Instance, Value, join};
+use crate::lane::{Group, Lane, MAX_LANES, NO_LANE};
+use crate::plan::Leaves;
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
 
 /// Room for the chaining values of two groups, level by level.

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::hazmat::Mode;
-use crate::kernel::{Group, Lane, MAX_LANES, runnable};
+use crate::kernel::runnable;
+use crate::lane::{Group, Lane, MAX_LANES};
 use crate::spec::{IV, Words};
 use crate::{Hash, Hasher, many, oneshot};
 use std::cell::{Cell, RefCell};

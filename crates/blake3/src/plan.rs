@@ -1,6 +1,12 @@
-//! The plan by which few chunks are taken in: what the tree does, and what the report says.
+//! From which sizes on input and output are computed in another way: what the tree does, and what the report of a kernel says.
 
-use crate::{BLOCK_LEN, CHUNK_LEN};
+use crate::spec::{BLOCK_LEN, CHUNK_LEN};
+
+/// Input from here on is expected to come from beyond the caches, and is prefetched.
+pub(crate) const FAR: usize = 3 << 20;
+
+/// Up to so many output blocks are made one after the other: as wide as the kernel they would cost more.
+pub(crate) const FEW_BLOCKS: usize = 2;
 
 /// A second chunk up to here is hashed after the first: beside it, it would cost more than the blocks it saves.
 const SHORT: usize = 2 * BLOCK_LEN;

@@ -1,0 +1,37 @@
+//! What is wrong with an encoding.
+
+use std::fmt;
+use std::io;
+
+/// What is wrong with an encoding.
+///
+/// The readers of this module give it inside an [`io::Error`]: [`get_ref`](io::Error::get_ref) and `downcast_ref` find it. All bytes that could
+/// be verified come out before the error does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The bytes are not those of the digest. [`io::ErrorKind::InvalidData`].
+    HashMismatch,
+    /// It ends too early. [`io::ErrorKind::UnexpectedEof`].
+    Truncated,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Error::HashMismatch => "the encoding is corrupt, or not of this digest",
+            Error::Truncated => "the encoding is truncated",
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error {
+            Error::HashMismatch => io::ErrorKind::InvalidData,
+            Error::Truncated => io::ErrorKind::UnexpectedEof,
+        };
+        io::Error::new(kind, error)
+    }
+}
