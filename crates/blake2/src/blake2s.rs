@@ -6,7 +6,8 @@
 //! assert_eq!(blake2s(b"abc"), Params::new().hash(b"abc"));
 //! ```
 
-use crate::kernel::{self, Last};
+use crate::job::Last;
+use crate::kernel;
 use crate::params::compress;
 use crate::variant::{Blake2s, Variant};
 

@@ -10,7 +10,8 @@
 //! assert_eq!(Blake2b::<U10>::digest(b"abc").len(), 10);
 //! ```
 
-use crate::kernel::{Kernel, Last};
+use crate::job::Last;
+use crate::kernel::Kernel;
 use crate::params::compress;
 use crate::variant::{self, Variant};
 use crate::{blake2b, blake2s};

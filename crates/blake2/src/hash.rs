@@ -1,6 +1,7 @@
 //! A digest.
 
-use crate::variant::{Blake2b, Blake2s, Variant, Word};
+use crate::variant::{Blake2b, Blake2s, Variant};
+use crate::word::Word;
 use constant_time_eq::constant_time_eq;
 use core::fmt::{self, Write as _};
 

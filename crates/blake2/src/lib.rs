@@ -32,6 +32,7 @@ pub mod blake2s;
 pub mod digest_traits;
 mod generic;
 mod hash;
+mod job;
 pub mod kernel;
 pub mod many;
 pub mod parallel;
@@ -40,6 +41,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod variant;
+mod word;
 #[cfg(feature = "zeroize")]
 mod zeroize_traits;
 
@@ -48,4 +50,5 @@ pub use blake2s::{blake2s, blake2sp};
 pub use hash::Hash;
 pub use params::Params;
 pub use state::State;
-pub use variant::{Blake2b, Blake2s, Variant, Word};
+pub use variant::{Blake2b, Blake2s, Variant};
+pub use word::Word;

@@ -13,9 +13,13 @@
 //! assert_eq!(jobs[1].to_hash(), params.hash(b"bar"));
 //! ```
 
-use crate::kernel::{self, Functions, Input, Job, Kernel, Last, MAX_LANES};
-use crate::variant::{Blake2b, Blake2s, Variant, Word};
-use crate::{Hash, Params, State};
+use crate::hash::Hash;
+use crate::job::{Input, Job, Last, MAX_LANES};
+use crate::kernel::{self, Functions, Kernel};
+use crate::params::Params;
+use crate::state::State;
+use crate::variant::{Blake2b, Blake2s, Variant};
+use crate::word::Word;
 use arrayvec::ArrayVec;
 use core::fmt;
 

@@ -2,11 +2,13 @@
 //! side (the BLAKE2 paper, section 2.10). [`blake2bp`](crate::blake2b::blake2bp) and [`blake2sp`](crate::blake2s::blake2sp) name the
 //! types for each.
 
-use crate::Hash;
-use crate::kernel::{self, Functions, Input, Job, Kernel, Last};
+use crate::hash::Hash;
+use crate::job::{Input, Job, Last};
+use crate::kernel::{self, Functions, Kernel};
 use crate::many::compress_many;
 use crate::params::{Params as NodeParams, compress};
-use crate::variant::{MAX_LEAVES, Variant, Word};
+use crate::variant::{MAX_LEAVES, Variant};
+use crate::word::Word;
 use core::fmt;
 
 /// Bytes that may wait: two stripes, a stripe being one block of every leaf. Of both functions the same.

@@ -1,8 +1,10 @@
 //! Parameters of a hash.
 
-use crate::kernel::{self, Functions, Input, Kernel, Last};
-use crate::variant::{Variant, Word};
-use crate::{Hash, State};
+use crate::hash::Hash;
+use crate::job::{Input, Last};
+use crate::kernel::{self, Functions, Kernel};
+use crate::variant::Variant;
+use crate::word::Word;
 use core::fmt;
 
 /// Parameters of a hash: a builder (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8).
@@ -151,11 +153,6 @@ impl<V: Variant> Params<V> {
         Hash::new(&words, self.hash_length)
     }
 
-    /// A [`State`] that takes its input in pieces.
-    pub fn to_state(&self) -> State<V> {
-        State::with_params(self)
-    }
-
     /// Bytes of the digest: from 1 to `OUTBYTES`, which is the default.
     ///
     /// # Panics
@@ -272,7 +269,7 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// Whether the node is the last of its level. [`State::set_last_node`] says so later.
+    /// Whether the node is the last of its level. [`State::set_last_node`](crate::State::set_last_node) says so later.
     #[inline]
     pub fn last_node(&mut self, last_node: bool) -> &mut Self {
         self.last_node = LastNode::new(last_node);

@@ -1,9 +1,11 @@
 //! Input in pieces.
 
-use crate::kernel::{self, Kernel, Last};
-use crate::params::{LastNode, compress};
-use crate::variant::{Variant, Word};
-use crate::{Hash, Params};
+use crate::hash::Hash;
+use crate::job::Last;
+use crate::kernel::{self, Kernel};
+use crate::params::{LastNode, Params, compress};
+use crate::variant::Variant;
+use crate::word::Word;
 use core::fmt;
 
 /// A hash that takes its input in pieces. [`Params::to_state`] makes one with parameters.
@@ -122,6 +124,13 @@ impl<V: Variant> State<V> {
     pub fn count(&self) -> V::Count {
         let key = if self.is_keyed { V::Word::BLOCK as u128 } else { 0 };
         V::count(self.count.wrapping_add(u128::from(self.block_len)).wrapping_sub(key))
+    }
+}
+
+impl<V: Variant> Params<V> {
+    /// A [`State`] that takes its input in pieces.
+    pub fn to_state(&self) -> State<V> {
+        State::with_params(self)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What cannot be reached from outside: counters beyond any input that a test can hash, against a slow, obvious reference.
 
 use crate::generic::SIGMA;
-use crate::kernel::{self, Kernel, Last};
+use crate::job::Last;
+use crate::kernel::{self, Kernel};
 use crate::many::{HashManyJob, hash_many, update_many};
 use crate::{Blake2b, Blake2s, Params, State, Variant, Word};
 

@@ -2,8 +2,8 @@
 //! the transpose of the message. With one lane it is the plain scalar algorithm.
 
 use super::{SIGMA, State, all_rounds, each_block};
-use crate::kernel::{Input, Job, Last, Tail};
-use crate::variant::Word;
+use crate::job::{Input, Job, Last, Tail};
+use crate::word::Word;
 use bulla_simd::WordColumns;
 use core::mem::MaybeUninit;
 

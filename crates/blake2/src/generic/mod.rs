@@ -8,8 +8,8 @@ pub(crate) mod columns;
 #[cfg(any(all(target_arch = "x86_64", target_feature = "sse2"), all(test, target_endian = "little")))]
 pub(crate) mod rows;
 
-use crate::kernel::{Input, Last};
-use crate::variant::Word;
+use crate::job::{Input, Last};
+use crate::word::Word;
 use bulla_simd::Words;
 use core::mem::MaybeUninit;
 

@@ -4,8 +4,8 @@
 //! the critical path.
 
 use super::{SIGMA, State, all_rounds, each_block};
-use crate::kernel::{Input, Last};
-use crate::variant::Word;
+use crate::job::{Input, Last};
+use crate::word::Word;
 use bulla_simd::{WordRows, Words};
 use core::marker::PhantomData;
 

@@ -1,7 +1,8 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
 
-use super::table::{Functions, Input, Job, Last, Tables, Tuning};
+use super::table::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
+use crate::job::{Input, Job, Last};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::{U32x1, U64x1};
 

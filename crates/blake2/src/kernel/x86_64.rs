@@ -1,9 +1,10 @@
 //! The x86-64 kernels: for each instruction set, the generic bodies inlined into functions of its own.
 
-use super::table::{Functions, Input, Job, Last, Tables, Tuning};
+use super::table::{Functions, Tables, Tuning};
 use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};
 use crate::generic::columns::{self, Rounds};
 use crate::generic::rows::{self, Compiled};
+use crate::job::{Input, Job, Last};
 use bulla_simd::Words;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::{avx2, avx512, sse41, words};

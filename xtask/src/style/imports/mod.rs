@@ -22,9 +22,8 @@ use self::{
 use super::finding::Finding;
 
 /// Crates that are not held yet.
-const NOT_YET: [&str; 11] = [
+const NOT_YET: [&str; 10] = [
     "crates/audit",
-    "crates/blake2",
     "crates/cli",
     "crates/ed25519",
     "crates/kms",

@@ -2,8 +2,9 @@
 //! what they compare shows wrong results, and Miri shows reads and writes that no result shows.
 
 use super::{NARROW, WIDE};
+use crate::kernel::Kernel;
 use crate::kernel::portable::PORTABLE;
-use crate::kernel::{Kernel, Tables};
+use crate::kernel::table::Tables;
 use crate::many::{HashManyJob, hash_many, update_many};
 use crate::{Blake2b, Blake2s, Params, State, Variant, Word, parallel};
 
