@@ -7,18 +7,13 @@
 //! With 32 signatures and more, all are checked by one sum with random coefficients of 126 bits, fresh for every call: what is wrong passes with
 //! a chance of 2^-126. When the sum fails, halves are searched for what is wrong, so that there is one verdict each in any case.
 
-use crate::kernel::{self, portable};
-use crate::{Item, Reason, Verdict};
-use curve25519_dalek::edwards::CompressedEdwardsY;
-use curve25519_dalek::traits::IsIdentity as _;
-use curve25519_dalek::{EdwardsPoint, Scalar};
+use crate::item::Item;
+use crate::kernel;
+use crate::verdict::{Reason, Verdict};
 
 /// The verdict on one signature.
 pub fn verify(item: &Item<'_>) -> Verdict {
-    match check(item) {
-        Ok(()) => Verdict::Valid,
-        Err(reason) => Verdict::Invalid(reason),
-    }
+    kernel::portable::verify_cofactored(item)
 }
 
 /// Verifies every item: verdict i is that of [`verify`] for item i.
@@ -42,38 +37,4 @@ pub fn verify_many_by(kernel: kernel::Kernel, items: &[Item<'_>], out: &mut [Ver
     let mut random = vec![[0; 16]; items.len()];
     getrandom::fill(random.as_flattened_mut()).expect("the operating system gives random bytes");
     kernel.verify_cofactored(items, &random, out);
-}
-
-fn check(item: &Item<'_>) -> Result<(), Reason> {
-    if !portable::is_canonical_scalar(item.s()) {
-        return Err(Reason::ScalarNotCanonical);
-    }
-    let key = decode(item.public_key).ok_or(Reason::KeyNotAPoint)?;
-    if key.is_small_order() {
-        return Err(Reason::KeyOfSmallOrder);
-    }
-    if portable::has_small_order_y(item.r()) {
-        return Err(Reason::ROfSmallOrder);
-    }
-    let r = decode(item.r()).ok_or(Reason::Mismatch)?;
-    let s = Scalar::from_bytes_mod_order(*item.s());
-    let k = portable::scalar_of([&[], item.r(), item.public_key, item.message]);
-    let difference = EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-key, &s) - r;
-    if difference.mul_by_cofactor().is_identity() { Ok(()) } else { Err(Reason::Mismatch) }
-}
-
-/// The point, if it is one and this is its canonical encoding. The other encoding of an x of 0 belongs to points of small order, which nobody
-/// accepts.
-fn decode(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
-    const PRIME: [u8; 32] = {
-        let mut prime = [0xff; 32];
-        (prime[0], prime[31]) = (0xed, 0x7f);
-        prime
-    };
-    let mut y = *bytes;
-    y[31] &= 0x7f;
-    if y.iter().rev().ge(PRIME.iter().rev()) {
-        return None;
-    }
-    CompressedEdwardsY(*bytes).decompress()
 }

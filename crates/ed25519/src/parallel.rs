@@ -1,6 +1,8 @@
 //! Many signatures on many threads.
 
-use crate::{Item, Reason, Verdict, verify_many_into};
+use crate::item::Item;
+use crate::strict::verify_many_into;
+use crate::verdict::{Reason, Verdict};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,11 +1,6 @@
 //! Eight elements of the field of 2^255 - 19, in radix 2^52.
 
-use crate::lanes::{Lanes, M52, Mask};
-
-/// The low 47 bits: what the top limb of a reduced element has.
-const M47: u64 = (1 << 47) - 1;
-/// 2^260 modulo the prime.
-const WRAP: u64 = 608;
+use crate::lanes::{Lanes, M47, M52, Mask};
 
 /// The constant d of the curve (RFC 8032, section 5.1).
 pub(crate) const D: [u64; 5] =
@@ -32,87 +27,6 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 /// Eight sums of columns before their carries: limbs of up to 64 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
-
-/// The columns of a product on top of `start`, folded: what [`Lanes::product`] is.
-#[inline(always)]
-pub(crate) fn product<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 5] {
-    fold(columns(a, b, start))
-}
-
-/// The columns of a square, folded: what [`Lanes::square`] is. `start` doubles as well, but for its column 0.
-#[inline(always)]
-pub(crate) fn square<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 5] {
-    fold(square_columns(a, start))
-}
-
-/// The carries of columns: what [`Lanes::carry`] is.
-#[inline(always)]
-pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
-    let top = z[4].shr::<47>();
-    z[4] = z[4].and(z[4].like(M47));
-    z[0] = z[0].madd_whole(top, top.like(19));
-    for k in 0..4 {
-        z[k + 1] = z[k + 1].add(z[k].shr::<52>());
-    }
-    z
-}
-
-/// The product's columns 0 to 9 on top of `start`, without a reduction.
-#[inline(always)]
-fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
-    let zero = a[0].like(0);
-    let mut z = [start[0], start[1], start[2], start[3], start[4], zero, zero, zero, zero, zero];
-    for i in 0..5 {
-        for j in 0..5 {
-            z[i + j] = z[i + j].madd_lo(a[i], b[j]);
-        }
-        for j in 0..5 {
-            z[i + j + 1] = z[i + j + 1].madd_hi(a[i], b[j]);
-        }
-    }
-    z
-}
-
-/// As [`columns`] of `a` and `a`: the products of two different limbs are counted once and doubled, and with them `start`.
-#[inline(always)]
-fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
-    let zero = a[0].like(0);
-    let mut z = [zero, start[1], start[2], start[3], start[4], zero, zero, zero, zero, zero];
-    for i in 0..4 {
-        for j in i + 1..5 {
-            z[i + j] = z[i + j].madd_lo(a[i], a[j]);
-        }
-        for j in i + 1..5 {
-            z[i + j + 1] = z[i + j + 1].madd_hi(a[i], a[j]);
-        }
-    }
-    for column in &mut z[1..9] {
-        *column = column.add(*column);
-    }
-    z[0] = start[0];
-    for i in 0..5 {
-        z[2 * i] = z[2 * i].madd_lo(a[i], a[i]);
-        z[2 * i + 1] = z[2 * i + 1].madd_hi(a[i], a[i]);
-    }
-    z
-}
-
-/// Columns 5 to 9 folded into columns 0 to 4: carries first, and then each column times 608, in two halves; the last one is so small
-/// that its product has no upper half, which would have to come round again.
-#[inline(always)]
-fn fold<V: Lanes>(mut z: [V; 10]) -> [V; 5] {
-    let wrap = z[0].like(WRAP);
-    for k in 5..9 {
-        z[k + 1] = z[k + 1].add(z[k].shr::<52>());
-    }
-    let mut r = [z[0], z[1], z[2], z[3], z[4]];
-    for k in 0..4 {
-        r[k] = r[k].madd_lo(z[k + 5], wrap);
-        r[k + 1] = r[k + 1].madd_hi(z[k + 5], wrap);
-    }
-    r[4] = r[4].madd_whole(z[9], wrap);
-    r
-}
 
 impl<V: Lanes> Wide<V> {
     /// The product on top of nothing.

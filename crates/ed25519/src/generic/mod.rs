@@ -1,9 +1,10 @@
 //! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md` has it in prose, with the bounds.
 
-pub(crate) mod alone;
+pub(crate) mod comb;
 pub(crate) mod field;
 pub(crate) mod msm;
-pub(crate) mod narrow;
+mod one_element;
+mod one_signature;
 pub(crate) mod point;
 pub(crate) mod power;
 pub(crate) mod scalar;

@@ -1,21 +1,13 @@
 //! The steps of eight signatures. No branch and no address depends on a nonce or a key: rows of the table are chosen by permutations of
 //! whole rows, signs by masks.
 
-use super::alone;
+use super::comb::{Comb, WINDOWS, chosen};
 use super::field::Element;
-use super::point::{AffineAddend, Completed, Projective};
+use super::one_signature;
+use super::point::{Completed, Projective};
 use super::power;
-use super::scalar::{Scalar, Windows};
+use super::scalar::Scalar;
 use crate::lanes::Lanes;
-
-/// Windows of a nonce.
-pub(super) const COUNT: u32 = 51;
-/// Windows of five bits, from which 31 odd digits of -31 to 31 are made: no digit is 0, and half a table is enough.
-pub(super) const WINDOWS: Windows = Windows { bits: 5, count: 0 };
-
-/// For each window, the odd multiples 1, 3, ... 31 of the base point times 32^window. Word by word as in
-/// [`AffineRow`](super::table::AffineRow), the sixteen multiples of a word side by side.
-pub(crate) type Comb = [[[u64; 16]; 15]; COUNT as usize];
 
 /// Eight signatures in the making.
 #[derive(Clone, Copy)]
@@ -61,13 +53,13 @@ impl<V: Lanes> Signing<V> {
     #[inline(always)]
     pub(crate) fn multiply_alone(&mut self, digest: &[V; 8], comb: &Comb) {
         self.nonce = Scalar::from_digest(digest);
-        self.point = alone::multiply_nonce(&self.nonce, comb);
+        self.point = one_signature::multiply_nonce(&self.nonce, comb);
     }
 
     /// R of the point in lane 0.
     #[inline(always)]
     pub(crate) fn encode_alone(&self) -> [u64; 4] {
-        alone::encode(&self.point)
+        one_signature::encode(&self.point)
     }
 
     /// S from the digest of R, A and the message.
@@ -76,17 +68,6 @@ impl<V: Lanes> Signing<V> {
         let key = Scalar::from_words(&self.key);
         self.s = Scalar::from_digest(digest).multiply_add(&key, &self.nonce).to_words();
     }
-}
-
-/// The row that `index` chooses, in every lane for itself.
-#[inline(always)]
-pub(super) fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
-    let mut words = [index; 15];
-    for n in 0..15 {
-        words[n] = index.pick(&row[n]);
-    }
-    let element = |n: usize| Element([words[n], words[n + 1], words[n + 2], words[n + 3], words[n + 4]]);
-    AffineAddend { plus: element(0), minus: element(5), t2d: element(10) }
 }
 
 /// R of every group from its point: one inversion for all.

@@ -1,7 +1,7 @@
 //! The steps of strict verification of eight signatures: s B - k A, compared with R as bytes.
 
-use super::alone;
 use super::field::Element;
+use super::one_signature;
 use super::point::has_small_order;
 use super::power;
 use super::scalar::Scalar;
@@ -105,15 +105,15 @@ impl<V: Lanes> Group<V> {
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
 
-    /// The same for one signature in lane 0, and compares with R: [`alone::multiply`].
+    /// The same for one signature in lane 0, and compares with R: [`one_signature::multiply`].
     #[inline(always)]
     pub(crate) fn multiply_alone(
         &mut self,
         keys: &[KeyTable; TABLES_ALONE],
         base: &[&BaseTable; TABLES_ALONE],
     ) {
-        let encoding = alone::encode(&alone::multiply(&self.k, &self.s, keys, base));
-        self.passed.equation = Mask::from(encoding == alone::first(&self.r));
+        let encoding = one_signature::encode(&one_signature::multiply(&self.k, &self.s, keys, base));
+        self.passed.equation = Mask::from(encoding == one_signature::first(&self.r));
     }
 
     /// Whether the affine point is the one that R encodes.

@@ -2,13 +2,15 @@
 
 use super::lanes::{LaneEngine, give_verdicts};
 use super::machine::Machine;
+use super::portable;
 use crate::generic::msm::{Bucket, Decoded, Digits, EMPTY};
 use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::table::{AffineRow, EMPTY_OWN_TABLES};
 use crate::generic::verify::Group;
+use crate::item::Item;
 use crate::lanes::{LANES, Lanes};
-use crate::{Item, Reason, Verdict, cofactored};
+use crate::verdict::{Reason, Verdict};
 use curve25519_dalek::Scalar as OneScalar;
 
 /// Bits of a coefficient: a wrong batch passes with a chance of 2^-126, and one half of all windows holds it with its last carry.
@@ -198,7 +200,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         for (items, out) in items.chunks(LANES).zip(out.chunks_mut(LANES)) {
             // A group takes longer than one alone.
             if let ([item], [verdict]) = (items, &mut *out) {
-                *verdict = cofactored::verify(item);
+                *verdict = portable::verify_cofactored(item);
                 continue;
             }
             let (mut group, r) = self.decode(items);

@@ -1,17 +1,18 @@
 //! Eight at a time by the steps of a [`Machine`].
 
+use super::engine::{Engine, PreparedKey};
 use super::machine::Machine;
-use super::prepared::PreparedKey;
-use super::{Engine, Portable, portable};
+use super::portable::{self, Portable};
+use crate::generic::comb::Comb;
 use crate::generic::point::{Addend, Point};
 use crate::generic::sha512::{self, Block};
-use crate::generic::sign::Comb;
 use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnTables, base_step};
 use crate::generic::verify::{Group, Passed};
+use crate::item::Item;
 use crate::lanes::{LANES, Lanes, Mask};
 use crate::message::Framed;
-use crate::signing::SignItem;
-use crate::{Item, Reason, Verdict};
+use crate::signing_key::SignItem;
+use crate::verdict::{Reason, Verdict};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 

@@ -1,11 +1,12 @@
 //! The steps that are compiled once for each kind of machine: each becomes a function of its own, into which the generic body is
 //! inlined, and which calls nothing.
 
+use crate::generic::comb::Comb;
 use crate::generic::msm::{self, Bucket, Decoded, Digits};
 use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
-use crate::generic::sign::{self, Comb, Signing};
+use crate::generic::sign::{self, Signing};
 use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
 use crate::generic::verify::{self, Group};
 use crate::lanes::model::Model;

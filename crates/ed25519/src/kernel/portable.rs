@@ -1,8 +1,12 @@
 //! One signature after the other, by `ed25519-dalek`: every machine.
 
-use super::{Engine, PreparedKey};
-use crate::signing::SignItem;
-use crate::{Item, Reason, Verdict, cofactored, wipe};
+use super::engine::{Engine, PreparedKey};
+use crate::item::Item;
+use crate::signing_key::SignItem;
+use crate::verdict::{Reason, Verdict};
+use crate::wipe;
+use curve25519_dalek::edwards::CompressedEdwardsY;
+use curve25519_dalek::traits::IsIdentity as _;
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
@@ -47,12 +51,12 @@ const SMALL_ORDER_Y: [[u8; 32]; 7] = {
 };
 
 /// Whether S is below the order.
-pub(crate) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
+fn is_canonical_scalar(s: &[u8; 32]) -> bool {
     s.iter().rev().lt(ORDER.iter().rev())
 }
 
 /// Whether the y of an encoding, point or not, is that of a point of small order.
-pub(crate) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
+fn has_small_order_y(encoding: &[u8; 32]) -> bool {
     let mut y = *encoding;
     y[31] &= 0x7f;
     SMALL_ORDER_Y.contains(&y)
@@ -89,8 +93,50 @@ fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
     if is_valid { Ok(()) } else { Err(Reason::Mismatch) }
 }
 
+/// The verdict on one signature by the cofactored predicate.
+pub(crate) fn verify_cofactored(item: &Item<'_>) -> Verdict {
+    match cofactored(item) {
+        Ok(()) => Verdict::Valid,
+        Err(reason) => Verdict::Invalid(reason),
+    }
+}
+
+fn cofactored(item: &Item<'_>) -> Result<(), Reason> {
+    if !is_canonical_scalar(item.s()) {
+        return Err(Reason::ScalarNotCanonical);
+    }
+    let key = decode(item.public_key).ok_or(Reason::KeyNotAPoint)?;
+    if key.is_small_order() {
+        return Err(Reason::KeyOfSmallOrder);
+    }
+    if has_small_order_y(item.r()) {
+        return Err(Reason::ROfSmallOrder);
+    }
+    let r = decode(item.r()).ok_or(Reason::Mismatch)?;
+    let s = Scalar::from_bytes_mod_order(*item.s());
+    let k = scalar_of([&[], item.r(), item.public_key, item.message]);
+    let difference = EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-key, &s) - r;
+    if difference.mul_by_cofactor().is_identity() { Ok(()) } else { Err(Reason::Mismatch) }
+}
+
+/// The point, if it is one and this is its canonical encoding. The other encoding of an x of 0 belongs to points of small order, which nobody
+/// accepts.
+fn decode(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
+    const PRIME: [u8; 32] = {
+        let mut prime = [0xff; 32];
+        (prime[0], prime[31]) = (0xed, 0x7f);
+        prime
+    };
+    let mut y = *bytes;
+    y[31] &= 0x7f;
+    if y.iter().rev().ge(PRIME.iter().rev()) {
+        return None;
+    }
+    CompressedEdwardsY(*bytes).decompress()
+}
+
 /// SHA-512 of the parts, modulo l.
-pub(crate) fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
+fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
     let mut hash = Sha512::new();
     for part in parts {
         hash.update(part);
@@ -127,7 +173,7 @@ impl Engine for Portable {
 
     fn verify_cofactored(&self, items: &[Item<'_>], _random: &[[u8; 16]], out: &mut [Verdict]) {
         for (item, verdict) in items.iter().zip(out) {
-            *verdict = cofactored::verify(item);
+            *verdict = verify_cofactored(item);
         }
     }
 

@@ -1,28 +1,14 @@
 //! Keys whose tables are kept.
 
+use super::engine::PreparedKey;
 use super::lanes::{LaneEngine, give_verdicts};
 use super::machine::Machine;
 use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
+use crate::item::Item;
 use crate::lanes::{LANES, Lanes};
-use crate::{Item, Reason, Verdict};
-
-/// A key, and its tables where it is a good one.
-#[derive(Clone)]
-pub(crate) struct PreparedKey {
-    /// Why no signature under it is valid.
-    pub(crate) fault: Option<Reason>,
-    /// As many as it was prepared with; none by kernels that use none.
-    tables: Box<[KeyTable]>,
-}
-
-impl PreparedKey {
-    /// A key without tables.
-    pub(crate) fn bare(fault: Option<Reason>) -> Self {
-        Self { fault, tables: Box::default() }
-    }
-}
+use crate::verdict::{Reason, Verdict};
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Decodes up to eight keys and fills their tables.

@@ -2,12 +2,13 @@
 
 use super::lanes::{LaneEngine, digest_alone, digests};
 use super::machine::Machine;
+use crate::generic::comb::Comb;
 use crate::generic::point::{Addend, Point};
-use crate::generic::sign::{Comb, Signing};
+use crate::generic::sign::Signing;
 use crate::generic::table::AffineRow;
 use crate::lanes::{LANES, Lanes};
 use crate::message::Framed;
-use crate::signing::SignItem;
+use crate::signing_key::SignItem;
 use crate::wipe;
 
 /// Groups that share an inversion.

@@ -1,7 +1,6 @@
 //! AVX-512 IFMA: eight lanes in a zmm register.
 
-use super::{LANES, Lanes, Mask};
-use crate::generic::field;
+use super::{LANES, Lanes, Mask, carry, product, square};
 use core::arch::x86_64::*;
 
 /// Eight lanes. One exists only after [`Vector::new`], whose caller knows the CPU.
@@ -74,15 +73,15 @@ impl Lanes for Vector {
 
     #[inline(always)]
     fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::product(a, b, start)
+        product(a, b, start)
     }
     #[inline(always)]
     fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::square(a, start)
+        square(a, start)
     }
     #[inline(always)]
     fn carry(columns: [Self; 5]) -> [Self; 5] {
-        field::carry(columns)
+        carry(columns)
     }
 
     /// Volatile, so that it remains a move through a general register: the ports of shuffles are those of the multiplier, which

@@ -13,8 +13,6 @@ pub(crate) mod ifma;
 pub(crate) mod interval;
 pub(crate) mod model;
 
-use crate::generic::field;
-
 /// How many items are worked on at once.
 pub(crate) const LANES: usize = 8;
 
@@ -23,6 +21,11 @@ pub(crate) type Mask = u8;
 
 /// The low 52 bits: what [`Lanes::madd_lo`] and [`Lanes::madd_hi`] see of their factors.
 pub(crate) const M52: u64 = (1 << 52) - 1;
+
+/// The low 47 bits: what the top limb of a reduced element has.
+pub(crate) const M47: u64 = (1 << 47) - 1;
+/// 2^260 modulo the prime.
+const WRAP: u64 = 608;
 
 /// Five vectors in memory, limbs of an element.
 #[derive(Clone, Copy)]
@@ -108,23 +111,104 @@ pub(crate) trait Lanes: Copy {
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
     /// The reverse: lane i of both vectors, as two words.
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES];
-    /// [`field::product`], as one function. Vectors inline it into every formula; thousands of copies for lanes that need not be fast would
+    /// [`product`], as one function. Vectors inline it into every formula; thousands of copies for lanes that need not be fast would
     /// take minutes to compile.
     #[inline(never)]
     fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::product(a, b, start)
+        product(a, b, start)
     }
-    /// [`field::square`], as [`Lanes::product`].
+    /// [`square`], as [`Lanes::product`].
     #[inline(never)]
     fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        field::square(a, start)
+        square(a, start)
     }
-    /// [`field::carry`], as [`Lanes::product`].
+    /// [`carry`], as [`Lanes::product`].
     #[inline(never)]
     fn carry(columns: [Self; 5]) -> [Self; 5] {
-        field::carry(columns)
+        carry(columns)
     }
     /// Word `self` of the sixteen of `row`, in every lane for itself; only the low four bits of a lane count. No address depends
     /// on a lane.
     fn pick(self, row: &[u64; 16]) -> Self;
+}
+
+/// The columns of a product on top of `start`, folded: what [`Lanes::product`] is.
+#[inline(always)]
+pub(crate) fn product<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 5] {
+    fold(columns(a, b, start))
+}
+
+/// The columns of a square, folded: what [`Lanes::square`] is. `start` doubles as well, but for its column 0.
+#[inline(always)]
+pub(crate) fn square<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 5] {
+    fold(square_columns(a, start))
+}
+
+/// The carries of columns: what [`Lanes::carry`] is.
+#[inline(always)]
+pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
+    let top = z[4].shr::<47>();
+    z[4] = z[4].and(z[4].like(M47));
+    z[0] = z[0].madd_whole(top, top.like(19));
+    for k in 0..4 {
+        z[k + 1] = z[k + 1].add(z[k].shr::<52>());
+    }
+    z
+}
+
+/// The product's columns 0 to 9 on top of `start`, without a reduction.
+#[inline(always)]
+fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
+    let zero = a[0].like(0);
+    let mut z = [start[0], start[1], start[2], start[3], start[4], zero, zero, zero, zero, zero];
+    for i in 0..5 {
+        for j in 0..5 {
+            z[i + j] = z[i + j].madd_lo(a[i], b[j]);
+        }
+        for j in 0..5 {
+            z[i + j + 1] = z[i + j + 1].madd_hi(a[i], b[j]);
+        }
+    }
+    z
+}
+
+/// As [`columns`] of `a` and `a`: the products of two different limbs are counted once and doubled, and with them `start`.
+#[inline(always)]
+fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
+    let zero = a[0].like(0);
+    let mut z = [zero, start[1], start[2], start[3], start[4], zero, zero, zero, zero, zero];
+    for i in 0..4 {
+        for j in i + 1..5 {
+            z[i + j] = z[i + j].madd_lo(a[i], a[j]);
+        }
+        for j in i + 1..5 {
+            z[i + j + 1] = z[i + j + 1].madd_hi(a[i], a[j]);
+        }
+    }
+    for column in &mut z[1..9] {
+        *column = column.add(*column);
+    }
+    z[0] = start[0];
+    for i in 0..5 {
+        z[2 * i] = z[2 * i].madd_lo(a[i], a[i]);
+        z[2 * i + 1] = z[2 * i + 1].madd_hi(a[i], a[i]);
+    }
+    z
+}
+
+/// Columns 5 to 9 folded into columns 0 to 4: carries first, and then each column times 608, in two halves; the last one is so small
+/// that its product has no upper half, which would have to come round again.
+#[inline(always)]
+fn fold<V: Lanes>(mut z: [V; 10]) -> [V; 5] {
+    let wrap = z[0].like(WRAP);
+    for k in 5..9 {
+        z[k + 1] = z[k + 1].add(z[k].shr::<52>());
+    }
+    let mut r = [z[0], z[1], z[2], z[3], z[4]];
+    for k in 0..4 {
+        r[k] = r[k].madd_lo(z[k + 5], wrap);
+        r[k + 1] = r[k + 1].madd_hi(z[k + 5], wrap);
+    }
+    r[4] = r[4].madd_whole(z[9], wrap);
+    r
 }

@@ -1,10 +1,10 @@
 //! One signature with all eight lanes: each lane takes a part of the factor, and the parts are summed at the end.
 
+use super::comb::{COUNT, Comb, WINDOWS, chosen};
 use super::field::Element;
-use super::narrow;
+use super::one_element;
 use super::point::{AffineAddend, Completed, Point, Projective};
 use super::scalar::{Scalar, Windows};
-use super::sign::{COUNT, Comb, WINDOWS, chosen};
 use super::table::{
     BASE_WINDOWS, BaseTable, KEY_WINDOWS, KeyTable, StagedRows, TABLES_ALONE, base_step, key_step, stops,
 };
@@ -166,5 +166,5 @@ pub(super) fn first<V: Lanes, const N: usize>(vectors: &[V; N]) -> [u64; N] {
 pub(crate) fn encode<V: Lanes>(point: &Projective<V>) -> [u64; 4] {
     let x = first(&point.x.canonical().to_words());
     let y = first(&point.y.canonical().to_words());
-    narrow::encode(&x, &y, &first(&point.z.canonical().to_words()))
+    one_element::encode(&x, &y, &first(&point.z.canonical().to_words()))
 }

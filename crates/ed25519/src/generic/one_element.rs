@@ -8,7 +8,7 @@ const M51: u64 = (1 << 51) - 1;
 
 /// An element in radix 2^51; limbs are below 2^52.
 #[derive(Clone, Copy)]
-pub(crate) struct Narrow([u64; 5]);
+pub(crate) struct OneElement([u64; 5]);
 
 /// The product of two words.
 #[inline(always)]
@@ -18,7 +18,7 @@ fn wide(a: u64, b: u64) -> u128 {
 
 /// Limbs of columns below 2^116.
 #[inline(always)]
-fn carried(mut z: [u128; 5]) -> Narrow {
+fn carried(mut z: [u128; 5]) -> OneElement {
     let mut limbs = [0; 5];
     for k in 0..4 {
         z[k + 1] += z[k] >> 51;
@@ -28,10 +28,10 @@ fn carried(mut z: [u128; 5]) -> Narrow {
     limbs[0] += (z[4] >> 51) as u64 * 19;
     limbs[1] += limbs[0] >> 51;
     limbs[0] &= M51;
-    Narrow(limbs)
+    OneElement(limbs)
 }
 
-impl Narrow {
+impl OneElement {
     /// 255 bits as little-endian words.
     #[inline(always)]
     pub(crate) fn from_words(w: &[u64; 4]) -> Self {
@@ -122,9 +122,9 @@ fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
 /// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words; the coordinates are words too.
 #[inline(always)]
 pub(crate) fn encode(x: &[u64; 4], y: &[u64; 4], z: &[u64; 4]) -> [u64; 4] {
-    let inverse = Narrow::from_words(z).inverse();
-    let x = Narrow::from_words(x).mul(&inverse).to_words();
-    let mut words = Narrow::from_words(y).mul(&inverse).to_words();
+    let inverse = OneElement::from_words(z).inverse();
+    let x = OneElement::from_words(x).mul(&inverse).to_words();
+    let mut words = OneElement::from_words(y).mul(&inverse).to_words();
     words[3] |= x[0] << 63;
     words
 }
@@ -165,7 +165,7 @@ mod tests {
     fn products_squares_and_inverses_are_those_of_the_lanes() {
         let samples = samples();
         for pair in samples.windows(2) {
-            let [a, b] = [pair[0], pair[1]].map(|words| Narrow::from_words(&words));
+            let [a, b] = [pair[0], pair[1]].map(|words| OneElement::from_words(&words));
             let (lanes_a, lanes_b) = (in_lanes(&pair[0]), in_lanes(&pair[1]));
             assert_eq!(a.to_words(), words(&lanes_a), "{:x?}", pair[0]);
             assert_eq!(a.mul(&b).to_words(), words(&lanes_a.mul(&lanes_b)), "{pair:x?}");
@@ -176,12 +176,12 @@ mod tests {
 
     #[test]
     fn the_largest_limbs_do_not_overflow() {
-        let largest = Narrow([(1 << 52) - 1; 5]);
+        let largest = OneElement([(1 << 52) - 1; 5]);
         let square = largest.mul(&largest);
         assert_eq!(square.to_words(), largest.squares(1).to_words());
         assert!(square.0.iter().all(|limb| *limb < 1 << 52), "{:x?}", square.0);
         let prime = [M51 - 18, M51, M51, M51, M51];
-        assert_eq!(Narrow(prime).to_words(), [0; 4]);
-        assert_eq!(Narrow(prime.map(|limb| 2 * limb)).to_words(), [0; 4]);
+        assert_eq!(OneElement(prime).to_words(), [0; 4]);
+        assert_eq!(OneElement(prime.map(|limb| 2 * limb)).to_words(), [0; 4]);
     }
 }

@@ -1,0 +1,39 @@
+//! What every kernel can do.
+
+use crate::generic::table::KeyTable;
+use crate::item::Item;
+use crate::signing_key::SignItem;
+use crate::verdict::{Reason, Verdict};
+
+/// The operations of a kernel. `out` is as long as `items` everywhere. `domain` comes before everything that is hashed, and is empty in
+/// Ed25519 itself.
+pub(crate) trait Engine: Sync {
+    /// Strict verdicts.
+    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]);
+    /// Keys with `tables` tables each: 1, 2 or 4.
+    fn prepare(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey>;
+    /// Strict verdicts: `keys[i]` is that of item i, prepared by the same engine.
+    fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]);
+    /// Verdicts of the cofactored predicate; 16 random bytes for every item.
+    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]);
+    /// SHA-512 of every message.
+    fn hash(&self, messages: &[&[u8]], out: &mut [[u8; 64]]);
+    /// Signatures.
+    fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]);
+}
+
+/// A key, and its tables where it is a good one.
+#[derive(Clone)]
+pub(crate) struct PreparedKey {
+    /// Why no signature under it is valid.
+    pub(crate) fault: Option<Reason>,
+    /// As many as it was prepared with; none by kernels that use none.
+    pub(super) tables: Box<[KeyTable]>,
+}
+
+impl PreparedKey {
+    /// A key without tables.
+    pub(crate) fn bare(fault: Option<Reason>) -> Self {
+        Self { fault, tables: Box::default() }
+    }
+}

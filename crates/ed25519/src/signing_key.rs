@@ -1,0 +1,76 @@
+//! Signing keys, and what they are to sign.
+
+use crate::wipe;
+use ed25519_dalek::VerifyingKey;
+use ed25519_dalek::hazmat::{ExpandedSecretKey, raw_sign};
+use sha2::Sha512;
+use std::fmt;
+use zeroize::ZeroizeOnDrop;
+
+/// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section 5.1.5).
+///
+/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised when it is dropped, and does not show itself in
+/// [`Debug`](fmt::Debug).
+pub struct SigningKey {
+    /// On the heap, so that moving the key leaves no copy of its secrets behind.
+    secret: Box<ExpandedSecretKey>,
+    public: VerifyingKey,
+}
+
+impl SigningKey {
+    /// From the seed, which RFC 8032 calls the private key: 32 bytes from a cryptographic generator.
+    #[must_use]
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        let key = Self::expand(seed);
+        wipe::stack::<{ wipe::ONE_BY_ONE }>();
+        key
+    }
+
+    /// Leaves the scalar, the prefix and the seed in its own frame and in those below, which the caller wipes.
+    #[inline(never)]
+    pub(crate) fn expand(seed: &[u8; 32]) -> Self {
+        let secret = Box::new(ExpandedSecretKey::from(seed));
+        let public = VerifyingKey::from(&*secret);
+        Self { secret, public }
+    }
+
+    /// The public key: 32 bytes.
+    #[must_use]
+    pub fn public_key(&self) -> &[u8; 32] {
+        self.public.as_bytes()
+    }
+
+    /// The signature of one message by ed25519-dalek, which leaves the nonce on the stack: the caller wipes it.
+    pub(crate) fn sign_portable(&self, message: &[u8]) -> [u8; 64] {
+        raw_sign::<Sha512>(&self.secret, message, &self.public).to_bytes()
+    }
+
+    pub(crate) fn secret_scalar(&self) -> &curve25519_dalek::Scalar {
+        &self.secret.scalar
+    }
+
+    pub(crate) fn scalar(&self) -> &[u8; 32] {
+        self.secret.scalar.as_bytes()
+    }
+
+    pub(crate) fn prefix(&self) -> &[u8; 32] {
+        &self.secret.hash_prefix
+    }
+}
+
+impl ZeroizeOnDrop for SigningKey {}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("public_key", self.public_key()).finish_non_exhaustive()
+    }
+}
+
+/// One message to be signed.
+#[derive(Clone, Copy, Debug)]
+pub struct SignItem<'a> {
+    /// The key.
+    pub key: &'a SigningKey,
+    /// The message.
+    pub message: &'a [u8],
+}
