@@ -1,11 +1,11 @@
 //! AVX2: four 64-bit words in a register, and for the row form four 32-bit words.
 
-use super::{columns32, forward, pin, turns, words32};
+use super::methods::{columns32, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
 use crate::x86_64::avx2::{U32x8, load_two, transpose};
-use crate::x86_64::byte_rotation;
 use crate::x86_64::sse41::U32x4 as Narrow;
+use crate::x86_64::{byte_rotation, forward, pin};
 use core::arch::x86_64::*;
 
 /// Four words in a ymm register.

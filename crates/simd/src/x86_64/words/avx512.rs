@@ -4,11 +4,11 @@ use super::avx2::{
     self, load_blocks as load_blocks4, load_halves as load_halves4, load_halves32,
     store_halves as store_halves4, store_halves32,
 };
-use super::{columns32, forward, pin, turns, words32};
+use super::methods::{columns32, turns, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
 use crate::x86_64::avx512::{U32x4, U32x8, U32x16, transpose as transpose32};
-use crate::x86_64::sse41;
+use crate::x86_64::{forward, pin, sse41};
 use core::arch::x86_64::*;
 
 /// Four words in a ymm register.

@@ -2,76 +2,9 @@
 
 mod avx2;
 mod avx512;
+mod methods;
 mod sse41;
 
 pub use avx2::{U32x4 as U32x4Avx2, U64x4};
 pub use avx512::{U64x4 as U64x4Avx512, U64x8};
 pub use sse41::{U64x2, U64x4 as U64x4Sse41};
-
-/// `WordRows::turn1` to `turn3` by one instruction that takes an immediate.
-macro_rules! turns {
-    ($type:ident, $shuffle:ident) => {
-        forward! {
-            fn turn1(a: Self) -> Self = $type($shuffle::<0x39>(a.0));
-            fn turn2(a: Self) -> Self = $type($shuffle::<0x4E>(a.0));
-            fn turn3(a: Self) -> Self = $type($shuffle::<0x93>(a.0));
-        }
-    };
-}
-
-/// `Words` of a vector of 32-bit words by the `Vector` that it is.
-macro_rules! words32 {
-    ($type:ty) => {
-        impl Words for $type {
-            type Word = u32;
-            const LANES: usize = <$type as Vector>::LANES;
-
-            forward! {
-                fn splat(word: u32) -> Self = <$type as Vector>::splat(word);
-                fn load(from: *const u32) -> Self = <$type as Vector>::load(from);
-                fn add(a: Self, b: Self) -> Self = <$type as Vector>::add(a, b);
-                fn xor(a: Self, b: Self) -> Self = <$type as Vector>::xor(a, b);
-                fn pin(a: Self) -> Self = <$type as Vector>::pin(a);
-                fn copy_block(from: *const u8, n: usize, to: *mut u8) = <$type as Vector>::copy_padded(from, n, to);
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, to: *mut u32) {
-                // SAFETY: the caller promised room for all lanes.
-                unsafe { <$type as Vector>::store(self, to) }
-            }
-
-            #[inline(always)]
-            unsafe fn rotate<const I: usize>(a: Self) -> Self {
-                // SAFETY: as the caller promised.
-                unsafe {
-                    match I {
-                        0 => <$type as Vector>::rotr16(a),
-                        1 => <$type as Vector>::rotr12(a),
-                        2 => <$type as Vector>::rotr8(a),
-                        _ => <$type as Vector>::rotr7(a),
-                    }
-                }
-            }
-        }
-    };
-}
-
-/// `WordColumns` of a vector of 32-bit words by the `Columns` that it has, and functions on its register for states.
-macro_rules! columns32 {
-    ($type:ty, $register:ty, $load_halves:path, $store_halves:path) => {
-        impl WordColumns for $type {
-            forward! {
-                fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
-                    <$type as Columns>::load_blocks(blocks, offset);
-                fn load_halves(halves: *const *mut u32) -> [Self; 8] =
-                    core::mem::transmute::<[$register; 8], [$type; 8]>($load_halves(halves));
-                fn store_halves(words: [Self; 8], halves: *const *mut u32) =
-                    $store_halves(core::mem::transmute::<[$type; 8], [$register; 8]>(words), halves);
-            }
-        }
-    };
-}
-
-use super::{forward, pin};
-use {columns32, turns, words32};

@@ -1,9 +1,10 @@
 //! SSE4.1: two 64-bit words in a register, and four in two registers for the row form.
 
-use super::{columns32, forward, pin, words32};
+use super::methods::{columns32, words32};
 use crate::vector::{Columns, Vector};
 use crate::words::{WordColumns, WordRows, Words};
 use crate::x86_64::sse41::{U32x4, transpose};
+use crate::x86_64::{forward, pin};
 use core::arch::x86_64::*;
 
 /// Two words in an xmm register.
