@@ -172,6 +172,18 @@ pub(crate) fn log_ratio(a: &Record, b: &Record) -> f64 {
     median(a.samples_ns.iter().zip(&b.samples_ns).map(|(a, b)| (a / b).ln()))
 }
 
+/// The comparisons of each case, in the order of their first occurrence.
+pub(crate) fn by_case<'a>(rows: &[&'a Comparison]) -> Vec<Vec<&'a Comparison>> {
+    let mut cases: Vec<Vec<&Comparison>> = Vec::new();
+    for row in rows {
+        match cases.iter_mut().find(|cells| cells[0].ours.case == row.ours.case) {
+            Some(cells) => cells.push(row),
+            None => cases.push(vec![row]),
+        }
+    }
+    cases
+}
+
 #[cfg(test)]
 pub(crate) fn launches(case: &str, ratios: &[f64]) -> Vec<Record> {
     let mut records = Vec::new();

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use anyhow::{Context as _, Result};
 
 use crate::{
-    compare::{Comparison, Standing, comparisons},
+    compare::{Comparison, Standing, by_case, comparisons},
     record::Record,
     short,
 };
@@ -66,18 +66,6 @@ pub fn needs(found: &[Comparison]) -> String {
         }
     }
     text
-}
-
-/// The comparisons of each case, in the order of their first occurrence.
-pub(crate) fn by_case<'a>(rows: &[&'a Comparison]) -> Vec<Vec<&'a Comparison>> {
-    let mut cases: Vec<Vec<&Comparison>> = Vec::new();
-    for row in rows {
-        match cases.iter_mut().find(|cells| cells[0].ours.case == row.ours.case) {
-            Some(cells) => cells.push(row),
-            None => cases.push(vec![row]),
-        }
-    }
-    cases
 }
 
 fn losses(found: &[Comparison]) -> String {

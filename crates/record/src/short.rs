@@ -3,7 +3,10 @@
 
 use std::fmt::Write as _;
 
-use crate::{compare::Comparison, report::by_case, stats::Interval};
+use crate::{
+    compare::{Comparison, by_case},
+    stats::Interval,
+};
 
 /// The sizes at which the need is shown.
 const SIZES: [u64; 2] = [256, 1024];
