@@ -28,6 +28,7 @@ mod image;
 mod pattern;
 mod render;
 mod report;
+mod rule;
 mod rules;
 pub mod scan;
 mod source;
@@ -45,6 +46,7 @@ pub use self::{
         Counts, CrateCounts, Evidence, EvidenceKind, FunctionCounts, NO_CRATE, Report, RuleResult, SCHEMA,
         Symbols, Verdict, Widths,
     },
-    rules::{Pattern, Rule, Rules},
+    rule::{Pattern, Rule},
+    rules::Rules,
     source::{FileSource, Source},
 };

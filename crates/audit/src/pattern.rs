@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::{
     Arch, Error,
     arch::{Token, WIDTHS, widest},
-    rules::{Need, Rule},
+    rule::{Need, Rule},
 };
 
 /// The patterns of all rules for one instruction set, made ready for counting.

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::{
-    arch::{Token, aarch64, x86_64},
+    arch::{Decode, Token, aarch64, x86_64},
     source::Window,
 };
 
@@ -22,18 +22,6 @@ const PADDING: usize = 8;
 
 /// At the end of a piece shorter ones are, too: `DEFAULT_SKIP_ZEROES_AT_END`.
 const PADDING_AT_END: usize = 3;
-
-/// Decodes one run of bytes of one instruction set.
-pub(crate) trait Decode<'b> {
-    /// No instruction is longer, in bytes.
-    const LONGEST: usize;
-
-    /// Makes ready to decode `bytes`.
-    fn new(bytes: &'b [u8]) -> Self;
-
-    /// Decodes at `at`. The bytes from `stop`, which is behind it, belong to something else.
-    fn decode(&mut self, at: usize, stop: usize) -> Token;
-}
 
 /// Decodes x86-64 from `start` to `end` of a region, whose bytes `window` gives, and hands each token and its offset to `each`.
 ///

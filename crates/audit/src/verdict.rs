@@ -9,7 +9,7 @@ use crate::{
     glob,
     pattern::PLACES,
     report::{Evidence, EvidenceKind, RuleResult, Symbols, Verdict},
-    rules::Rule,
+    rule::Rule,
 };
 
 /// A function that matters to a rule.

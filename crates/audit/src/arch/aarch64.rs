@@ -8,8 +8,7 @@ use std::{
 use disarm64::{InsnOpcode as _, Opcode, decoder};
 use disarm64_defn::InsnOperandClass;
 
-use super::Token;
-use crate::sweep::Decode;
+use super::decode::{Decode, Token};
 
 /// Every instruction has this many bytes.
 const SIZE: usize = 4;

@@ -149,8 +149,8 @@ const AARCH64: &[(Class, &[&str])] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Decode as _;
     use crate::arch::{aarch64, x86_64};
-    use crate::sweep::Decode as _;
 
     #[test]
     fn mnemonics_that_begin_alike_have_the_class_of_their_own_work() {

@@ -2,91 +2,13 @@
 
 pub(crate) mod aarch64;
 mod class;
+mod decode;
+mod instruction_set;
+mod mnemonics;
 pub(crate) mod x86_64;
 
-use serde::{Deserialize, Serialize};
-
-pub use self::class::Class;
-
-/// An instruction set whose code is decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arch {
-    /// x86-64.
-    #[serde(rename = "x86-64")]
-    X86_64,
-    /// AArch64, little-endian.
-    Aarch64,
-}
-
-/// How many kinds of vector registers are told apart.
-pub(crate) const WIDTHS: usize = 3;
-
-impl Arch {
-    /// The name that people know it by.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::X86_64 => "x86-64",
-            Self::Aarch64 => "aarch64",
-        }
-    }
-
-    /// The kinds of vector registers that are counted apart, narrowest first.
-    ///
-    /// - x86-64: registers of 128, 256 and 512 bits.
-    /// - AArch64: scalar floating point (`b`, `h`, `s`, `d`), Advanced SIMD (`v`, `q`), SVE and SME (`z`, `p`, `za`).
-    #[must_use]
-    pub fn widths(self) -> [&'static str; WIDTHS] {
-        match self {
-            Self::X86_64 => ["xmm", "ymm", "zmm"],
-            Self::Aarch64 => ["fp", "neon", "sve"],
-        }
-    }
-
-    /// The bit of the kind of register called `name`.
-    pub(crate) fn width_bit(self, name: &str) -> Option<u8> {
-        Some(1 << self.widths().iter().position(|width| *width == name)?)
-    }
-
-    /// The mnemonic behind [`Token::op`].
-    pub(crate) fn mnemonic(self, op: u16) -> String {
-        match self {
-            Self::X86_64 => x86_64::mnemonic(op).to_owned(),
-            Self::Aarch64 => aarch64::mnemonic(op),
-        }
-    }
-
-    /// The [`Token::op`] of `mnemonic`, if there is one.
-    pub(crate) fn op(self, mnemonic: &str) -> Option<u16> {
-        match self {
-            Self::X86_64 => x86_64::op(mnemonic),
-            Self::Aarch64 => Some(aarch64::intern(mnemonic)),
-        }
-    }
-}
-
-/// One step of a decoder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
-    /// Its bytes.
-    pub(crate) len: u8,
-    /// Whether it is no instruction: bytes that mean nothing to the CPU.
-    pub(crate) bad: bool,
-    /// The kinds of vector registers that it names: bit i for `Arch::widths()[i]`.
-    pub(crate) widths: u8,
-    /// Its mnemonic, by a number of the decoder; only with a register in `widths`.
-    pub(crate) op: u16,
-}
-
-impl Token {
-    pub(crate) const fn bad(len: u8) -> Self {
-        Self { len, bad: true, widths: 0, op: 0 }
-    }
-}
-
-/// The index in `Arch::widths()` of the widest register in the bits `widths`, which has one.
-pub(crate) fn widest(widths: u8) -> usize {
-    debug_assert!(widths != 0);
-    7 - widths.leading_zeros() as usize
-}
+pub use self::{class::Class, instruction_set::Arch};
+pub(crate) use self::{
+    decode::{Decode, Token},
+    instruction_set::{WIDTHS, widest},
+};

@@ -7,8 +7,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-use super::Token;
-use crate::sweep::Decode;
+use super::decode::{Decode, Token};
 
 /// No instruction is longer, in bytes.
 const LONGEST: usize = 15;

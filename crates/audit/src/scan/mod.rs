@@ -4,6 +4,7 @@
 //! whole build is for such a CPU. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it; most freely
 //! with link-time optimisation, and only if the kernel is made of intrinsics rather than assembly.
 
+mod finding;
 mod metadata;
 mod settings;
 mod source;
@@ -18,7 +19,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use self::metadata::{Metadata, Package};
-pub use self::settings::{Setting, SettingKind};
+pub use self::{
+    finding::{SourceFinding, SourceKind},
+    settings::{Setting, SettingKind},
+};
 use crate::Error;
 
 /// What was found in the sources of a project.
@@ -81,43 +85,6 @@ pub struct Kernels {
     pub intrinsics: u64,
     /// Files of assembly, or with `global_asm!`: the optimiser leaves them alone.
     pub assembly: u64,
-}
-
-/// A place in the source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct SourceFinding {
-    /// The path of the file.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u64,
-    /// What is there.
-    pub kind: SourceKind,
-    /// The condition or call, as it is written.
-    pub text: String,
-}
-
-/// What is at a place in the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    /// A condition on the features of the target ahead of detection at run time.
-    CompileTimeChoice,
-    /// Such a condition in a macro, which other crates use.
-    CompileTimeChoiceInMacro,
-    /// Detection at run time that needs a feature of the package that this build does not enable: the kernel is never chosen.
-    DetectionOff,
-}
-
-impl SourceKind {
-    /// The words in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CompileTimeChoice => "compile-time choice ahead of detection",
-            Self::CompileTimeChoiceInMacro => "compile-time choice in a macro",
-            Self::DetectionOff => "detection is switched off",
-        }
-    }
 }
 
 /// Looks through the dependencies of the project whose `Cargo.toml` is `manifest`, or that of the current folder.

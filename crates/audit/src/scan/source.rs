@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, iter::Peekable, path::Path};
 
 use proc_macro2::{Delimiter, Group, Ident, LexError, TokenStream, TokenTree, token_stream::IntoIter};
 
-use super::{SourceFinding, SourceKind};
+use super::finding::{SourceFinding, SourceKind};
 
 /// Words by which code asks the CPU at run time.
 const DETECTION: [&str; 7] = [

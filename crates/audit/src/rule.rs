@@ -1,0 +1,76 @@
+//! One rule: a kernel, and how it is recognised.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::Arch;
+
+/// A kernel, and how it is recognised.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The name in reports, such as `blake2b_simd/avx2`.
+    pub name: String,
+    /// The crate (or library) that the kernel is part of, as it stands at the start of its symbols.
+    #[serde(rename = "crate")]
+    pub krate: String,
+    /// The instruction set of its code.
+    pub arch: Arch,
+    /// Demangled names of the functions with the kernel's body, without the compiler's hash; `*` stands for any text.
+    #[serde(default)]
+    pub symbols: Vec<String>,
+    /// Names of functions that show that the kernel should be there; `*` stands for any text. When there is none, every function of
+    /// the crate does.
+    #[serde(default)]
+    pub linked: Vec<String>,
+    /// Text in the binary that shows that the crate is linked, such as the locations of its panics: `/hash-1.*.rs`, where `*` stands for any
+    /// characters of a path.
+    #[serde(default)]
+    pub strings: Vec<String>,
+    /// Ways in which the body can be recognised by its instructions.
+    #[serde(default, rename = "pattern")]
+    pub patterns: Vec<Pattern>,
+    /// Whether the kernel is assembly, which no compiler inlines: then its instructions elsewhere are another kernel's.
+    #[serde(default)]
+    pub assembly: bool,
+    /// Rules of better kernels of the same function. Where one of them is there, the loss of this one is none.
+    #[serde(default)]
+    pub superseded_by: Vec<String>,
+}
+
+/// A way in which a kernel can be recognised by its instructions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pattern {
+    /// How far apart the instructions may be, in instructions of the function.
+    pub within: u32,
+    /// How many there are at least, by `MNEMONIC|... WIDTH|...`, such as `"vpshufb|vprorq ymm" = 8`. The width is that of the widest
+    /// vector register that the instruction names.
+    pub need: BTreeMap<String, u32>,
+}
+
+/// One of the needs of a pattern.
+#[derive(Debug)]
+pub(crate) struct Need<'p> {
+    pub(crate) mnemonics: Vec<&'p str>,
+    pub(crate) widths: Vec<&'p str>,
+    pub(crate) at_least: u32,
+}
+
+impl Pattern {
+    pub(crate) fn needs(&self) -> impl Iterator<Item = Result<Need<'_>, String>> {
+        self.need.iter().map(|(text, at_least)| {
+            let (mnemonics, widths) =
+                text.split_once(' ').ok_or_else(|| format!("`{text}` is not `MNEMONIC|... WIDTH|...`"))?;
+            if *at_least == 0 {
+                return Err(format!("`{text}` needs none"));
+            }
+            Ok(Need {
+                mnemonics: mnemonics.split('|').collect(),
+                widths: widths.split('|').collect(),
+                at_least: *at_least,
+            })
+        })
+    }
+}
