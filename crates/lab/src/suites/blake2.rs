@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use bulla_blake2::kernel;
 
-use super::{Active, Case, Make, Peer, Suite};
+use super::suite::{Active, Case, Make, Peer, Suite};
 use crate::measure::{Input, Op, Subject};
 
 /// The lengths of single inputs: around a block, and where the cost of the call has become small.

@@ -15,7 +15,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rayon::prelude::*;
 
 use super::ed25519::{case, suite, verifies};
-use super::{Case, Make, Peer, Suite};
+use super::suite::{Case, Make, Peer, Suite};
 use crate::measure::Subject;
 
 /// Bytes of a message, as in the suite `ed25519`.
@@ -356,7 +356,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 #[cfg(test)]
 mod tests {
-    use super::super::locked_version;
+    use super::super::suite::locked_version;
 
     #[test]
     fn the_peers_are_in_the_lock_file() {

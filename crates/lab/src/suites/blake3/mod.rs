@@ -1,17 +1,19 @@
 //! BLAKE3: ours beside the official crate and rscrypto. `lab/BIAS.md` says how each is used.
 
+mod case;
 mod files;
 mod operations;
 mod rscrypto;
+mod test_file;
 
 use anyhow::{Context as _, Result};
 use bulla_blake3::kernel;
 
-use self::operations::{Boxed, MANY, Mode, official, ours};
-use super::{Active, Case, Peer, Suite};
-
-const KIB: usize = 1024;
-const MIB: usize = 1024 * KIB;
+use self::{
+    case::{KIB, MIB, both, case, peer},
+    operations::{Boxed, MANY, Mode, official, ours},
+};
+use super::suite::{Active, Case, Peer, Suite};
 
 /// The lengths of single inputs: around a block, around a chunk, and every number of chunks up to sixteen, since
 /// that is where kernels of different width take over from each other.
@@ -99,33 +101,6 @@ fn active_kernel() -> Result<Active> {
     Ok(Active { name: kernel::active().to_string(), forced: forced.is_some() })
 }
 
-/// The instruction set that the features of this build hold the official crate back to.
-fn held_to() -> &'static str {
-    let held = [
-        (cfg!(feature = "peer-no-sse2") || cfg!(feature = "peer-no-neon"), "portable"),
-        (cfg!(feature = "peer-no-sse41"), "sse2"),
-        (cfg!(feature = "peer-no-avx2"), "sse4.1"),
-        (cfg!(feature = "peer-no-avx512"), "avx2"),
-    ];
-    held.into_iter().find(|(is_held, _)| *is_held).map_or("", |(_, set)| set)
-}
-
-/// The official crate, held back as this build has it.
-fn official(make: impl Fn() -> Boxed + 'static) -> Peer {
-    Peer { held_to: held_to(), ..Peer::of_package("blake3", make) }
-}
-
-/// The official crate and rscrypto. No feature holds rscrypto back: where the other is held, it stays away.
-fn both(first: impl Fn() -> Boxed + 'static, second: impl Fn() -> Boxed + 'static) -> Vec<Peer> {
-    let second = held_to().is_empty().then(|| Peer::of_package("rscrypto", second));
-    [official(first)].into_iter().chain(second).collect()
-}
-
-/// A case that reads `bytes` in one piece.
-fn case(group: &str, bytes: usize, ours: impl Fn() -> Boxed + 'static, peers: Vec<Peer>) -> Case {
-    Case { id: format!("{group}/{bytes}"), bytes, input: bytes, part: None, ours: Box::new(ours), peers }
-}
-
 fn oneshot() -> Vec<Case> {
     let modes = [(Mode::Hash, &SIZES[..]), (Mode::Keyed, short_of_huge()), (Mode::DeriveKey, &[64, 1024])];
     let of_mode = |(mode, sizes): (Mode, &'static [usize])| {
@@ -163,9 +138,9 @@ fn streaming_dispatch() -> Vec<Case> {
 
 /// One parent of two chaining values, and whole inputs around the sizes at which the shape of the tree changes.
 fn parent_folding() -> Vec<Case> {
-    let merge = |id: &str, ours: fn() -> Boxed, peer: fn() -> Boxed| Case {
+    let merge = |id: &str, ours: fn() -> Boxed, theirs: fn() -> Boxed| Case {
         id: id.to_owned(),
-        ..case("", 64, ours, vec![official(peer)])
+        ..case("", 64, ours, vec![peer(theirs)])
     };
     let mut cases = vec![
         merge("merge/parent", ours::merge_parent, official::merge_parent),
@@ -219,7 +194,7 @@ fn short_input_attribution() -> Vec<Case> {
                 "derive_key-context-hashed",
                 bytes,
                 operations::derive_reused_ours,
-                vec![official(operations::derive_reused_official)],
+                vec![peer(operations::derive_reused_official)],
             ),
             // Ours against itself: what choosing the kernel costs.
             case("dispatch", bytes, || ours::oneshot(Mode::Hash), vec![direct()]),
@@ -263,12 +238,12 @@ fn xof() -> Vec<Case> {
 
 /// rscrypto uses threads only where it is built to use them in every call, so it is no peer here.
 fn threads() -> Vec<Case> {
-    THREADED.map(|bytes| case("two", bytes, ours::threads, vec![official(official::threads)])).into()
+    THREADED.map(|bytes| case("two", bytes, ours::threads, vec![peer(official::threads)])).into()
 }
 
 /// The kernel in use against the official crate at the same instruction set. `cargo xtask bench` forces one after the other.
 fn kernel_ab() -> Vec<Case> {
     let name = active_kernel().map(|kernel| kernel.name).unwrap_or_default();
-    let peer = || vec![official(|| official::oneshot(Mode::Hash))];
-    KERNEL_SIZES.map(|bytes| case(&name, bytes, || ours::oneshot(Mode::Hash), peer())).into()
+    let peers = || vec![peer(|| official::oneshot(Mode::Hash))];
+    KERNEL_SIZES.map(|bytes| case(&name, bytes, || ours::oneshot(Mode::Hash), peers())).into()
 }

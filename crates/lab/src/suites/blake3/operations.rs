@@ -4,6 +4,7 @@ use std::{hint::black_box, rc::Rc};
 
 use bulla_blake3::kernel;
 
+use super::test_file::{Access, TestFile};
 use crate::measure::{Input, Op, Subject};
 
 pub(super) type Boxed = Box<dyn Subject>;
@@ -124,10 +125,7 @@ macro_rules! operations {
         pub(super) mod $name {
             use $library::{Hasher, hazmat};
 
-            use super::{
-                super::files::{TestFile, Way},
-                *,
-            };
+            use super::*;
 
             pub(in super::super) fn oneshot(mode: Mode) -> Boxed {
                 match mode {
@@ -227,14 +225,14 @@ macro_rules! operations {
                 })
             }
 
-            pub(in super::super) fn file(way: Way, file: &Rc<TestFile>) -> Boxed {
+            pub(in super::super) fn file(access: Access, file: &Rc<TestFile>) -> Boxed {
                 let file = Rc::clone(file);
                 let hash = move || {
                     let (path, mut hasher) = (file.path(), Hasher::new());
-                    let hashed = match way {
-                        Way::Read => hasher.update_reader(std::fs::File::open(path)?)?,
-                        Way::Mapped => hasher.update_mmap(path)?,
-                        Way::MappedByThreads => hasher.update_mmap_rayon(path)?,
+                    let hashed = match access {
+                        Access::Read => hasher.update_reader(std::fs::File::open(path)?)?,
+                        Access::Mapped => hasher.update_mmap(path)?,
+                        Access::MappedByThreads => hasher.update_mmap_rayon(path)?,
                     };
                     std::io::Result::Ok(*hashed.finalize().as_bytes())
                 };

@@ -2,74 +2,20 @@
 //! alone, and with two more that ask for that, are a program of their own: `crates/lab/ed25519-native`.
 
 mod peers;
+mod work;
 
 use anyhow::{Context as _, Result};
-use bulla_ed25519::{Item, Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, kernel};
+use bulla_ed25519::{Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, kernel};
 
-use super::{Active, Case, Make, Peer, Suite};
-use crate::measure::{Input, Op, Subject};
+use self::work::MESSAGE;
+pub use self::work::{Group, Signed, signs, verifies};
+use super::suite::{Active, Case, Make, Peer, Suite};
 
 /// How many signatures at once.
 const SIZES: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /// How many signatures at once for all threads.
 const PARALLEL: [usize; 2] = [512, 4000];
-
-/// What the cases of a group do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    /// One strict verdict for each signature.
-    Strict,
-    /// The same under keys that were decoded or prepared beforehand.
-    Prepared,
-    /// Batches, most of which have one verdict for all.
-    Cofactored,
-    /// Signatures.
-    Sign,
-    /// Strict verdicts by all threads.
-    Parallel,
-}
-
-/// Bytes of a message.
-const MESSAGE: usize = 128;
-
-/// Signatures under keys that are all different, each of a message that begins with a zero byte: peers that put the length of an empty name
-/// before messages then sign the same bytes.
-pub struct Signed {
-    /// The seeds of the keys.
-    pub seeds: Vec<[u8; 32]>,
-    /// The public keys.
-    pub public_keys: Vec<[u8; 32]>,
-    /// The messages.
-    pub messages: Vec<[u8; MESSAGE]>,
-    /// The signatures.
-    pub signatures: Vec<[u8; 64]>,
-}
-
-impl Signed {
-    /// `count` of them, always the same.
-    pub fn new(count: usize) -> &'static Self {
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut signed = Self { seeds: vec![], public_keys: vec![], messages: vec![], signatures: vec![] };
-        for _ in 0..count {
-            let (mut seed, mut message) = ([0; 32], [0; MESSAGE]);
-            random.fill(&mut seed);
-            random.fill(&mut message[1..]);
-            let key = SigningKey::from_seed(&seed);
-            signed.seeds.push(seed);
-            signed.public_keys.push(*key.public_key());
-            signed.signatures.push(key.sign(&message));
-            signed.messages.push(message);
-        }
-        Box::leak(Box::new(signed))
-    }
-
-    /// What we verify.
-    pub fn items(&self) -> Vec<Item<'_>> {
-        let parts = self.public_keys.iter().zip(&self.messages).zip(&self.signatures);
-        parts.map(|((public_key, message), signature)| Item { public_key, message, signature }).collect()
-    }
-}
 
 /// One for a single thread and one for all.
 pub(super) fn suites() -> [Suite; 2] {
@@ -89,24 +35,6 @@ pub(super) fn suite(name: &'static str, cases: fn() -> Vec<Case>) -> Suite {
 pub fn active_kernel() -> Result<Active> {
     let forced = kernel::forced().with_context(|| kernel::FORCE_VARIABLE.to_owned())?;
     Ok(Active { name: kernel::active().to_string(), forced: forced.is_some() })
-}
-
-/// An operation that leaves one verdict for each of `count` signatures.
-pub fn verifies(count: usize, mut run: impl FnMut(&mut [bool]) + 'static) -> Box<dyn Subject> {
-    Box::new(Op {
-        result: vec![false; count],
-        run: move |_: &Input<'_>, out: &mut Vec<bool>| run(out),
-        bytes: |out: &Vec<bool>| out.iter().map(|valid| u8::from(*valid)).collect(),
-    })
-}
-
-/// An operation that leaves `count` signatures.
-pub fn signs(count: usize, mut run: impl FnMut(&mut [[u8; 64]]) + 'static) -> Box<dyn Subject> {
-    Box::new(Op {
-        result: vec![[0; 64]; count],
-        run: move |_: &Input<'_>, out: &mut Vec<[u8; 64]>| run(out),
-        bytes: |out: &Vec<[u8; 64]>| out.concat(),
-    })
 }
 
 /// A case of `count` signatures.

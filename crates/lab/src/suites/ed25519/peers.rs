@@ -7,7 +7,8 @@ use ed25519_zebra as zebra;
 use rayon::prelude::*;
 use ring::signature as ring;
 
-use super::{Group, Make, Peer, Signed, signs, verifies};
+use super::work::{Group, Signed, signs, verifies};
+use crate::suites::suite::{Make, Peer};
 
 /// The peers of a case.
 pub(super) fn of(group: Group, count: usize) -> Vec<Peer> {

@@ -1,0 +1,34 @@
+//! One case, and its peers: the official crate, held back as the build says, and rscrypto.
+
+use super::operations::Boxed;
+use crate::suites::suite::{Case, Peer};
+
+pub(super) const KIB: usize = 1024;
+pub(super) const MIB: usize = 1024 * KIB;
+
+/// The instruction set that the features of this build hold the official crate back to.
+fn held_to() -> &'static str {
+    let held = [
+        (cfg!(feature = "peer-no-sse2") || cfg!(feature = "peer-no-neon"), "portable"),
+        (cfg!(feature = "peer-no-sse41"), "sse2"),
+        (cfg!(feature = "peer-no-avx2"), "sse4.1"),
+        (cfg!(feature = "peer-no-avx512"), "avx2"),
+    ];
+    held.into_iter().find(|(is_held, _)| *is_held).map_or("", |(_, set)| set)
+}
+
+/// The official crate, held back as this build has it.
+pub(super) fn peer(make: impl Fn() -> Boxed + 'static) -> Peer {
+    Peer { held_to: held_to(), ..Peer::of_package("blake3", make) }
+}
+
+/// The official crate and rscrypto. No feature holds rscrypto back: where the other is held, it stays away.
+pub(super) fn both(first: impl Fn() -> Boxed + 'static, second: impl Fn() -> Boxed + 'static) -> Vec<Peer> {
+    let second = held_to().is_empty().then(|| Peer::of_package("rscrypto", second));
+    [peer(first)].into_iter().chain(second).collect()
+}
+
+/// A case that reads `bytes` in one piece.
+pub(super) fn case(group: &str, bytes: usize, ours: impl Fn() -> Boxed + 'static, peers: Vec<Peer>) -> Case {
+    Case { id: format!("{group}/{bytes}"), bytes, input: bytes, part: None, ours: Box::new(ours), peers }
+}

@@ -1,0 +1,50 @@
+//! A file to be hashed, and how it is read.
+
+use std::{cell::LazyCell, io::Write as _, path::Path};
+
+use tempfile::NamedTempFile;
+
+/// How the bytes of a file get into the hasher.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Access {
+    /// By `read`, into a buffer.
+    Read,
+    /// As memory.
+    Mapped,
+    /// As memory, on all threads of the pool.
+    MappedByThreads,
+}
+
+impl Access {
+    pub(super) const ALL: [Self; 3] = [Self::Read, Self::Mapped, Self::MappedByThreads];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Mapped => "mapped",
+            Self::MappedByThreads => "mapped-two",
+        }
+    }
+}
+
+/// A file of random bytes that is written when it is first wanted, and gone with the case.
+pub(super) struct TestFile(LazyCell<NamedTempFile, Box<dyn FnOnce() -> NamedTempFile>>);
+
+impl TestFile {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(LazyCell::new(Box::new(move || {
+            let mut content = vec![0; bytes];
+            fastrand::fill(&mut content);
+            let write = || {
+                let mut file = NamedTempFile::new()?;
+                file.write_all(&content)?;
+                std::io::Result::Ok(file)
+            };
+            write().expect("the folder for temporary files takes the file of the benchmark")
+        })))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
