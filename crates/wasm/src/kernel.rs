@@ -4,7 +4,7 @@ use crate::spec::{
     BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, OUT_LEN, PARENT, ROOT,
     Value, Words,
 };
-use crate::{found, require};
+use crate::trap::{found, require};
 use bulla_blake3::kernel::wasm32::{U32x4, absorb4, copy_padded, fold1, store_halves};
 use core::arch::wasm32::{u32x4, u32x4_ge, u32x4_splat, v128, v128_and, v128_bitselect, v128_or};
 use core::mem::MaybeUninit;

@@ -1,18 +1,10 @@
 //! The memory that JavaScript sees.
 
-use crate::spec::{Value, Words};
+use crate::areas::{INPUT, OUT, Single, WINDOW, values};
+use crate::spec::Words;
 use crate::state::State;
 use crate::tree::Node;
 use core::cell::UnsafeCell;
-
-/// Bytes in the window of a hasher: with the source beside it, it stays in the caches nearest to the core.
-pub(crate) const WINDOW: usize = 32 * 1024;
-
-/// Bytes of input of one call.
-pub(crate) const INPUT: usize = WINDOW;
-
-/// Bytes in the output area.
-pub(crate) const OUT: usize = 32 * 1024;
 
 /// Everything that lasts from call to call. All of it may hold any bytes.
 #[repr(C, align(64))]
@@ -25,13 +17,7 @@ pub(crate) struct Memory {
     pub(crate) reader: Node,
 }
 
-/// The only memory. An instance of the module is never entered twice at once: it has no threads and calls nothing
-/// outside.
-struct Single<T>(UnsafeCell<T>);
-
-// SAFETY: see above.
-unsafe impl<T> Sync for Single<T> {}
-
+/// The only memory.
 static MEMORY: Single<Memory> = Single(UnsafeCell::new(Memory {
     window: [0; WINDOW],
     input: [0; INPUT],
@@ -46,16 +32,6 @@ static MEMORY: Single<Memory> = Single(UnsafeCell::new(Memory {
 pub(crate) fn memory() -> &'static mut Memory {
     // SAFETY: see `Single`; what JavaScript writes between calls are integers, of which any value will do.
     unsafe { &mut *MEMORY.0.get() }
-}
-
-/// Chaining values of the chunks of a window, and of their parents: not on the stack, where they would have to be zeros first.
-static VALUES: Single<[Value; 64]> = Single(UnsafeCell::new([[0; 32]; 64]));
-
-/// Room for the chaining values of one subtree. Whoever asks has done with it before another subtree begins.
-#[inline(always)]
-pub(crate) fn values() -> &'static mut [Value; 64] {
-    // SAFETY: see `Single` and above; any bytes will do.
-    unsafe { &mut *VALUES.0.get() }
 }
 
 impl Memory {

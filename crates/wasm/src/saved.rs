@@ -1,10 +1,10 @@
 //! The portable form of a state: `spec/blake3-state.md`.
 
+use crate::areas::OUT;
 use crate::kernel::{Instance, words};
-use crate::memory::OUT;
-use crate::require;
 use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, OUT_LEN};
 use crate::state::State;
+use crate::trap::require;
 
 const MAGIC: &[u8; 8] = b"bullab3s";
 const VERSION: u8 = 1;

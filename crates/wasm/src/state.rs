@@ -1,11 +1,10 @@
 //! The live state of a hasher: finished subtrees. What is held in the window is no part of it.
 
+use crate::areas::values;
 use crate::kernel::Instance;
-use crate::memory::{Memory, OUT, WINDOW, memory, values};
-use crate::saved;
 use crate::spec::{CHUNK_LEN, Value};
+use crate::trap::found;
 use crate::tree::{Node, join};
-use crate::{found, require};
 
 /// The most subtrees that can stand side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
@@ -88,7 +87,7 @@ impl State {
     }
 
     /// The root of the tree over the state and `held`.
-    fn root(mut self, mut held: &[u8]) -> Node {
+    pub(crate) fn root(mut self, mut held: &[u8]) -> Node {
         if self.chunks == 0 {
             return self.instance.root(held);
         }
@@ -112,86 +111,5 @@ impl State {
             right = self.instance.parent(&join(left, &right));
         }
         self.instance.node(first, &right)
-    }
-}
-
-/// The first `held` bytes of the window.
-fn held(window: &[u8; WINDOW], held: usize) -> &[u8] {
-    require(held <= WINDOW);
-    &window[..held]
-}
-
-/// Begins a new live state in a mode.
-#[unsafe(no_mangle)]
-pub extern "C" fn begin(mode: u32) {
-    let Memory { state, key, .. } = memory();
-    *state = State::new(Instance::of(mode, key), 0);
-}
-
-/// The live state takes in the first `len` bytes of the window: whole chunks, and not all of the input if they are one chunk.
-#[unsafe(no_mangle)]
-pub extern "C" fn update(len: usize) {
-    let Memory { window, state, .. } = memory();
-    require(len.is_multiple_of(CHUNK_LEN));
-    state.absorb(held(window, len));
-}
-
-/// `out_len` bytes of output for the live state and the first `held` bytes of the window, which both stay as they are.
-#[unsafe(no_mangle)]
-pub extern "C" fn finalize(held: usize, out_len: usize) {
-    let Memory { window, out, state, .. } = memory();
-    require(out_len <= OUT);
-    state.root(self::held(window, held)).read(0, &mut out[..out_len]);
-}
-
-/// Makes the reader of that output.
-#[unsafe(no_mangle)]
-pub extern "C" fn root(held: usize) {
-    let Memory { window, state, reader, .. } = memory();
-    *reader = state.root(self::held(window, held));
-}
-
-/// Where the live state is.
-#[unsafe(no_mangle)]
-pub extern "C" fn state_ptr() -> *mut u8 {
-    (&raw mut memory().state).cast()
-}
-
-/// Bytes of the live state.
-#[unsafe(no_mangle)]
-pub extern "C" fn state_len() -> usize {
-    size_of::<State>()
-}
-
-/// Writes the live state and the first `held` bytes of the window to the output area in the portable format; returns its length in
-/// bytes.
-#[unsafe(no_mangle)]
-pub extern "C" fn save(held: usize) -> usize {
-    let Memory { window, out, state, .. } = memory();
-    saved::write(state, self::held(window, held), out)
-}
-
-/// As [`save`], for a hasher of a mode whose whole input is in the window.
-#[unsafe(no_mangle)]
-pub extern "C" fn save_of(mode: u32, held: usize) -> usize {
-    let Memory { window, out, key, .. } = memory();
-    saved::write(&State::new(Instance::of(mode, key), 0), self::held(window, held), out)
-}
-
-/// Makes the portable state in the first `len` bytes of the input the live one, puts the input that it holds at the start of the window, and
-/// returns how many bytes these are. Of anything else it returns what is wrong, and leaves the live state: -1 the magic, -2 the
-/// version, -3 the mode, -4 a reserved field, -5 the length, -6 the key, -7 the offset.
-#[unsafe(no_mangle)]
-pub extern "C" fn restore(len: usize) -> i32 {
-    let Memory { window, input, state, .. } = memory();
-    match saved::read(held(input, len)) {
-        Ok((restored, tail)) => {
-            *state = restored;
-            for (to, byte) in window.iter_mut().zip(tail) {
-                *to = *byte;
-            }
-            tail.len() as i32
-        }
-        Err(error) => error as i32,
     }
 }

@@ -1,9 +1,9 @@
 //! The last compression of a tree, from which all output comes.
 
-use crate::found;
+use crate::areas::values;
 use crate::kernel::{Instance, words};
-use crate::memory::values;
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, PARENT, ROOT, Value, Words};
+use crate::trap::found;
 
 /// The last compression of a tree, not yet done.
 #[derive(Clone, Copy)]
