@@ -1,5 +1,5 @@
 //! Encodings and slices of the crate `bao`.
-use crate::pattern;
+use crate::input::pattern;
 use bao::encode::{SliceExtractor, encode, outboard};
 use serde_json::{Value, json};
 use std::io::{Cursor, Read};

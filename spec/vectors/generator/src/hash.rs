@@ -1,5 +1,5 @@
 //! Hashes: the official cases, and every length.
-use crate::{CONTEXT, KEY, pattern};
+use crate::input::{CONTEXT, KEY, pattern};
 use blake3::Hasher;
 use serde_json::{Value, json};
 

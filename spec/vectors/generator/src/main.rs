@@ -8,6 +8,7 @@ mod bao_vectors;
 mod blake2;
 mod ed25519;
 mod hash;
+mod input;
 mod keys;
 mod post_quantum;
 mod sealing;
@@ -16,16 +17,6 @@ mod tokens;
 
 use serde_json::Value;
 use std::path::Path;
-
-/// The key of the official test vectors.
-pub const KEY: &[u8; 32] = b"whats the Elvish word for friend";
-/// The context string of the official test vectors.
-pub const CONTEXT: &str = "BLAKE3 2019-12-27 16:29:52 test vectors context";
-
-/// The input of n bytes that all vectors use.
-pub fn pattern(n: usize) -> Vec<u8> {
-    (0..n).map(|i| (i % 251) as u8).collect()
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: bulla-vectors FOLDER")?;

@@ -1,5 +1,5 @@
 //! Saved states of a hasher, built from `blake3-state.md` and the chaining values of the official crate.
-use crate::{CONTEXT, KEY, pattern};
+use crate::input::{CONTEXT, KEY, pattern};
 use blake3::hazmat::{HasherExt, hash_derive_key_context};
 use blake3::{CHUNK_LEN, Hasher};
 use serde_json::{Value, json};
