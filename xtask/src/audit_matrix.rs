@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::{
+    build_variants::{self, Variant},
     context::{Context, build_program},
-    ways::{self, Way},
 };
 
 /// What `cargo xtask audit-matrix` takes.
@@ -27,22 +27,26 @@ pub(crate) struct Args {}
 const PROGRAMS: [(&str, &str); 2] =
     [("with-blake2b-simd", "blake2b_simd/avx2"), ("with-bulla-blake2", "bulla-blake2/avx2")];
 
-const WAYS: [Way; 7] = [
-    Way { name: "no flags", rustflags: "", features: &[] },
-    Way { name: "native", rustflags: "-Ctarget-cpu=native", features: &[] },
-    Way {
+const VARIANTS: [Variant; 7] = [
+    Variant { name: "no flags", rustflags: "", features: &[] },
+    Variant { name: "native", rustflags: "-Ctarget-cpu=native", features: &[] },
+    Variant {
         name: "native -avx512vl",
         rustflags: "-Ctarget-cpu=native -Ctarget-feature=-avx512vl",
         features: &[],
     },
-    Way {
+    Variant {
         name: "native -avx512f",
         rustflags: "-Ctarget-cpu=native -Ctarget-feature=-avx512f",
         features: &[],
     },
-    Way { name: "x86-64-v3", rustflags: "-Ctarget-cpu=x86-64-v3", features: &[] },
-    Way { name: "no_std", rustflags: "", features: &["--no-default-features"] },
-    Way { name: "no_std, native", rustflags: "-Ctarget-cpu=native", features: &["--no-default-features"] },
+    Variant { name: "x86-64-v3", rustflags: "-Ctarget-cpu=x86-64-v3", features: &[] },
+    Variant { name: "no_std", rustflags: "", features: &["--no-default-features"] },
+    Variant {
+        name: "no_std, native",
+        rustflags: "-Ctarget-cpu=native",
+        features: &["--no-default-features"],
+    },
 ];
 
 pub(crate) fn run(_: &Args) -> Result<ExitCode> {
@@ -52,13 +56,13 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
         "| build | LTO | program | xmm | ymm | zmm | kernel | verdict | where |\n|---|---|---|--:|--:|--:|---|---|---|"
     );
     let mut lost = !audit_of_itself(&bulla)?;
-    for way in &WAYS {
+    for variant in &VARIANTS {
         for lto in ["off", "fat"] {
             for (program, rule) in PROGRAMS {
-                let binary = build(&context, way, lto, program)?;
+                let binary = build(&context, variant, lto, program)?;
                 let report = audit(&bulla, &binary)?;
                 let (verdict, row) = row(&report, rule)?;
-                println!("| {} | {lto} | {program} | {row} |", way.name);
+                println!("| {} | {lto} | {program} | {row} |", variant.name);
                 lost |= program == "with-bulla-blake2" && verdict == "lost";
             }
         }
@@ -66,8 +70,8 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
     Ok(if lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn build(context: &Context, way: &Way, lto: &str, program: &str) -> Result<PathBuf> {
-    ways::build(context, way, lto, Path::new("crates/audit/matrix"), program)
+fn build(context: &Context, variant: &Variant, lto: &str, program: &str) -> Result<PathBuf> {
+    build_variants::build(context, variant, lto, Path::new("crates/audit/matrix"), program)
 }
 
 fn audit(bulla: &Path, binary: &Path) -> Result<Value> {
@@ -121,15 +125,19 @@ fn row(report: &Value, rule: &str) -> Result<(String, String)> {
 /// Checks what the suite of the audit holds of the table: two of its builds, one as it should be and one that inlines.
 pub(crate) fn check(context: &Context) -> Result<()> {
     let bulla = build_program(context.cargo().args(["build", "--quiet", "--profile=test", "-p", "bulla"]))?;
-    let v4 = Way { name: "x86-64-v4", rustflags: "-Ctarget-cpu=x86-64-v4", features: &[] };
-    for (way, lto, expected) in [(&WAYS[0], "off", "present"), (&v4, "fat", "inlined")] {
+    let v4 = Variant { name: "x86-64-v4", rustflags: "-Ctarget-cpu=x86-64-v4", features: &[] };
+    for (variant, lto, expected) in [(&VARIANTS[0], "off", "present"), (&v4, "fat", "inlined")] {
         for ((program, rule), expected) in PROGRAMS.into_iter().zip([expected, "present"]) {
-            let report = audit(&bulla, &build(context, way, lto, program)?)?;
+            let report = audit(&bulla, &build(context, variant, lto, program)?)?;
             let (verdict, row) = row(&report, rule)?;
-            ensure!(verdict == expected, "{program}, {}, LTO {lto}: {row}, expected {expected}", way.name);
+            ensure!(
+                verdict == expected,
+                "{program}, {}, LTO {lto}: {row}, expected {expected}",
+                variant.name
+            );
             if program == "with-bulla-blake2" {
                 let faults = faults(&report)?;
-                ensure!(faults.is_empty(), "{program}, {}, LTO {lto}: {}", way.name, faults.join("; "));
+                ensure!(faults.is_empty(), "{program}, {}, LTO {lto}: {}", variant.name, faults.join("; "));
             }
         }
     }

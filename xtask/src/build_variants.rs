@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result};
 
 use crate::context::{Context, build_program};
 
-/// One way to build.
+/// One way to build it.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct Variant {
     /// What tables call it.
     pub(crate) name: &'static str,
     /// Flags of the compiler, blanks between them.
@@ -28,20 +28,29 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 ///
 /// # Errors
 /// It does not build, or cannot be copied.
-pub(crate) fn build(context: &Context, way: &Way, lto: &str, folder: &Path, name: &str) -> Result<PathBuf> {
-    let kept = context.target.join("ways").join(folder.file_name().unwrap_or_default());
-    let file_name = way.name.replace([' ', ','], "-");
+pub(crate) fn build(
+    context: &Context,
+    variant: &Variant,
+    lto: &str,
+    folder: &Path,
+    name: &str,
+) -> Result<PathBuf> {
+    let kept = context.target.join("variants").join(folder.file_name().unwrap_or_default());
+    let file_name = variant.name.replace([' ', ','], "-");
     let mut command = context.cargo();
     command
         .args(["build", "--quiet", "--release", "--locked", "--target", TARGET, "--bin", name])
         .arg("--manifest-path")
         .arg(context.root.join(folder).join("Cargo.toml"))
-        // One for each way: in a common one cargo builds all anew whenever the flags are others.
+        // One for each variant: in a common one cargo builds all anew whenever the flags are others.
         .arg("--target-dir")
         .arg(kept.join(&file_name))
-        .args(way.features)
+        .args(variant.features)
         .env("CARGO_PROFILE_RELEASE_LTO", lto)
-        .env("CARGO_ENCODED_RUSTFLAGS", way.rustflags.split_whitespace().collect::<Vec<_>>().join("\u{1f}"));
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            variant.rustflags.split_whitespace().collect::<Vec<_>>().join("\u{1f}"),
+        );
     let built = build_program(&mut command)?;
     let program = kept.join(format!("{name}-{file_name}-{lto}"));
     fs::copy(&built, &program).with_context(|| format!("cannot copy {}", built.display()))?;

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::suites::Program;
+use crate::program::Program;
 
 /// The places that every command of xtask works with.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 mod audit_matrix;
 mod bench;
+mod build_variants;
 mod context;
 mod count;
 mod dashboard;
@@ -15,17 +16,17 @@ mod lanes;
 mod model;
 mod mutants;
 mod process;
+mod program;
 mod report;
 mod seeds;
 mod slowest;
 mod style;
 mod suites;
 mod summary;
-mod ways;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// The developer's commands.
 #[derive(Parser)]
@@ -61,7 +62,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::Test(args) => suites::run(&args),
+        Command::Test(args) => suites::run(&args, &Args::command()),
         Command::Bench(args) => bench::run(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Lanes(args) => lanes::run(&args),

@@ -174,17 +174,17 @@ fn states_that_are_constants_are_those_of_the_parameters() {
 
 /// All ways to do the rounds of one row type, on the same rows and block.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-macro_rules! ways {
-    ($name:ident, $features:literal, $($Way:ident),*) => {
+macro_rules! by_each {
+    ($name:ident, $features:literal, $($Rounds:ident),*) => {
         #[target_feature(enable = $features)]
         unsafe fn $name<V: WordRows<Word: Word>>(rows: &[V::Word; 16], m: *const u8) -> Vec<[V::Word; 16]>
         where
-            $( $Way<V>: Rounds<Row = V>, )*
+            $( $Rounds<V>: Rounds<Row = V>, )*
         {
             // SAFETY: the test asked for the instruction set; the arrays have four rows, the block is readable.
             unsafe {
                 let rows = || [0, 4, 8, 12].map(|i| V::load(rows.as_ptr().add(i)));
-                let results = [$( <$Way<V>>::rounds(rows(), m) ),*];
+                let results = [$( <$Rounds<V>>::rounds(rows(), m) ),*];
                 let words = results.map(|result| {
                     let mut words = [V::Word::default(); 16];
                     for (i, row) in result.into_iter().enumerate() {
@@ -213,8 +213,8 @@ fn rounds_in_assembly() {
     use bulla_simd::WordRows;
     use bulla_simd::x86_64::{avx512, words};
 
-    ways!(by_avx2, "ssse3,sse4.1,avx2,bmi1,bmi2", Compiled, NoRotate);
-    ways!(
+    by_each!(by_avx2, "ssse3,sse4.1,avx2,bmi1,bmi2", Compiled, NoRotate);
+    by_each!(
         by_avx512,
         "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
         Compiled,

@@ -10,24 +10,24 @@ use anyhow::{Context as _, Result, ensure};
 use bulla_record::stats::median;
 
 use crate::{
+    build_variants::{self, Variant},
     context::Context,
     process::quiet,
-    ways::{self, Way},
 };
 
 /// The name on the command line.
 pub(crate) const NAME: &str = "blake2-builds";
 
-const WAYS: [Way; 5] = [
-    Way { name: "default", rustflags: "", features: &[] },
-    Way { name: "native", rustflags: "-Ctarget-cpu=native", features: &[] },
-    Way {
+const VARIANTS: [Variant; 5] = [
+    Variant { name: "default", rustflags: "", features: &[] },
+    Variant { name: "native", rustflags: "-Ctarget-cpu=native", features: &[] },
+    Variant {
         name: "native -avx512f",
         rustflags: "-Ctarget-cpu=native -Ctarget-feature=-avx512f",
         features: &[],
     },
-    Way { name: "x86-64-v3", rustflags: "-Ctarget-cpu=x86-64-v3", features: &[] },
-    Way { name: "no_std", rustflags: "", features: &["--no-default-features"] },
+    Variant { name: "x86-64-v3", rustflags: "-Ctarget-cpu=x86-64-v3", features: &[] },
+    Variant { name: "no_std", rustflags: "", features: &["--no-default-features"] },
 ];
 
 const LTO: [&str; 2] = ["thin", "fat"];
@@ -51,10 +51,16 @@ struct Build {
 /// A program does not build, or fails.
 pub(crate) fn run(context: &Context, launches: u32) -> Result<ExitCode> {
     let mut builds = Vec::new();
-    for way in &WAYS {
+    for variant in &VARIANTS {
         for lto in LTO {
-            let program = ways::build(context, way, lto, Path::new("crates/blake2/builds"), "blake2-builds")?;
-            builds.push(Build { name: format!("{}, {lto}", way.name), program, ns: BTreeMap::new() });
+            let program = build_variants::build(
+                context,
+                variant,
+                lto,
+                Path::new("crates/blake2/builds"),
+                "blake2-builds",
+            )?;
+            builds.push(Build { name: format!("{}, {lto}", variant.name), program, ns: BTreeMap::new() });
         }
     }
     for launch in 0..launches as usize {

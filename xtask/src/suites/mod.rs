@@ -15,7 +15,6 @@ use std::{io::Write as _, process::ExitCode, time::Instant};
 use anyhow::Result;
 use clap::ValueEnum;
 
-pub(crate) use self::programs::Program;
 use self::runner::Runner;
 use crate::{
     context::Context,
@@ -94,20 +93,20 @@ impl Suite {
     }
 }
 
-/// Runs the suites, prints the table, and says by the exit status whether all is well.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+/// Runs the suites, with `command_line` as what this program takes, prints the table, and says by the exit status whether all is well.
+pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
     let context = Context::find()?;
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
-    let results: Vec<_> = suites.iter().map(|suite| run_suite(&context, *suite)).collect();
+    let results: Vec<_> = suites.iter().map(|suite| run_suite(&context, command_line, *suite)).collect();
     println!("\n{}", summary(&results));
     std::io::stdout().flush()?;
     let failed = results.iter().any(|result| result.tally.failed > 0);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn run_suite(context: &Context, suite: Suite) -> SuiteResult {
+fn run_suite(context: &Context, command_line: &clap::Command, suite: Suite) -> SuiteResult {
     let start = Instant::now();
-    let mut runner = Runner::new(context, suite.name());
+    let mut runner = Runner::new(context, command_line, suite.name());
     suite.steps(&mut runner);
     runner.finish(start.elapsed())
 }

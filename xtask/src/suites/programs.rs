@@ -10,23 +10,11 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::{context::Context, process::quiet};
+use crate::{context::Context, process::quiet, program::Program};
 
 /// Lets the harness of a stable compiler take options that are not stable. Whoever starts cargo from a test takes it away again: it
 /// would build everything anew.
 pub(super) const UNSTABLE_HARNESS: &str = "RUSTC_BOOTSTRAP";
-
-/// One test program.
-#[derive(Debug)]
-pub(crate) struct Program {
-    /// The package whose tests it has.
-    pub(crate) package: String,
-    /// The package and the target, for people.
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
-    /// The package's folder, in which its tests run.
-    pub(crate) folder: PathBuf,
-}
 
 /// Builds the test programs of all packages with all features but those that hold peers back.
 pub(super) fn build(context: &Context) -> Result<Vec<Program>> {

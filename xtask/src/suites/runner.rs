@@ -29,6 +29,8 @@ const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
+    /// What `cargo xtask` takes.
+    pub(super) command_line: &'a clap::Command,
     suite: &'static str,
     tally: Tally,
     failures: Vec<String>,
@@ -38,9 +40,9 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(context: &'a Context, suite: &'static str) -> Self {
+    pub(super) fn new(context: &'a Context, command_line: &'a clap::Command, suite: &'static str) -> Self {
         let (tally, slow) = (Tally::default(), Slowest::default());
-        Self { context, suite, tally, failures: Vec::new(), build: Duration::ZERO, slow }
+        Self { context, command_line, suite, tally, failures: Vec::new(), build: Duration::ZERO, slow }
     }
 
     /// What became of the suite, which took `time` in all.

@@ -106,7 +106,8 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.programs(|package| package == "bulla");
-    runner.check("the commands of the documents exist", documents::check);
+    let command_line = runner.command_line;
+    runner.check("the commands of the documents exist", |context| documents::check(context, command_line));
     runner.check("the tour of the README", documents::check_tour);
 }
 
