@@ -4,7 +4,7 @@
 //! vector registers, above all in Miri, which knows neither most intrinsics nor assembly.
 
 use crate::vector::{Columns, Rows, Vector};
-use crate::words::{WordColumns, WordRows, Words};
+use crate::words::{WordColumns, WordRows};
 
 /// An array whose element i is `$value`. No closure: Miri takes ten times as long for a call as for a step of a loop.
 macro_rules! each {
@@ -22,54 +22,6 @@ macro_rules! each {
 /// `N` words. The methods need no instruction set. Words lie in memory as those of a little-endian machine do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array<W, const N: usize>(pub [W; N]);
-
-impl<const N: usize> Vector for Array<u32, N> {
-    const LANES: usize = N;
-
-    unsafe fn splat(word: u32) -> Self {
-        Array([word; N])
-    }
-
-    unsafe fn load(from: *const u32) -> Self {
-        // SAFETY: the caller promised N readable words.
-        unsafe { each!(i => from.add(i).read_unaligned()) }
-    }
-
-    unsafe fn store(self, to: *mut u32) {
-        for (i, word) in self.0.into_iter().enumerate() {
-            // SAFETY: the caller promised N writable words.
-            unsafe { to.add(i).write_unaligned(word) }
-        }
-    }
-
-    unsafe fn add(a: Self, b: Self) -> Self {
-        each!(i => a.0[i].wrapping_add(b.0[i]))
-    }
-
-    unsafe fn xor(a: Self, b: Self) -> Self {
-        each!(i => a.0[i] ^ b.0[i])
-    }
-
-    unsafe fn rotr16(a: Self) -> Self {
-        each!(i => a.0[i].rotate_right(16))
-    }
-
-    unsafe fn rotr12(a: Self) -> Self {
-        each!(i => a.0[i].rotate_right(12))
-    }
-
-    unsafe fn rotr8(a: Self) -> Self {
-        each!(i => a.0[i].rotate_right(8))
-    }
-
-    unsafe fn rotr7(a: Self) -> Self {
-        each!(i => a.0[i].rotate_right(7))
-    }
-
-    unsafe fn pin(a: Self) -> Self {
-        a
-    }
-}
 
 /// Writes a word at byte `at` behind `to`.
 ///
@@ -183,7 +135,7 @@ impl<const N: usize> Rows for Array<u32, N> {
 /// The word traits, for words of one size.
 macro_rules! words {
     ($word:ty, $rotates:expr) => {
-        impl<const N: usize> Words for Array<$word, N> {
+        impl<const N: usize> Vector for Array<$word, N> {
             type Word = $word;
             const LANES: usize = N;
 
@@ -253,7 +205,7 @@ macro_rules! words {
         impl WordRows for Array<$word, 4> {
             unsafe fn load_fresh(from: *const $word) -> Self {
                 // SAFETY: the caller promised four readable words.
-                unsafe { Words::load(from) }
+                unsafe { Vector::load(from) }
             }
 
             unsafe fn row(words: [$word; 4]) -> Self {

@@ -22,6 +22,7 @@
 #[cfg(target_endian = "little")]
 #[doc(hidden)]
 pub mod arrays;
+mod blake;
 mod cell;
 pub mod cpu;
 mod pair;
@@ -36,4 +37,4 @@ pub mod x86_64;
 pub use cell::Cell;
 pub use pair::Pair;
 pub use vector::{Columns, Rows, Vector};
-pub use words::{WordColumns, WordRows, Words};
+pub use words::{WordColumns, WordRows};

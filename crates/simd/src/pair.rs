@@ -15,33 +15,36 @@ macro_rules! both {
 }
 
 impl<V: Vector> Vector for Pair<V> {
+    type Word = V::Word;
     const LANES: usize = 2 * V::LANES;
     const REGISTERS: usize = 2 * V::REGISTERS;
 
     both! {
         fn add(a, b);
         fn xor(a, b);
-        fn rotr16(a);
-        fn rotr12(a);
-        fn rotr8(a);
-        fn rotr7(a);
         fn pin(a);
     }
 
     #[inline(always)]
-    unsafe fn splat(word: u32) -> Self {
+    unsafe fn rotate<const I: usize>(a: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Pair(V::rotate::<I>(a.0), V::rotate::<I>(a.1)) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(word: V::Word) -> Self {
         // SAFETY: as the caller promised.
         unsafe { Pair(V::splat(word), V::splat(word)) }
     }
 
     #[inline(always)]
-    unsafe fn load(from: *const u32) -> Self {
+    unsafe fn load(from: *const V::Word) -> Self {
         // SAFETY: the caller promised twice the lanes of a half.
         unsafe { Pair(V::load(from), V::load(from.add(V::LANES))) }
     }
 
     #[inline(always)]
-    unsafe fn store(self, to: *mut u32) {
+    unsafe fn store(self, to: *mut V::Word) {
         // SAFETY: the caller promised twice the lanes of a half.
         unsafe {
             self.0.store(to);

@@ -1,7 +1,7 @@
 //! One word as a vector of one lane: the column form of one input is the plain scalar algorithm.
 
 use crate::vector::{Columns, Vector};
-use crate::words::{WordColumns, Words};
+use crate::words::WordColumns;
 
 /// A vector of one lane. Its methods are safe in fact: they need no instruction set.
 #[derive(Clone, Copy)]
@@ -14,33 +14,6 @@ macro_rules! forward {
             $body
         }
     )* };
-}
-
-impl Vector for U32x1 {
-    const LANES: usize = 1;
-
-    forward! {
-        fn splat(word: u32) -> Self = U32x1(word);
-        fn add(a: Self, b: Self) -> Self = U32x1(a.0.wrapping_add(b.0));
-        fn xor(a: Self, b: Self) -> Self = U32x1(a.0 ^ b.0);
-        fn rotr16(a: Self) -> Self = U32x1(a.0.rotate_right(16));
-        fn rotr12(a: Self) -> Self = U32x1(a.0.rotate_right(12));
-        fn rotr8(a: Self) -> Self = U32x1(a.0.rotate_right(8));
-        fn rotr7(a: Self) -> Self = U32x1(a.0.rotate_right(7));
-        fn pin(a: Self) -> Self = a;
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u32) -> Self {
-        // SAFETY: the caller promised a readable word.
-        unsafe { U32x1(from.read_unaligned()) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u32) {
-        // SAFETY: the caller promised a writable word.
-        unsafe { to.write_unaligned(self.0) }
-    }
 }
 
 impl Columns for U32x1 {
@@ -98,7 +71,7 @@ pub struct U64x1(u64);
 /// The word traits of a vector of one lane.
 macro_rules! words {
     ($type:ident, $word:ty, $rotates:expr) => {
-        impl Words for $type {
+        impl Vector for $type {
             type Word = $word;
             const LANES: usize = 1;
 

@@ -1,45 +1,46 @@
+//! The traits of vectors, and the forms of kernels with 32-bit words.
+
 use core::mem::MaybeUninit;
 
-/// Several 32-bit words, all treated alike.
+/// Several words of 32 or 64 bits, all treated alike.
+///
+/// The four rotates of a quarter round are numbered in their order: right by 16, 12, 8 and 7 bits for words of 32 bits (BLAKE3, and BLAKE2s by RFC
+/// 7693, section 2.1); by 32, 24, 16 and 63 for words of 64 (BLAKE2b).
 ///
 /// See the crate documentation for what every `unsafe` here asks.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
-pub trait Vector: Copy {
+pub trait Vector: Copy + 'static {
+    /// A word.
+    type Word: Copy + 'static;
     /// Words in a vector.
     const LANES: usize;
     /// Registers that it takes.
     const REGISTERS: usize = 1;
 
     /// `word` in every lane.
-    unsafe fn splat(word: u32) -> Self;
+    unsafe fn splat(word: Self::Word) -> Self;
     /// `LANES` words from `from`, which needs no alignment.
-    unsafe fn load(from: *const u32) -> Self;
+    unsafe fn load(from: *const Self::Word) -> Self;
     /// `LANES` words to `to`, which needs no alignment.
-    unsafe fn store(self, to: *mut u32);
-    /// Lane-wise sum modulo 2^32.
+    unsafe fn store(self, to: *mut Self::Word);
+    /// Lane-wise sum modulo 2^32 or 2^64.
     unsafe fn add(a: Self, b: Self) -> Self;
     /// Lane-wise exclusive or.
     unsafe fn xor(a: Self, b: Self) -> Self;
-    /// Every lane rotated right by 16 bits.
-    unsafe fn rotr16(a: Self) -> Self;
-    /// Every lane rotated right by 12 bits.
-    unsafe fn rotr12(a: Self) -> Self;
-    /// Every lane rotated right by 8 bits.
-    unsafe fn rotr8(a: Self) -> Self;
-    /// Every lane rotated right by 7 bits.
-    unsafe fn rotr7(a: Self) -> Self;
+    /// Every lane rotated right by the distance of rotate number `I`, from 0 to 3.
+    unsafe fn rotate<const I: usize>(a: Self) -> Self;
     /// The same value, of which the optimiser knows nothing. It keeps `(a + m) + b` from becoming `a + (m + b)`, which would put
     /// a second addition on the critical path of a round.
     unsafe fn pin(a: Self) -> Self;
 
-    /// `n <= 64` bytes from `from`, and zeros after them, to the 64 bytes at `to`; the two must not overlap.
+    /// `n` bytes from `from`, and zeros after them, to the block of sixteen words at `to`; the two must not overlap, and n is at most as much.
     ///
     /// Short pieces that overlap each other, because a call of `memcpy` would cost as much as a fifth of a compression.
     #[inline(always)]
     unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
-        // SAFETY: n bytes are readable and 64 writable; every piece below lies within the n bytes.
+        // SAFETY: n bytes are readable and a block is writable; every piece below lies within the n bytes.
         unsafe {
-            to.write_bytes(0, 64);
+            to.write_bytes(0, 16 * size_of::<Self::Word>());
             macro_rules! both_ends {
                 ($size:literal) => {{
                     from.copy_to_nonoverlapping(to, $size);
@@ -47,6 +48,7 @@ pub trait Vector: Copy {
                 }};
             }
             match n {
+                64.. if size_of::<Self::Word>() == 8 => both_ends!(64),
                 32.. => both_ends!(32),
                 16.. => both_ends!(16),
                 8.. => both_ends!(8),
@@ -61,7 +63,7 @@ pub trait Vector: Copy {
 
 /// Column form: lane i of every vector belongs to input i.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
-pub trait Columns: Vector {
+pub trait Columns: Vector<Word = u32> {
     /// The sixteen little-endian words of `LANES` blocks of 64 bytes, transposed: vector w holds word w of each block. Block i is at
     /// `blocks[i] + offset`; `blocks` points at `LANES` pointers.
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
@@ -79,7 +81,7 @@ pub trait Columns: Vector {
 
 /// Row form: a vector holds one row of four words of one or more 4x4 states.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
-pub trait Rows: Vector {
+pub trait Rows: Vector<Word = u32> {
     /// States in a vector: `LANES / 4`.
     const STATES: usize = Self::LANES / 4;
 
@@ -109,30 +111,30 @@ pub trait Rows: Vector {
     unsafe fn turn2(a: Self) -> Self;
     /// Row (w3, w0, w1, w2) of every state.
     unsafe fn turn3(a: Self) -> Self;
-    /// `rotr16(a ^ b)`, where `b` is ready later than `a`. A backend may trade instructions for a shorter way from `b` to the result; so
+    /// `a ^ b` rotated right by 16 bits, where `b` is ready later than `a`. A backend may trade instructions for a shorter way from `b` to the result; so
     /// in the three that follow.
     #[inline(always)]
     unsafe fn xor_rotr16(a: Self, b: Self) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Self::rotr16(Self::xor(a, b)) }
+        unsafe { Self::rotate::<0>(Self::xor(a, b)) }
     }
-    /// `rotr12(a ^ b)`.
+    /// `a ^ b` rotated right by 12 bits.
     #[inline(always)]
     unsafe fn xor_rotr12(a: Self, b: Self) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Self::rotr12(Self::xor(a, b)) }
+        unsafe { Self::rotate::<1>(Self::xor(a, b)) }
     }
-    /// `rotr8(a ^ b)`.
+    /// `a ^ b` rotated right by 8 bits.
     #[inline(always)]
     unsafe fn xor_rotr8(a: Self, b: Self) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Self::rotr8(Self::xor(a, b)) }
+        unsafe { Self::rotate::<2>(Self::xor(a, b)) }
     }
-    /// `rotr7(a ^ b)`.
+    /// `a ^ b` rotated right by 7 bits.
     #[inline(always)]
     unsafe fn xor_rotr7(a: Self, b: Self) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Self::rotr7(Self::xor(a, b)) }
+        unsafe { Self::rotate::<3>(Self::xor(a, b)) }
     }
     /// Two words of `a`, then two of `b`, for every state; two bits of `I` pick each of the four, the lowest bits first.
     unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self;

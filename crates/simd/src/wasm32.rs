@@ -72,17 +72,24 @@ fn blend(mask: u32, yes: v128, no: v128) -> v128 {
 }
 
 impl Vector for U32x4 {
+    type Word = u32;
     const LANES: usize = 4;
 
     forward! {
         fn splat(word: u32) -> Self = U32x4(u32x4_splat(word));
         fn add(a: Self, b: Self) -> Self = U32x4(u32x4_add(a.0, b.0));
         fn xor(a: Self, b: Self) -> Self = U32x4(v128_xor(a.0, b.0));
-        fn rotr16(a: Self) -> Self = U32x4(rotate_bytes2(a.0));
-        fn rotr12(a: Self) -> Self = U32x4(v128_or(u32x4_shr(a.0, 12), u32x4_shl(a.0, 20)));
-        fn rotr8(a: Self) -> Self = U32x4(rotate_bytes1(a.0));
-        fn rotr7(a: Self) -> Self = U32x4(v128_or(u32x4_shr(a.0, 7), u32x4_shl(a.0, 25)));
         fn pin(a: Self) -> Self = a;
+    }
+
+    #[inline(always)]
+    unsafe fn rotate<const I: usize>(a: Self) -> Self {
+        U32x4(match I {
+            0 => rotate_bytes2(a.0),
+            1 => v128_or(u32x4_shr(a.0, 12), u32x4_shl(a.0, 20)),
+            2 => rotate_bytes1(a.0),
+            _ => v128_or(u32x4_shr(a.0, 7), u32x4_shl(a.0, 25)),
+        })
     }
 
     #[inline(always)]

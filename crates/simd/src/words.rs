@@ -1,64 +1,10 @@
-//! Words of 32 or 64 bits, for hash functions that come in both: BLAKE2s and BLAKE2b.
+//! The forms of kernels that come with words of 32 and of 64 bits: BLAKE2s and BLAKE2b.
 
-/// Several words, all treated alike.
-///
-/// The four rotates of a quarter round are numbered in their order: right by 32, 24, 16 and 63 bits for words of 64 bits; by 16, 12, 8 and 7
-/// for words of 32 (RFC 7693, section 2.1).
-///
-/// See the crate documentation for what every `unsafe` here asks.
-#[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
-pub trait Words: Copy + 'static {
-    /// A word.
-    type Word: Copy + 'static;
-    /// Words in a vector.
-    const LANES: usize;
-
-    /// `word` in every lane.
-    unsafe fn splat(word: Self::Word) -> Self;
-    /// `LANES` words from `from`, which needs no alignment.
-    unsafe fn load(from: *const Self::Word) -> Self;
-    /// `LANES` words to `to`, which needs no alignment.
-    unsafe fn store(self, to: *mut Self::Word);
-    /// Lane-wise sum modulo 2^32 or 2^64.
-    unsafe fn add(a: Self, b: Self) -> Self;
-    /// Lane-wise exclusive or.
-    unsafe fn xor(a: Self, b: Self) -> Self;
-    /// Every lane rotated right by the distance of rotate number `I`, from 0 to 3.
-    unsafe fn rotate<const I: usize>(a: Self) -> Self;
-    /// The same value, of which the optimiser knows nothing: keeps `(a + m) + b` from becoming `a + (m + b)`.
-    unsafe fn pin(a: Self) -> Self;
-
-    /// `n` bytes from `from`, and zeros after them, to the sixteen words at `to`; the two must not overlap, and n is at most as much.
-    ///
-    /// Short pieces that overlap each other: a call of `memcpy` would cost as much as a tenth of a compression.
-    #[inline(always)]
-    unsafe fn copy_block(from: *const u8, n: usize, to: *mut u8) {
-        // SAFETY: n bytes are readable and a block writable; every piece below lies within the n bytes.
-        unsafe {
-            to.write_bytes(0, 16 * size_of::<Self::Word>());
-            macro_rules! both_ends {
-                ($size:literal) => {{
-                    from.copy_to_nonoverlapping(to, $size);
-                    from.add(n - $size).copy_to_nonoverlapping(to.add(n - $size), $size);
-                }};
-            }
-            match n {
-                64.. => both_ends!(64),
-                32.. => both_ends!(32),
-                16.. => both_ends!(16),
-                8.. => both_ends!(8),
-                4.. => both_ends!(4),
-                2.. => both_ends!(2),
-                1 => to.write(from.read()),
-                0 => {}
-            }
-        }
-    }
-}
+use crate::vector::Vector;
 
 /// Column form: lane i of every vector belongs to input i.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
-pub trait WordColumns: Words {
+pub trait WordColumns: Vector {
     /// The sixteen little-endian words of `LANES` blocks, transposed: vector w holds word w of each block. Block i is at
     /// `blocks[i] + offset`; `blocks` points at `LANES` pointers.
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
@@ -70,7 +16,7 @@ pub trait WordColumns: Words {
 
 /// Row form: a vector holds one row of four words of one 4x4 state.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
-pub trait WordRows: Words {
+pub trait WordRows: Vector {
     /// Four words from `from`, which the caller has just stored, maybe in two halves: a load of all four would then wait for both stores.
     unsafe fn load_fresh(from: *const Self::Word) -> Self;
     /// The row of these words, made in registers: a load just after four narrow stores would wait for all of them.

@@ -4,24 +4,8 @@
 use super::{SIGMA, State, all_rounds, each_block};
 use crate::job::{Input, Job, Last, Tail};
 use crate::word::Word;
-use bulla_simd::WordColumns;
+use bulla_simd::{WordColumns, half_round};
 use core::mem::MaybeUninit;
-
-/// Four quarter rounds side by side, on columns or diagonals.
-macro_rules! half_round {
-    ($v:ident, $m:ident, $r:literal, $at:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
-        $( $v[$a] = Self::add($v[$a], $m[SIGMA[$r][$at + 2 * $a]]); )*
-        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
-        $( $v[$d] = Self::rotate::<0>(Self::xor($v[$d], $v[$a])); )*
-        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
-        $( $v[$b] = Self::rotate::<1>(Self::xor($v[$b], $v[$c])); )*
-        $( $v[$a] = Self::add($v[$a], $m[SIGMA[$r][$at + 2 * $a + 1]]); )*
-        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
-        $( $v[$d] = Self::rotate::<2>(Self::xor($v[$d], $v[$a])); )*
-        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
-        $( $v[$b] = Self::rotate::<3>(Self::xor($v[$b], $v[$c])); )*
-    };
-}
 
 /// A vector whose column form has rounds: those below, or better ones of its own.
 #[allow(
@@ -34,8 +18,8 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
         macro_rules! round {
             ($r:literal) => {
-                half_round!(v, m, $r, 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-                half_round!(v, m, $r, 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+                half_round!(v, m, SIGMA[$r], 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+                half_round!(v, m, SIGMA[$r], 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
             };
         }
         // SAFETY: the caller has the instruction set.
@@ -218,7 +202,7 @@ unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks
             };
             tails[i] = tail.from;
             if tail.len < V::Word::BLOCK {
-                V::copy_block(tail.from, tail.len, padded[i].as_mut_ptr().cast());
+                V::copy_padded(tail.from, tail.len, padded[i].as_mut_ptr().cast());
                 tails[i] = padded[i].as_ptr().cast();
             }
             i += 1;

@@ -10,7 +10,7 @@ pub(crate) mod rows;
 
 use crate::job::{Input, Last};
 use crate::word::Word;
-use bulla_simd::Words;
+use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
 /// `SIGMA[r][i]`: the message word that round r uses at place i; places 2j and 2j + 1 belong to the j-th of the round's
@@ -56,20 +56,20 @@ use all_rounds;
 )]
 pub(crate) trait State: Copy {
     /// What it is held in.
-    type Vector: Words<Word: Word>;
+    type Vector: Vector<Word: Word>;
 
     /// The state after one more block, with this counter and these finalisation flags.
     unsafe fn compress(self, block: *const u8, counter: Pair<Self>, flags: Pair<Self>) -> Self;
 }
 
 /// Two words of a state.
-type Pair<S> = [<<S as State>::Vector as Words>::Word; 2];
+type Pair<S> = [<<S as State>::Vector as Vector>::Word; 2];
 
 /// The state after every block of one input, which is `counter` bytes away from the beginning.
 #[inline(always)]
 pub(crate) unsafe fn each_block<S: State>(mut state: S, input: Input, mut counter: Pair<S>, last: Last) -> S {
     let Input { mut from, mut len, stride } = input;
-    let block_len = <S::Vector as Words>::Word::BLOCK;
+    let block_len = <S::Vector as Vector>::Word::BLOCK;
     // SAFETY: the caller promised readable blocks, and the instruction set of the vector.
     unsafe {
         while len > block_len {
@@ -80,7 +80,7 @@ pub(crate) unsafe fn each_block<S: State>(mut state: S, input: Input, mut counte
         }
         let mut padded = MaybeUninit::<[u8; 128]>::uninit();
         if len < block_len {
-            S::Vector::copy_block(from, len, padded.as_mut_ptr().cast());
+            S::Vector::copy_padded(from, len, padded.as_mut_ptr().cast());
             from = padded.as_ptr().cast();
         }
         counter = Word::advance(counter, len);

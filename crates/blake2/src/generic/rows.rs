@@ -6,7 +6,7 @@
 use super::{SIGMA, State, all_rounds, each_block};
 use crate::job::{Input, Last};
 use crate::word::Word;
-use bulla_simd::{WordRows, Words};
+use bulla_simd::{Vector, WordRows};
 use core::marker::PhantomData;
 
 /// A way to do the rounds of the row form.
@@ -74,7 +74,7 @@ unsafe fn rounds<V: WordRows<Word: Word>>([mut a, mut b, mut c, mut d]: [V; 4], 
 }
 
 /// A word of a row.
-type WordOf<R> = <<R as Rounds>::Row as Words>::Word;
+type WordOf<R> = <<R as Rounds>::Row as Vector>::Word;
 
 /// One compression of the block at `m`: the rows of the next state.
 #[inline(always)]

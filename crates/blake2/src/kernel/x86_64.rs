@@ -5,7 +5,7 @@ use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};
 use crate::generic::columns::{self, Rounds};
 use crate::generic::rows::{self, Compiled};
 use crate::job::{Input, Job, Last};
-use bulla_simd::Words;
+use bulla_simd::Vector;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::{avx2, avx512, sse41, words};
 
@@ -28,8 +28,8 @@ macro_rules! lanes {
         mod $module {
             use super::*;
 
-            pub(super) const OF_2B: usize = <$BWide as Words>::LANES;
-            pub(super) const OF_2S: usize = <$SWide as Words>::LANES;
+            pub(super) const OF_2B: usize = <$BWide as Vector>::LANES;
+            pub(super) const OF_2S: usize = <$SWide as Vector>::LANES;
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn lanes_2b(jobs: &mut [Job<'_, u64>]) -> usize {
@@ -50,11 +50,11 @@ macro_rules! lanes {
 macro_rules! narrowest {
     ($jobs:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
         $(
-            if $jobs.len() <= <$Narrow as Words>::LANES {
-                return columns::step::<$Narrow, { <$Narrow as Words>::LANES }>($jobs);
+            if $jobs.len() <= <$Narrow as Vector>::LANES {
+                return columns::step::<$Narrow, { <$Narrow as Vector>::LANES }>($jobs);
             }
         )*
-        columns::step::<$Wide, { <$Wide as Words>::LANES }>($jobs)
+        columns::step::<$Wide, { <$Wide as Vector>::LANES }>($jobs)
     }};
 }
 

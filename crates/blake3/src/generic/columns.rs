@@ -4,7 +4,7 @@
 use super::lanes::{Prepared, Uniform, counters, point_at};
 use crate::lane::{Group, Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, SCHEDULE, Words};
-use bulla_simd::Columns;
+use bulla_simd::{Columns, half_round};
 use core::mem::MaybeUninit;
 
 /// Whether a kernel asks for the cache lines of the next group while it works on this one.
@@ -14,22 +14,6 @@ pub(crate) enum Prefetch {
     No,
     /// The input comes from far memory; hardware does not follow 16 short streams in time.
     Yes,
-}
-
-/// Four quarter rounds side by side, on columns or diagonals.
-macro_rules! half_round {
-    ($v:ident, $m:ident, $r:literal, $at:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
-        $( $v[$a] = Self::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a]]); )*
-        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
-        $( $v[$d] = Self::rotr16(Self::xor($v[$d], $v[$a])); )*
-        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
-        $( $v[$b] = Self::rotr12(Self::xor($v[$b], $v[$c])); )*
-        $( $v[$a] = Self::add($v[$a], $m[SCHEDULE[$r][$at + 2 * $a + 1]]); )*
-        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
-        $( $v[$d] = Self::rotr8(Self::xor($v[$d], $v[$a])); )*
-        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
-        $( $v[$b] = Self::rotr7(Self::xor($v[$b], $v[$c])); )*
-    };
 }
 
 /// A vector whose column form has rounds: those below, or better ones of its own.
@@ -43,8 +27,8 @@ pub(crate) trait Rounds: Columns {
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
         macro_rules! round {
             ($($r:literal)*) => { $(
-                half_round!(v, m, $r, 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-                half_round!(v, m, $r, 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+                half_round!(v, m, SCHEDULE[$r], 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+                half_round!(v, m, SCHEDULE[$r], 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
             )* };
         }
         // SAFETY: the caller has the instruction set.

@@ -57,7 +57,7 @@ impl<const W: usize> Prepared<W> {
     ///
     /// The CPU must have the instruction set of V. There must be at least one input.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[Lane<'_>]) {
+    pub(crate) unsafe fn fill<V: Vector<Word = u32>>(&mut self, inputs: &[Lane<'_>]) {
         let mut i = 0;
         while i < W {
             let lane = if i < inputs.len() { &inputs[i] } else { &inputs[0] };
@@ -151,7 +151,7 @@ impl<const W: usize> Uniform<W> {
     ///
     /// Every input must be readable.
     #[inline(always)]
-    pub(crate) unsafe fn fill<V: Vector>(&mut self, inputs: &[*const u8; MAX_LANES], len: usize) {
+    pub(crate) unsafe fn fill<V: Vector<Word = u32>>(&mut self, inputs: &[*const u8; MAX_LANES], len: usize) {
         self.blocks = len.div_ceil(BLOCK_LEN).max(1);
         let before = (self.blocks - 1) * BLOCK_LEN;
         self.last_len = len - before;
@@ -195,7 +195,7 @@ const OFFSETS: [[u32; MAX_LANES]; 2] =
 /// The low and the high words of the counters of `MAX_LANES` lanes, `step` (0 or 1) apart. Without a carry, which is nearly always,
 /// nothing passes through memory: `V::load` just after narrow stores would wait for them.
 #[inline(always)]
-pub(crate) unsafe fn counters<V: Vector>(counter: u64, step: u64) -> (V, V) {
+pub(crate) unsafe fn counters<V: Vector<Word = u32>>(counter: u64, step: u64) -> (V, V) {
     let low = counter as u32;
     // SAFETY: the caller has the instruction set of V; all arrays have as many words as V has lanes, or more.
     unsafe {

@@ -128,6 +128,7 @@ fn blend(mask: u32, yes: __m256i, no: __m256i) -> __m256i {
 }
 
 impl Vector for U32x8 {
+    type Word = u32;
     const LANES: usize = 8;
 
     forward! {
@@ -135,11 +136,20 @@ impl Vector for U32x8 {
         fn load(from: *const u32) -> Self = U32x8(_mm256_loadu_si256(from.cast()));
         fn add(a: Self, b: Self) -> Self = U32x8(_mm256_add_epi32(a.0, b.0));
         fn xor(a: Self, b: Self) -> Self = U32x8(_mm256_xor_si256(a.0, b.0));
-        fn rotr16(a: Self) -> Self = U32x8(rotate_bytes2(a.0));
-        fn rotr12(a: Self) -> Self = U32x8(_mm256_or_si256(_mm256_srli_epi32::<12>(a.0), _mm256_slli_epi32::<20>(a.0)));
-        fn rotr8(a: Self) -> Self = U32x8(rotate_bytes1(a.0));
-        fn rotr7(a: Self) -> Self = U32x8(_mm256_or_si256(_mm256_srli_epi32::<7>(a.0), _mm256_slli_epi32::<25>(a.0)));
         fn pin(a: Self) -> Self = U32x8(pin(a.0));
+    }
+
+    #[inline(always)]
+    unsafe fn rotate<const I: usize>(a: Self) -> Self {
+        // SAFETY: the caller promised AVX2.
+        unsafe {
+            U32x8(match I {
+                0 => rotate_bytes2(a.0),
+                1 => _mm256_or_si256(_mm256_srli_epi32::<12>(a.0), _mm256_slli_epi32::<20>(a.0)),
+                2 => rotate_bytes1(a.0),
+                _ => _mm256_or_si256(_mm256_srli_epi32::<7>(a.0), _mm256_slli_epi32::<25>(a.0)),
+            })
+        }
     }
 
     #[inline(always)]

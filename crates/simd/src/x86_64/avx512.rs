@@ -98,6 +98,7 @@ unsafe fn padded_rows(block: *const u8, n: usize) -> [__m128i; 4] {
 macro_rules! vector {
     ($type:ident, $lanes:literal, $width:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $xor:ident, $ror:ident) => {
         impl Vector for $type {
+            type Word = u32;
             const LANES: usize = $lanes;
 
             forward! {
@@ -105,12 +106,21 @@ macro_rules! vector {
                 fn load(from: *const u32) -> Self = $type($load(from.cast()));
                 fn add(a: Self, b: Self) -> Self = $type($add(a.0, b.0));
                 fn xor(a: Self, b: Self) -> Self = $type($xor(a.0, b.0));
-                fn rotr16(a: Self) -> Self = $type($ror::<16>(a.0));
-                fn rotr12(a: Self) -> Self = $type($ror::<12>(a.0));
-                fn rotr8(a: Self) -> Self = $type($ror::<8>(a.0));
-                fn rotr7(a: Self) -> Self = $type($ror::<7>(a.0));
                 fn pin(a: Self) -> Self = $type($width::pin(a.0));
                 fn copy_padded(from: *const u8, n: usize, to: *mut u8) = copy_padded(from, n, to);
+            }
+
+            #[inline(always)]
+            unsafe fn rotate<const I: usize>(a: Self) -> Self {
+                // SAFETY: the caller promised AVX-512.
+                unsafe {
+                    $type(match I {
+                        0 => $ror::<16>(a.0),
+                        1 => $ror::<12>(a.0),
+                        2 => $ror::<8>(a.0),
+                        _ => $ror::<7>(a.0),
+                    })
+                }
             }
 
             #[inline(always)]

@@ -34,6 +34,7 @@ macro_rules! forward {
 macro_rules! wrapper {
     ($Wrapper:ty, $Inner:ty $(, $($generics:tt)+)?) => {
         impl $(<$($generics)+>)? crate::vector::Vector for $Wrapper {
+            type Word = u32;
             const LANES: usize = <$Inner>::LANES;
 
             super::forward! {
@@ -41,12 +42,14 @@ macro_rules! wrapper {
                 fn load(from: *const u32) -> Self = Self(<$Inner>::load(from));
                 fn add(a: Self, b: Self) -> Self = Self(<$Inner>::add(a.0, b.0));
                 fn xor(a: Self, b: Self) -> Self = Self(<$Inner>::xor(a.0, b.0));
-                fn rotr16(a: Self) -> Self = Self(<$Inner>::rotr16(a.0));
-                fn rotr12(a: Self) -> Self = Self(<$Inner>::rotr12(a.0));
-                fn rotr8(a: Self) -> Self = Self(<$Inner>::rotr8(a.0));
-                fn rotr7(a: Self) -> Self = Self(<$Inner>::rotr7(a.0));
                 fn pin(a: Self) -> Self = Self(<$Inner>::pin(a.0));
                 fn copy_padded(from: *const u8, n: usize, to: *mut u8) = <$Inner>::copy_padded(from, n, to);
+            }
+
+            #[inline(always)]
+            unsafe fn rotate<const I: usize>(a: Self) -> Self {
+                // SAFETY: as the caller promised.
+                unsafe { Self(<$Inner>::rotate::<I>(a.0)) }
             }
 
             #[inline(always)]

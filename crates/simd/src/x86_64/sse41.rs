@@ -45,6 +45,7 @@ fn blend(mask: u32, yes: __m128i, no: __m128i) -> __m128i {
 }
 
 impl Vector for U32x4 {
+    type Word = u32;
     const LANES: usize = 4;
 
     forward! {
@@ -52,11 +53,20 @@ impl Vector for U32x4 {
         fn load(from: *const u32) -> Self = U32x4(_mm_loadu_si128(from.cast()));
         fn add(a: Self, b: Self) -> Self = U32x4(_mm_add_epi32(a.0, b.0));
         fn xor(a: Self, b: Self) -> Self = U32x4(_mm_xor_si128(a.0, b.0));
-        fn rotr16(a: Self) -> Self = U32x4(rotate_bytes2(a.0));
-        fn rotr12(a: Self) -> Self = U32x4(_mm_or_si128(_mm_srli_epi32::<12>(a.0), _mm_slli_epi32::<20>(a.0)));
-        fn rotr8(a: Self) -> Self = U32x4(rotate_bytes1(a.0));
-        fn rotr7(a: Self) -> Self = U32x4(_mm_or_si128(_mm_srli_epi32::<7>(a.0), _mm_slli_epi32::<25>(a.0)));
         fn pin(a: Self) -> Self = U32x4(pin(a.0));
+    }
+
+    #[inline(always)]
+    unsafe fn rotate<const I: usize>(a: Self) -> Self {
+        // SAFETY: the caller promised SSE4.1.
+        unsafe {
+            U32x4(match I {
+                0 => rotate_bytes2(a.0),
+                1 => _mm_or_si128(_mm_srli_epi32::<12>(a.0), _mm_slli_epi32::<20>(a.0)),
+                2 => rotate_bytes1(a.0),
+                _ => _mm_or_si128(_mm_srli_epi32::<7>(a.0), _mm_slli_epi32::<25>(a.0)),
+            })
+        }
     }
 
     #[inline(always)]

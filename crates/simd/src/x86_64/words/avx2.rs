@@ -1,8 +1,8 @@
 //! AVX2: four 64-bit words in a register, and for the row form four 32-bit words.
 
-use super::methods::{columns32, turns, words32};
+use super::methods::{columns32, turns};
 use crate::vector::{Columns, Vector};
-use crate::words::{WordColumns, WordRows, Words};
+use crate::words::{WordColumns, WordRows};
 use crate::x86_64::avx2::{U32x8, load_two, transpose};
 use crate::x86_64::sse41::U32x4 as Narrow;
 use crate::x86_64::{byte_rotation, forward, pin};
@@ -40,7 +40,7 @@ fn rotate<const I: usize>(a: __m256i) -> __m256i {
     }
 }
 
-impl Words for U64x4 {
+impl Vector for U64x4 {
     type Word = u64;
     const LANES: usize = 4;
 
@@ -233,35 +233,35 @@ impl WordRows for U64x4 {
     }
 }
 
-impl Words for U32x4 {
+impl Vector for U32x4 {
     type Word = u32;
     const LANES: usize = 4;
 
     forward! {
-        fn splat(word: u32) -> Self = U32x4(<Narrow as Words>::splat(word));
-        fn load(from: *const u32) -> Self = U32x4(<Narrow as Words>::load(from));
-        fn add(a: Self, b: Self) -> Self = U32x4(<Narrow as Words>::add(a.0, b.0));
-        fn xor(a: Self, b: Self) -> Self = U32x4(<Narrow as Words>::xor(a.0, b.0));
-        fn pin(a: Self) -> Self = U32x4(<Narrow as Words>::pin(a.0));
-        fn copy_block(from: *const u8, n: usize, to: *mut u8) = <Narrow as Words>::copy_block(from, n, to);
+        fn splat(word: u32) -> Self = U32x4(<Narrow as Vector>::splat(word));
+        fn load(from: *const u32) -> Self = U32x4(<Narrow as Vector>::load(from));
+        fn add(a: Self, b: Self) -> Self = U32x4(<Narrow as Vector>::add(a.0, b.0));
+        fn xor(a: Self, b: Self) -> Self = U32x4(<Narrow as Vector>::xor(a.0, b.0));
+        fn pin(a: Self) -> Self = U32x4(<Narrow as Vector>::pin(a.0));
+        fn copy_padded(from: *const u8, n: usize, to: *mut u8) = <Narrow as Vector>::copy_padded(from, n, to);
     }
 
     #[inline(always)]
     unsafe fn rotate<const I: usize>(a: Self) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { U32x4(<Narrow as Words>::rotate::<I>(a.0)) }
+        unsafe { U32x4(<Narrow as Vector>::rotate::<I>(a.0)) }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u32) {
         // SAFETY: as the caller promised.
-        unsafe { <Narrow as Words>::store(self.0, to) }
+        unsafe { <Narrow as Vector>::store(self.0, to) }
     }
 }
 
 impl WordRows for U32x4 {
     forward! {
-        fn load_fresh(from: *const u32) -> Self = U32x4(<Narrow as Words>::load(from));
+        fn load_fresh(from: *const u32) -> Self = U32x4(<Narrow as Vector>::load(from));
         fn row(w: [u32; 4]) -> Self = U32x4(<Narrow as WordRows>::row(w));
         fn turn1(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn1(a.0));
         fn turn2(a: Self) -> Self = U32x4(<Narrow as WordRows>::turn2(a.0));
@@ -319,5 +319,4 @@ registers!(
     mask2: 2 = places::<4, 1>();
 );
 
-words32!(U32x8);
 columns32!(U32x8, __m256i, load_halves32, store_halves32);

@@ -4,9 +4,9 @@ use super::avx2::{
     self, load_blocks as load_blocks4, load_halves as load_halves4, load_halves32,
     store_halves as store_halves4, store_halves32,
 };
-use super::methods::{columns32, turns, words32};
+use super::methods::{columns32, turns};
 use crate::vector::{Columns, Vector};
-use crate::words::{WordColumns, WordRows, Words};
+use crate::words::{WordColumns, WordRows};
 use crate::x86_64::avx512::{U32x4, U32x8, U32x16, transpose as transpose32};
 use crate::x86_64::{forward, pin, sse41};
 use core::arch::x86_64::*;
@@ -25,7 +25,7 @@ pub struct U64x8(__m512i);
 ///
 /// # Safety
 ///
-/// As for [`Words::copy_block`].
+/// As for [`Vector::copy_padded`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 unsafe fn copy_block(from: *const u8, n: usize, to: *mut u8) {
@@ -41,7 +41,7 @@ unsafe fn copy_block(from: *const u8, n: usize, to: *mut u8) {
 /// What both widths of 64-bit words have.
 macro_rules! words64 {
     ($type:ident, $lanes:literal, $class:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $xor:ident, $ror:ident) => {
-        impl Words for $type {
+        impl Vector for $type {
             type Word = u64;
             const LANES: usize = $lanes;
 
@@ -51,7 +51,7 @@ macro_rules! words64 {
                 fn add(a: Self, b: Self) -> Self = $type($add(a.0, b.0));
                 fn xor(a: Self, b: Self) -> Self = $type($xor(a.0, b.0));
                 fn pin(a: Self) -> Self = $type($class::pin(a.0));
-                fn copy_block(from: *const u8, n: usize, to: *mut u8) = copy_block(from, n, to);
+                fn copy_padded(from: *const u8, n: usize, to: *mut u8) = copy_block(from, n, to);
             }
 
             #[inline(always)]
@@ -273,9 +273,6 @@ unsafe fn store_halves16(w: [__m512i; 8], halves: *const *mut u32) {
     }
 }
 
-words32!(U32x4);
-words32!(U32x8);
-words32!(U32x16);
 columns32!(U32x8, __m256i, load_halves32, store_halves32);
 columns32!(U32x16, __m512i, load_halves16, store_halves16);
 
@@ -293,7 +290,7 @@ impl WordColumns for U32x4 {
 
 impl WordRows for U32x4 {
     forward! {
-        fn load_fresh(from: *const u32) -> Self = <U32x4 as Words>::load(from);
+        fn load_fresh(from: *const u32) -> Self = <U32x4 as Vector>::load(from);
         fn row(w: [u32; 4]) -> Self = U32x4(_mm_setr_epi32(w[0] as i32, w[1] as i32, w[2] as i32, w[3] as i32));
         fn turn1(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x39>(a.0));
         fn turn2(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x4E>(a.0));

@@ -11,44 +11,6 @@ macro_rules! turns {
     };
 }
 
-/// `Words` of a vector of 32-bit words by the `Vector` that it is.
-macro_rules! words32 {
-    ($type:ty) => {
-        impl Words for $type {
-            type Word = u32;
-            const LANES: usize = <$type as Vector>::LANES;
-
-            forward! {
-                fn splat(word: u32) -> Self = <$type as Vector>::splat(word);
-                fn load(from: *const u32) -> Self = <$type as Vector>::load(from);
-                fn add(a: Self, b: Self) -> Self = <$type as Vector>::add(a, b);
-                fn xor(a: Self, b: Self) -> Self = <$type as Vector>::xor(a, b);
-                fn pin(a: Self) -> Self = <$type as Vector>::pin(a);
-                fn copy_block(from: *const u8, n: usize, to: *mut u8) = <$type as Vector>::copy_padded(from, n, to);
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, to: *mut u32) {
-                // SAFETY: the caller promised room for all lanes.
-                unsafe { <$type as Vector>::store(self, to) }
-            }
-
-            #[inline(always)]
-            unsafe fn rotate<const I: usize>(a: Self) -> Self {
-                // SAFETY: as the caller promised.
-                unsafe {
-                    match I {
-                        0 => <$type as Vector>::rotr16(a),
-                        1 => <$type as Vector>::rotr12(a),
-                        2 => <$type as Vector>::rotr8(a),
-                        _ => <$type as Vector>::rotr7(a),
-                    }
-                }
-            }
-        }
-    };
-}
-
 /// `WordColumns` of a vector of 32-bit words by the `Columns` that it has, and functions on its register for states.
 macro_rules! columns32 {
     ($type:ty, $register:ty, $load_halves:path, $store_halves:path) => {
@@ -65,4 +27,4 @@ macro_rules! columns32 {
     };
 }
 
-pub(super) use {columns32, turns, words32};
+pub(super) use {columns32, turns};

@@ -1,8 +1,8 @@
 //! SSE4.1: two 64-bit words in a register, and four in two registers for the row form.
 
-use super::methods::{columns32, words32};
+use super::methods::columns32;
 use crate::vector::{Columns, Vector};
-use crate::words::{WordColumns, WordRows, Words};
+use crate::words::{WordColumns, WordRows};
 use crate::x86_64::sse41::{U32x4, transpose};
 use crate::x86_64::{forward, pin};
 use core::arch::x86_64::*;
@@ -29,7 +29,7 @@ fn rotate<const I: usize>(a: __m128i) -> __m128i {
     }
 }
 
-impl Words for U64x2 {
+impl Vector for U64x2 {
     type Word = u64;
     const LANES: usize = 2;
 
@@ -116,9 +116,10 @@ unsafe fn load_two(low: *const u8, high: *const u8) -> __m128i {
     unsafe { _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64(low.cast())), high.cast())) }
 }
 
-impl Words for U64x4 {
+impl Vector for U64x4 {
     type Word = u64;
     const LANES: usize = 4;
+    const REGISTERS: usize = 2;
 
     forward! {
         fn splat(word: u64) -> Self = U64x4(_mm_set1_epi64x(word as i64), _mm_set1_epi64x(word as i64));
@@ -165,8 +166,6 @@ impl WordRows for U64x4 {
         unsafe { U64x4(load_two(m.add(8 * A), m.add(8 * B)), load_two(m.add(8 * C), m.add(8 * D))) }
     }
 }
-
-words32!(U32x4);
 
 /// Eight words of four lanes.
 ///
@@ -219,7 +218,7 @@ columns32!(U32x4, __m128i, load_halves, store_halves);
 
 impl WordRows for U32x4 {
     forward! {
-        fn load_fresh(from: *const u32) -> Self = <U32x4 as Words>::load(from);
+        fn load_fresh(from: *const u32) -> Self = <U32x4 as Vector>::load(from);
         fn row(w: [u32; 4]) -> Self = U32x4(_mm_setr_epi32(w[0] as i32, w[1] as i32, w[2] as i32, w[3] as i32));
         fn turn1(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x39>(a.0));
         fn turn2(a: Self) -> Self = U32x4(_mm_shuffle_epi32::<0x4E>(a.0));
