@@ -24,7 +24,7 @@ pub(crate) use self::transfer::{
 use crate::algorithm::Algorithm;
 use crate::store::GuardPlace;
 use bulla_kms::backend::SOFTWARE;
-use bulla_kms::backend::pkcs11::{self, TokenConfig};
+use bulla_kms::pkcs11::{self, TokenConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 

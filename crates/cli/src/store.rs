@@ -16,7 +16,7 @@ use crate::files::private::{check_keystore, check_secret};
 use crate::interrupt;
 use crate::output::note_line;
 use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions, Checkpoint};
-use bulla_kms::backend::pkcs11;
+use bulla_kms::pkcs11;
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyFamily, KeyId, KeyRef, Keystore, KeystoreOptions, KmsError, Name,
     NewKey, SecretString, Snapshot, Unlock, UnlockMethod,

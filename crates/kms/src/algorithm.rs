@@ -3,10 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
-use crate::id::serde_as_text;
 
 /// An algorithm, by the name that stands in a key id.
 ///

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
 use crate::id::{KeyFamily, KeyId, Name};
-use crate::keystore::Signature;
+use crate::key_signature::Signature;
 use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
-use crate::public_key::{PublicKey, Verdict};
+use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
+use crate::reserved;
 use crate::time::Timestamp;
+use crate::verdict::Verdict;
 
 /// All that may be known of a key: everything but its private keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,16 +92,13 @@ impl From<&KeyRecord> for Attestation {
     }
 }
 
-/// What an attestation's signed bytes begin with.
-pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla attestation\0";
-
 impl Attestation {
     /// The bytes that the head signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the attestation as JSON
     /// with its fields in the order of this type, without white space.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let json =
             serde_json::to_vec(self).expect("an attestation has text keys and no values that can fail");
-        [SIGNED_PREFIX, b"v1\0", &json].concat()
+        [reserved::ATTESTATION, b"v1\0", &json].concat()
     }
 }
 

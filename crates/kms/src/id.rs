@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::algorithm::Algorithm;
+use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
 
 /// The most characters that a [`Name`] may have.
@@ -263,23 +263,5 @@ impl FromStr for KeyName {
         text.parse().map(Self::Version).or_else(|_| text.parse().map(Self::Family))
     }
 }
-
-/// serde as the one text form, through `Display` and `FromStr`.
-macro_rules! serde_as_text {
-    ($($name:ty),+) => {$(
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    )+};
-}
-pub(crate) use serde_as_text;
 
 serde_as_text!(Name, KeyFamily, KeyId, KeyName);

@@ -38,16 +38,21 @@ mod encoding;
 mod error;
 mod files;
 mod id;
-mod key_file;
+mod key_signature;
 mod keystore;
 #[cfg(feature = "with-metrics")]
 pub mod metrics;
+#[cfg(feature = "pkcs11")]
+pub mod pkcs11;
 mod policy;
 pub mod prehash;
 mod public_key;
+mod random;
 mod record;
+mod reserved;
 pub mod rollback;
 pub mod seal;
+mod secret_file;
 pub mod signature;
 mod store;
 pub mod succession;
@@ -56,25 +61,26 @@ mod time;
 pub mod token;
 #[cfg(feature = "transfer")]
 pub mod transfer;
-mod unlock;
+mod verdict;
 
 pub use algorithm::{Algorithm, Use};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 pub use error::{Code, KmsError, Result};
 pub use id::{KeyFamily, KeyId, KeyName, KeyRef, Name};
-pub use key_file::KeyFile;
+pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
-pub use keystore::{Backup, BackupSummary};
-pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Signature, Snapshot, VerifyItem};
+pub use keystore::{Backup, BackupSummary, KeystoreIdentity};
+pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, VerifyItem};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
-pub use public_key::{NamedPublicKey, PublicKey, Verdict};
+pub use public_key::{NamedPublicKey, PublicKey};
+pub use seal::{KeyFile, Unlock, UnlockMethod};
 pub use secrecy::SecretString;
 pub use signature::{Kind, SignatureFile, Statement};
 #[cfg(feature = "etcd")]
 pub use store::etcd::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
 pub use succession::Succession;
 pub use time::Timestamp;
-pub use unlock::{Unlock, UnlockMethod};
+pub use verdict::Verdict;
 
 /// Entry points for the fuzzers in `fuzz/`; not part of the interface.
 #[doc(hidden)]

@@ -24,9 +24,8 @@ use prometheus_client::registry::Registry;
 
 use crate::algorithm::Algorithm;
 use crate::audit_log::{Operation, Outcome};
-use crate::batcher::Reason;
 use crate::error::Code;
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 /// The upper bounds of latencies, in seconds: from a microsecond to a second.
 const LATENCIES: [f64; 19] = [
@@ -115,20 +114,19 @@ impl Metrics {
         text
     }
 
-    pub(crate) fn operation(&self, operation: Operation, algorithm: Algorithm, outcome: Outcome) {
-        let (op, alg) = (operation.as_str(), algorithm.as_str());
-        let place = operation as usize * Algorithm::ALL.len() + algorithm as usize;
-        self.known_ops[place].get_or_init(|| self.ops.get_or_create(&Done { op, alg }).clone()).inc();
-        self.ended(operation, outcome);
-    }
-
-    /// An operation on the store as a whole: of no algorithm.
-    pub(crate) fn on_store(&self, operation: Operation, outcome: Outcome) {
-        self.ops.get_or_create(&Done { op: operation.as_str(), alg: NO_ALGORITHM }).inc();
-        self.ended(operation, outcome);
-    }
-
-    fn ended(&self, operation: Operation, outcome: Outcome) {
+    /// Counts an operation with a key of an algorithm, or on the store as a whole.
+    pub(crate) fn operation(&self, operation: Operation, algorithm: Option<Algorithm>, outcome: Outcome) {
+        let (op, alg) = (operation.as_str(), label(algorithm));
+        let counter = || self.ops.get_or_create(&Done { op, alg }).clone();
+        match algorithm {
+            Some(algorithm) => {
+                let place = operation as usize * Algorithm::ALL.len() + algorithm as usize;
+                self.known_ops[place].get_or_init(counter).inc();
+            }
+            None => {
+                counter().inc();
+            }
+        }
         match outcome {
             Outcome::Done | Outcome::Verdict(Verdict::Valid) => {}
             failed => self.failure(operation, failed.as_str()),
@@ -152,14 +150,14 @@ impl Metrics {
         histogram.observe(took.as_secs_f64());
     }
 
-    pub(crate) fn batch(&self, reason: Reason, waits: impl Iterator<Item = Duration>) {
+    pub(crate) fn batch(&self, reason: &'static str, waits: impl Iterator<Item = Duration>) {
         let mut len = 0_u32;
         for wait in waits {
             len += 1;
             self.batch_wait.observe(wait.as_secs_f64());
         }
         self.batch_len.observe(f64::from(len));
-        self.flushes.get_or_create(&Flushed { reason: reason.as_str() }).inc();
+        self.flushes.get_or_create(&Flushed { reason }).inc();
     }
 }
 
@@ -169,12 +167,11 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// The span of an operation on the store as a whole.
-pub(crate) fn store_span(operation: Operation) -> tracing::Span {
-    tracing::debug_span!("kms", op = operation.as_str(), alg = NO_ALGORITHM)
+/// The span of an operation. It names no key, no message and nobody.
+pub(crate) fn span(operation: Operation, algorithm: Option<Algorithm>) -> tracing::Span {
+    tracing::debug_span!("kms", op = operation.as_str(), alg = label(algorithm))
 }
 
-/// The span of an operation. It names no key, no message and nobody.
-pub(crate) fn span(operation: Operation, algorithm: Algorithm) -> tracing::Span {
-    tracing::debug_span!("kms", op = operation.as_str(), alg = algorithm.as_str())
+fn label(algorithm: Option<Algorithm>) -> &'static str {
+    algorithm.map_or(NO_ALGORITHM, Algorithm::as_str)
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, KmsError, Result};
+use crate::error::Result;
 use crate::id::Name;
-use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
 
 /// Whether a key signs.
@@ -70,16 +69,8 @@ pub struct RotationPolicy {
 }
 
 impl RotationPolicy {
-    /// Whether a version of that age has to be replaced. The clock is asked only when the age counts.
+    /// Whether a version that was made then has to be replaced. The clock is asked only when the age counts.
     pub(crate) fn is_too_old(
-        &self,
-        version: &VersionRecord,
-        now: impl FnOnce() -> Result<Timestamp>,
-    ) -> Result<bool> {
-        self.is_older_than_allowed(version.created, now)
-    }
-
-    fn is_older_than_allowed(
         &self,
         created: Timestamp,
         now: impl FnOnce() -> Result<Timestamp>,
@@ -125,97 +116,6 @@ pub enum KeyChange {
     Destroy,
 }
 
-impl VersionRecord {
-    /// Takes away the private key; what was revoked remains so.
-    fn destroy(&mut self) {
-        if self.state == VersionState::Usable {
-            self.state = VersionState::Destroyed;
-        }
-    }
-}
-
-fn refuse<T>(code: Code, message: String) -> Result<T> {
-    Err(KmsError::new(code, message))
-}
-
-impl KeyChange {
-    /// The record after the change. The ids that it no longer holds ([`KeyRecord::held`]) are those to delete.
-    pub(crate) fn apply(&self, record: &mut KeyRecord, now: Timestamp) -> Result<()> {
-        let key = record.key.clone();
-        if record.state == KeyState::Destroyed && !matches!(self, Self::Label(_)) {
-            return refuse(Code::KeyDestroyed, format!("the key {key} was destroyed"));
-        }
-        match (self, record.state) {
-            (Self::Label(label), _) => record.label.clone_from(label),
-            (Self::MinimumVersion(minimum), _) => {
-                if *minimum > record.head() {
-                    let head = record.head();
-                    return refuse(
-                        Code::UnknownVersion,
-                        format!(
-                            "the least version cannot be {minimum}: the newest version of {key} is {head}"
-                        ),
-                    );
-                }
-                record.minimum_version = minimum.get();
-            }
-            (Self::Rotation(policy), _) => record.rotation = *policy,
-            (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
-            (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
-            (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,
-            (Self::Enable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Enabled,
-            (Self::Disable | Self::Enable, _) => {
-                return refuse(
-                    Code::KeyPendingDestruction,
-                    format!("the key {key} waits for its destruction; restore it first"),
-                );
-            }
-            (Self::ScheduleDestruction(after), _) => {
-                record.state = KeyState::PendingDestruction { after: *after };
-            }
-            (Self::Restore, KeyState::PendingDestruction { .. }) => record.state = KeyState::Disabled,
-            (Self::Restore, _) => {
-                return refuse(
-                    Code::InvalidArgument,
-                    format!("the key {key} does not wait for its destruction"),
-                );
-            }
-            (Self::Destroy, KeyState::PendingDestruction { after }) if after <= now => {
-                record.state = KeyState::Destroyed;
-                record.versions.iter_mut().for_each(VersionRecord::destroy);
-            }
-            (Self::Destroy, KeyState::PendingDestruction { after }) => {
-                return refuse(
-                    Code::DestructionNotDue,
-                    format!("the key {key} may be destroyed from {after} on, not before"),
-                );
-            }
-            (Self::Destroy, _) => {
-                return refuse(
-                    Code::DestructionNotDue,
-                    format!("schedule the destruction of the key {key} first"),
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A version that may be withdrawn: one that is there and is not the head.
-fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecord> {
-    let (key, head) = (record.key.clone(), record.head());
-    if number == head {
-        return refuse(
-            Code::InvalidArgument,
-            format!("{number} is the newest version of {key}; rotate the key first"),
-        );
-    }
-    match record.versions.get_mut(number.get() as usize - 1) {
-        Some(version) => Ok(version),
-        None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {head}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,14 +124,13 @@ mod tests {
     fn a_version_is_too_old_from_the_end_of_its_age_on() {
         let policy = |seconds| RotationPolicy { max_age_seconds: NonZeroU64::new(seconds), max_uses: None };
         let at = |millis| Timestamp::from_unix_millis(millis).unwrap();
-        let too_old =
-            |policy: RotationPolicy, now| policy.is_older_than_allowed(at(10_000), || Ok(at(now))).unwrap();
+        let too_old = |policy: RotationPolicy, now| policy.is_too_old(at(10_000), || Ok(at(now))).unwrap();
         assert!(!too_old(policy(5), 14_999));
         assert!(too_old(policy(5), 15_000));
         assert!(too_old(policy(5), 15_001));
         assert!(!too_old(policy(5), 10_000));
         assert!(!too_old(policy(5), 9_000), "a clock that was put back makes nothing old");
-        assert!(!policy(0).is_older_than_allowed(at(0), || unreachable!("the clock is not asked")).unwrap());
+        assert!(!policy(0).is_too_old(at(0), || unreachable!("the clock is not asked")).unwrap());
     }
 
     #[test]

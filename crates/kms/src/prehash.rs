@@ -12,12 +12,9 @@ use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
 use crate::algorithm::Algorithm;
 use crate::backend::DecodedKey;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyRef;
-use crate::keystore::{Keystore, Signature};
-use crate::public_key::{PublicKey, Verdict};
-
-/// What the bytes begin with that are signed for a BLAKE3 digest. No keystore signs a caller's message that begins so.
-pub(crate) const BLAKE3_PREFIX: &[u8] = b"bulla ed25519 blake3\0";
+use crate::public_key::PublicKey;
+use crate::reserved;
+use crate::verdict::Verdict;
 
 /// What contexts begin with that the keystore uses itself.
 const RESERVED_CONTEXT: &[u8] = b"bulla ";
@@ -124,7 +121,7 @@ impl Prehashed {
         match self.digest {
             Digest::Blake3(digest) => {
                 let length = u8::try_from(self.context.len()).expect("a context has at most 255 bytes");
-                Form::Message([BLAKE3_PREFIX, &[length], &self.context, digest.as_bytes()].concat())
+                Form::Message([reserved::BLAKE3_DIGEST, &[length], &self.context, digest.as_bytes()].concat())
             }
             Digest::Sha512(digest) => Form::Ed25519ph(digest),
         }
@@ -163,17 +160,6 @@ impl FixedOutput for Ready {
 }
 
 impl HashMarker for Ready {}
-
-impl Keystore {
-    /// Signs a digest with the head of an Ed25519 key: [`Keystore::sign`] for a message that was hashed before.
-    ///
-    /// # Errors
-    /// [`Code::WrongUse`] when the key is of another algorithm, or its backend does not sign digests of that kind; those of
-    /// [`Keystore::sign`].
-    pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
-        self.sign_form(key.into(), |_, _| message.clone())
-    }
-}
 
 impl PublicKey {
     /// Whether `signature` is one of a digest under this key, by the same strict predicate as [`PublicKey::verify`]. `Invalid` for keys

@@ -1,53 +1,29 @@
 //! Public keys, for those who verify without a keystore.
 
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, Encapsulated, Prepared, Request};
-use crate::encoding;
+use crate::backend::{Backends, Encapsulated, EncodedKey, Prepared, Request};
+use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, serde_as_text};
-
-/// What a verification says of a signature.
-///
-/// There is no reason beside `Invalid` on purpose: the equation does not tell a changed message from a changed
-/// signature or another key.
-#[must_use = "a verdict that is not looked at verifies nothing"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The signature is one of this message under this key.
-    Valid,
-    /// It is not.
-    Invalid,
-    /// Nothing was verified: the keystore has no such key or version, or may not use it. The same call for this one
-    /// item, [`Keystore::verify`](crate::Keystore::verify), says why. Only calls about many items answer so.
-    Unusable,
-}
-
-impl Verdict {
-    /// Whether it is [`Verdict::Valid`].
-    pub fn is_valid(self) -> bool {
-        self == Self::Valid
-    }
-}
+use crate::id::KeyId;
+use crate::verdict::Verdict;
 
 /// A public key. Cloning it is cheap.
 ///
 /// The text form is the base64 of its bytes for Ed25519, 44 characters with the padding, and `ALGORITHM:BASE64` for
 /// every other algorithm.
 #[derive(Clone)]
-pub struct PublicKey(Arc<Inner>);
+pub struct PublicKey(Arc<EncodedKey>);
 
-struct Inner {
-    algorithm: Algorithm,
-    bytes: Box<[u8]>,
-    /// Decoded when it is first needed, which is at once for bytes from outside; none when they are no key.
-    prepared: OnceLock<Option<Prepared>>,
+/// Decodes a key by the backend that verifies in software.
+fn decode(algorithm: Algorithm, bytes: &[u8]) -> Option<Prepared> {
+    Backends::software().verifier(algorithm).ok()?.prepare(algorithm, bytes).ok()
 }
 
 impl PublicKey {
@@ -60,34 +36,24 @@ impl PublicKey {
     /// [`Code::UnsupportedAlgorithm`] when this build cannot verify signatures of the algorithm.
     pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self> {
         let prepared = Backends::software().verifier(algorithm)?.prepare(algorithm, bytes)?;
-        Ok(Self(Arc::new(Inner { algorithm, bytes: bytes.into(), prepared: OnceLock::from(Some(prepared)) })))
+        Ok(Self(Arc::new(EncodedKey::decoded(algorithm, bytes, decode, prepared))))
     }
 
     /// Reads the text form of a key that was checked before it was sealed.
     pub(crate) fn deserialize_trusted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (algorithm, bytes) =
             parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)?;
-        Ok(Self(Arc::new(Inner { algorithm, bytes: bytes.into(), prepared: OnceLock::new() })))
+        Ok(Self(Arc::new(EncodedKey::new(algorithm, &bytes, decode))))
     }
 
     /// The algorithm.
     pub fn algorithm(&self) -> Algorithm {
-        self.0.algorithm
+        self.0.algorithm()
     }
 
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0.bytes
-    }
-
-    /// The decoded key, which the backend that verifies in software made as a `T`; `None` when it made something
-    /// else.
-    pub fn prepared<T: 'static>(&self) -> Option<&T> {
-        let prepare = || {
-            let backend = Backends::software().verifier(self.0.algorithm).ok()?;
-            backend.prepare(self.0.algorithm, &self.0.bytes).ok()
-        };
-        self.0.prepared.get_or_init(prepare).as_ref()?.downcast_ref()
+        self.0.as_bytes()
     }
 
     /// Whether `signature` is one of `message` under this key.
@@ -96,27 +62,34 @@ impl PublicKey {
     /// cofactor, R compared as bytes, S below the order of the group, A and R not of small order. A signature of
     /// another length than the algorithm's is invalid.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
-        match Backends::software().verifier(self.0.algorithm) {
+        match Backends::software().verifier(self.algorithm()) {
             Ok(backend) => backend.verify(Request { public_key: self, message, signature }),
             Err(_) => Verdict::Invalid,
         }
     }
-}
 
-impl PublicKey {
     /// Makes a key of 32 bytes for the holder of the private key, and the ciphertext that carries it:
     /// [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     ///
     /// # Errors
     /// [`Code::WrongUse`] when keys of the algorithm sign; [`Code::UnsupportedAlgorithm`]; [`Code::RandomUnavailable`].
     pub fn encapsulate(&self) -> Result<Encapsulated> {
-        Backends::software().verifier(self.0.algorithm)?.encapsulate(self)
+        Backends::software().verifier(self.algorithm())?.encapsulate(self)
+    }
+}
+
+/// What backends are handed.
+impl Deref for PublicKey {
+    type Target = EncodedKey;
+
+    fn deref(&self) -> &EncodedKey {
+        &self.0
     }
 }
 
 impl PartialEq for PublicKey {
     fn eq(&self, other: &Self) -> bool {
-        (self.0.algorithm, &self.0.bytes) == (other.0.algorithm, &other.0.bytes)
+        (self.algorithm(), self.as_bytes()) == (other.algorithm(), other.as_bytes())
     }
 }
 
@@ -124,7 +97,7 @@ impl Eq for PublicKey {}
 
 impl std::hash::Hash for PublicKey {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.bytes.hash(state);
+        self.as_bytes().hash(state);
     }
 }
 
@@ -137,7 +110,7 @@ impl fmt::Debug for PublicKey {
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base64 = encoding::base64(self.as_bytes());
-        match self.0.algorithm {
+        match self.algorithm() {
             Algorithm::Ed25519 => f.pad(&base64),
             algorithm => f.pad(&format!("{algorithm}:{base64}")),
         }

@@ -7,17 +7,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::algorithm::Use;
-use crate::encoding;
+use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, serde_as_text};
-use crate::public_key::{NamedPublicKey, PublicKey, Verdict};
+use crate::id::KeyId;
+use crate::public_key::{NamedPublicKey, PublicKey};
+use crate::reserved;
 use crate::time::Timestamp;
-
-/// What the signed bytes of every statement begin with. A keystore signs no message of its callers that does.
-pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla succession\0";
+use crate::verdict::Verdict;
 
 const FORMAT: &str = "bulla succession v";
 /// The lines of one statement.
@@ -49,7 +46,7 @@ pub struct Succession {
 impl Succession {
     /// The bytes that are signed: `bulla succession`, a zero byte, `v1`, a zero byte, and the lines before the signature.
     pub fn signed_bytes(&self) -> Vec<u8> {
-        [SIGNED_PREFIX, b"v1\0", self.signed_lines().as_bytes()].concat()
+        [reserved::SUCCESSION, b"v1\0", self.signed_lines().as_bytes()].concat()
     }
 
     fn signed_lines(&self) -> String {

@@ -10,10 +10,8 @@ use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
 use crate::store::{Access, Asked, passphrase_of};
 use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
-use bulla_kms::seal::{
-    Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreIdentity, Passphrase, Recipient,
-};
-use bulla_kms::{Code, Keystore, KmsError};
+use bulla_kms::seal::{Identity, IdentityKind, KeyFileProvider, KeyProvider, Passphrase, Recipient};
+use bulla_kms::{Code, Keystore, KeystoreIdentity, KmsError};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -5,7 +5,7 @@ use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
-use bulla_kms::backend::pkcs11::{PinSource, Pkcs11, TokenConfig, TokenGuard, TokenKeyProvider};
+use bulla_kms::pkcs11::{PinSource, Pkcs11, TokenConfig, TokenGuard, TokenKeyProvider};
 use bulla_kms::rollback::{FileGuard, NamedGuard, RollbackGuard, StoreGuard};
 use bulla_kms::{Code, Keystore, KeystoreOptions, Name, SecretString, Unlock};
 use std::fmt;

@@ -5,21 +5,22 @@ use std::fmt;
 use std::str::FromStr;
 
 use bulla_blake3::Hash;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use super::entry::LogId;
 use crate::algorithm::Algorithm;
-use crate::encoding;
+use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, serde_as_text};
-use crate::public_key::{PublicKey, Verdict};
+use crate::id::KeyId;
+use crate::public_key::PublicKey;
+use crate::reserved;
 use crate::time::Timestamp;
+use crate::verdict::Verdict;
 
-/// What the signed text of every checkpoint begins with. A keystore signs no message of its callers that does.
-pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla audit log v1/";
-
-const ORIGIN: &str = "bulla audit log v1/";
+const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
+    Ok(origin) => origin,
+    Err(_) => panic!("the prefix is text"),
+};
 /// What a signature line begins with: an em dash and a space.
 const SIGNATURE: &str = "\u{2014} ";
 
@@ -53,17 +54,17 @@ pub struct Checkpoint {
     signature: Vec<u8>,
 }
 
-/// A head before it is signed.
-pub(super) struct Unsigned {
+/// A checkpoint before it is signed. Only a log makes one.
+pub struct UnsignedCheckpoint {
     pub(super) log: LogId,
     pub(super) size: u64,
     pub(super) root: Hash,
     pub(super) time: Timestamp,
 }
 
-impl Unsigned {
+impl UnsignedCheckpoint {
     /// The lines that are signed.
-    pub(super) fn text(&self) -> String {
+    pub fn signed_text(&self) -> String {
         let root = encoding::base64(self.root.as_bytes());
         format!("{ORIGIN}{}\n{}\n{root}\ntime {}\n", self.log, self.size, self.time)
     }
@@ -78,7 +79,7 @@ impl Unsigned {
 impl Checkpoint {
     /// The lines that are signed.
     pub fn signed_text(&self) -> String {
-        Unsigned { log: self.log, size: self.size, root: self.root, time: self.time }.text()
+        UnsignedCheckpoint { log: self.log, size: self.size, root: self.root, time: self.time }.signed_text()
     }
 
     /// Whether the holder of the public key signed this.

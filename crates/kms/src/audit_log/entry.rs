@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use bulla_blake3::Hash;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::event::{Actor, AuditEvent};
 use super::tree::{self, Frontier};
-use crate::encoding;
+use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyName;
 use crate::time::Timestamp;
@@ -30,7 +30,7 @@ pub struct LogId([u8; 16]);
 impl LogId {
     pub(super) fn random() -> Result<Self> {
         let mut bytes = [0; 16];
-        crate::seal::random(&mut bytes)?;
+        crate::random::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
 
@@ -57,7 +57,7 @@ impl FromStr for LogId {
     }
 }
 
-crate::id::serde_as_text!(LogId);
+serde_as_text!(LogId);
 
 /// A BLAKE3 digest as lower-case hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl FromStr for Digest {
     }
 }
 
-crate::id::serde_as_text!(Digest);
+serde_as_text!(Digest);
 
 /// One entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ impl FromStr for Word {
     }
 }
 
-crate::id::serde_as_text!(Word);
+serde_as_text!(Word);
 
 /// The first line of a file: what all before it come to, so that the file can be read and appended to alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,14 +6,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bulla_blake3::Hash;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::encoding;
+use super::signer::CheckpointSigner;
+use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyRef, serde_as_text};
-use crate::keystore::Keystore;
+use crate::id::KeyRef;
 use crate::policy::KeyChange;
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 /// Who does something: 1 to 128 bytes of UTF-8 without control characters, line separators and marks that reorder text.
 /// A name, never a secret: it stands in the log.
@@ -266,8 +265,8 @@ pub trait AuditSink: fmt::Debug + Send + Sync {
     /// Those of writing.
     fn record(&self, events: &[AuditEvent<'_>]) -> Result<()>;
 
-    /// Called after events were taken, with the keystore, which can sign for the sink. No lock is held.
-    fn recorded(&self, keystore: &Keystore) {
-        let _ = keystore;
+    /// Called after events were taken, with the keystore as what can sign for the sink. No lock is held.
+    fn recorded(&self, signer: &dyn CheckpointSigner) {
+        let _ = signer;
     }
 }

@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use bulla_blake3::Hash;
 
-use super::checkpoint::{Checkpoint, Unsigned};
+use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
 use super::entry::{Content, Entry, Header, Line, LogId};
 use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use super::files::{self, Lock, Part};
+use super::signer::CheckpointSigner;
 use super::tree::{self, Frontier};
+use super::verify::{read, verify};
 use super::walk::{End, FindKey, Report, Stand, Walk};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, Name};
-use crate::keystore::Keystore;
 use crate::time::Timestamp;
 
 /// When an entry is on the disk.
@@ -258,9 +259,13 @@ impl AuditLog {
     /// checkpoint and all it seals are on the disk when this returns.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`] and of writing.
-    pub fn checkpoint<'a>(&self, keystore: &Keystore, key: impl Into<KeyRef<'a>>) -> Result<Checkpoint> {
-        let signing = keystore.one_signature(key.into())?;
+    /// Those of [`Keystore::sign`](crate::Keystore::sign) and of writing.
+    pub fn checkpoint<'a>(
+        &self,
+        signer: &dyn CheckpointSigner,
+        key: impl Into<KeyRef<'a>>,
+    ) -> Result<Checkpoint> {
+        let signing = signer.one_checkpoint(key.into())?;
         let mut state = self.state();
         state.check()?;
         if let Some(checkpoint) = &state.checkpoint
@@ -269,8 +274,8 @@ impl AuditLog {
             return Ok(checkpoint.clone());
         }
         let (log, size, root) = (state.id, state.tree.size(), state.tree.root());
-        let unsigned = Unsigned { log, size, root, time: Timestamp::now()? };
-        let signature = signing.sign(unsigned.text().as_bytes())?;
+        let unsigned = UnsignedCheckpoint { log, size, root, time: Timestamp::now()? };
+        let signature = signing.sign_checkpoint(&unsigned)?;
         let checkpoint = unsigned.signed(signature.key, signing.public_key(), signature.bytes);
         state.append(&Content::Checkpoint(checkpoint.to_string()))?;
         state.seal(checkpoint.clone())?;
@@ -289,7 +294,7 @@ impl AuditLog {
             Medium::Folder(folder) => {
                 let path = folder.path.clone();
                 drop(state);
-                super::verify(&path, keys, known)
+                verify(&path, keys, known)
             }
             Medium::Memory(text) => {
                 let mut walk = Walk::new(Some(keys), known.to_vec());
@@ -314,7 +319,7 @@ impl AuditLog {
             Medium::Folder(folder) => {
                 let path = folder.path.clone();
                 drop(state);
-                super::read(&path, &mut each)?
+                read(&path, &mut each)?
             }
             Medium::Memory(text) => {
                 let mut walk = Walk::new(None, Vec::new());
@@ -393,7 +398,7 @@ impl AuditSink for AuditLog {
         }
     }
 
-    fn recorded(&self, keystore: &Keystore) {
+    fn recorded(&self, signer: &dyn CheckpointSigner) {
         let Some((tenant, label)) = &self.options.signer else { return };
         if !self.is_due() {
             return;
@@ -402,10 +407,10 @@ impl AuditSink for AuditLog {
             let message = format!("there is no key with the label {label} to sign checkpoints with");
             KmsError::new(Code::KeyNotFound, message)
         };
-        let sealed = keystore
-            .find(tenant, label)
+        let sealed = signer
+            .find_key(tenant, label)
             .and_then(|key| key.ok_or_else(missing))
-            .and_then(|key| self.checkpoint(keystore, &key));
+            .and_then(|key| self.checkpoint(signer, &key));
         self.state().unsealed = sealed.err();
     }
 }

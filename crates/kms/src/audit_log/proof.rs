@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
 use super::entry::{Content, Digest, Entry, Line};
-use super::tree;
+use super::walk::ProblemKind;
+use super::{tree, verify};
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::{PublicKey, Verdict};
+use crate::public_key::PublicKey;
+use crate::verdict::Verdict;
 
 /// That an entry is in the log which a checkpoint seals.
 ///
@@ -137,15 +139,14 @@ struct Tree {
 impl Tree {
     fn read(folder: &Path, wanted: Option<u64>) -> Result<Self> {
         let (mut leaves, mut line) = (Vec::new(), None);
-        let report = super::read(folder, &mut |entry, text| {
+        let report = verify::read(folder, &mut |entry, text| {
             leaves.push(tree::leaf(text.as_bytes()));
             if Some(entry.number) == wanted {
                 line = Some(text.to_owned());
             }
             Ok(())
         })?;
-        if let Some(problem) = report.problems.iter().find(|problem| problem.kind != super::ProblemKind::Torn)
-        {
+        if let Some(problem) = report.problems.iter().find(|problem| problem.kind != ProblemKind::Torn) {
             return Err(KmsError::new(
                 Code::LogDamaged,
                 format!(

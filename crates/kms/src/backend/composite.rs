@@ -11,13 +11,12 @@ use ml_dsa::{MlDsa65, VerifyingKey};
 use sha2::{Digest as _, Sha512};
 use zeroize::Zeroizing;
 
-use super::{
-    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, ed25519, mldsa,
-    wrong_use,
-};
+use super::encoded_key::Prepared;
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
+use super::{ed25519_strict, mldsa};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";
 const LABEL: &[u8] = b"COMPSIG-MLDSA65-Ed25519-SHA512";
@@ -48,7 +47,7 @@ impl Backend for Software {
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
         let mut seeds = Zeroizing::new(vec![0; mldsa::SEED + ed25519_dalek::SECRET_KEY_LENGTH]);
-        crate::seal::random(&mut seeds)?;
+        crate::random::fill(&mut seeds)?;
         Ok(seeds)
     }
 
@@ -63,7 +62,7 @@ impl Backend for Software {
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
         let (first, second) = halves(public_key, Algorithm::MlDsa65.public_key_length());
         // A wrong length is that of the second half, and its error is the one that is told.
-        let ed25519 = ed25519::decode(second)?;
+        let ed25519 = ed25519_strict::decode(second)?;
         Ok(Box::new(PublicPair { mldsa: mldsa::decode(algorithm, first)?, ed25519 }))
     }
 
@@ -73,7 +72,7 @@ impl Backend for Software {
         let message = representative(request.message);
         let verdicts = [
             mldsa::verify(&key.mldsa, &message, LABEL, first),
-            ed25519::verify(&key.ed25519, &message, second),
+            ed25519_strict::verify(&key.ed25519, &message, second),
         ];
         if verdicts == [Verdict::Valid; 2] { Verdict::Valid } else { Verdict::Invalid }
     }
@@ -103,9 +102,5 @@ impl PrivateKey for SoftwareKey {
         let mut signature = self.mldsa.sign_with_context(&message, LABEL)?;
         signature.extend_from_slice(&self.ed25519.sign(&message).to_bytes());
         Ok(signature)
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(ALGORITHM))
     }
 }

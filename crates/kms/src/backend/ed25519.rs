@@ -5,16 +5,15 @@ use std::any::Any;
 use std::sync::Arc;
 
 use bulla_ed25519::{Item, PreparedItem, PreparedKey, SignItem, SigningKey, prehash};
-use ed25519_dalek::{Signature, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::hot::{DecodedKey, verdict};
-use super::{
-    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, SignRequest,
-};
+use super::ed25519_strict::decode;
+use super::ed25519_tables::{DecodedKey, verdict};
+use super::encoded_key::Prepared;
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE, SignRequest};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 /// Signatures that one step of the lanes verifies or makes.
 const LANES: usize = 8;
@@ -38,7 +37,7 @@ impl Backend for Software {
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
         let mut seed = Zeroizing::new(vec![0; ed25519_dalek::SECRET_KEY_LENGTH]);
-        crate::seal::random(&mut seed)?;
+        crate::random::fill(&mut seed)?;
         Ok(seed)
     }
 
@@ -115,34 +114,6 @@ fn is_worth_splitting(hot: usize, cold: usize) -> bool {
     steps(hot) + 2 * steps(cold) <= 2 * steps(hot + cold)
 }
 
-/// A public key under which a signature says something: a point of the curve that is not of small order. A y that is not
-/// reduced is refused too, though the predicate of verification takes it: the point would have a second key, which no
-/// comparison of keys would find to be the same.
-pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
-    let invalid =
-        |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
-    let bytes = bytes.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
-    if !is_reduced(bytes) {
-        return Err(invalid("its y is not reduced"));
-    }
-    let key = VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))?;
-    if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(key) }
-}
-
-/// Whether y, which is all but the highest bit, is below 2^255 - 19.
-fn is_reduced(bytes: &[u8; 32]) -> bool {
-    let [low, middle @ .., high] = bytes;
-    *low < 0xed || high & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff)
-}
-
-/// The strict predicate.
-pub(super) fn verify(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Verdict {
-    match Signature::from_slice(signature) {
-        Ok(signature) if key.verify_strict(message, &signature).is_ok() => Verdict::Valid,
-        _ => Verdict::Invalid,
-    }
-}
-
 /// The seed expanded, together with its public key: deriving them again for each signature would double its cost.
 struct SoftwareKey(SigningKey);
 
@@ -159,10 +130,6 @@ impl PrivateKey for SoftwareKey {
         let signature = prehash::sign_ed25519ph_digest(&self.0, digest, context);
         let error = |_| KmsError::new(Code::InvalidArgument, "a context has at most 255 bytes");
         signature.map(|signature| signature.to_vec()).map_err(error)
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(super::wrong_use(Algorithm::Ed25519))
     }
 }
 
@@ -280,9 +247,6 @@ mod tests {
             }
             fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
                 self.0.sign(message)
-            }
-            fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
-                self.0.decapsulate(ciphertext)
             }
         }
         let mut keys: Vec<_> = (0..20_u8).map(key).collect();

@@ -13,15 +13,13 @@ use aws_lc_rs::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
 };
 
+use super::encoded_key::{EncodedKey, Prepared};
+use super::interface::{Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SignRequest};
 #[cfg(feature = "p256")]
 use super::p256;
-use super::{
-    Backend, Capabilities, Encapsulated, KeyMaterial, Prepared, PrivateKey, Request, SharedKey, SignRequest,
-    wrong_use,
-};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
-use crate::public_key::{PublicKey, Verdict};
+use crate::verdict::Verdict;
 
 /// Makes the quick key of a material, which has the plain one behind it.
 type Load = fn(&KeyMaterial, Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>>;
@@ -57,6 +55,14 @@ impl Backend for Fast {
         self.plain.generate(algorithm)
     }
 
+    fn is_consistent(&self, algorithm: Algorithm, material: &KeyMaterial) -> bool {
+        self.plain.is_consistent(algorithm, material)
+    }
+
+    fn expanded(&self, algorithm: Algorithm, material: &KeyMaterial) -> Option<KeyMaterial> {
+        self.plain.expanded(algorithm, material)
+    }
+
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         (self.load)(material, self.plain.load(algorithm, material)?)
     }
@@ -69,7 +75,7 @@ impl Backend for Fast {
         self.plain.verify(request)
     }
 
-    fn encapsulate(&self, public_key: &PublicKey) -> Result<Encapsulated> {
+    fn encapsulate(&self, public_key: &EncodedKey) -> Result<Encapsulated> {
         self.plain.encapsulate(public_key)
     }
 
@@ -123,15 +129,12 @@ impl PrivateKey for Ed25519 {
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         self.plain.sign_ed25519ph(digest, context)
     }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(Algorithm::Ed25519))
-    }
 }
 
 #[cfg(feature = "p256")]
 fn load_p256(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
-    let public_key = p256::uncompressed(&plain.public_key()?);
+    let public_key = p256::uncompressed(&plain.public_key()?)
+        .ok_or_else(|| KmsError::damaged("a sealed private key cannot be read"))?;
     let scheme = &ECDSA_P256_SHA256_FIXED_SIGNING;
     let pair =
         EcdsaKeyPair::from_private_key_and_public_key(scheme, material, &public_key).map_err(unreadable)?;
@@ -156,9 +159,5 @@ impl PrivateKey for P256 {
         let signature = signature.ok().and_then(|signature| p256::normalize(signature.as_ref()));
         // It fails when there are no random bytes; the plain backend needs none.
         signature.map_or_else(|| self.plain.sign(message), Ok)
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(Algorithm::EcdsaP256))
     }
 }

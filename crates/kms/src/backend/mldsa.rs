@@ -12,12 +12,11 @@ use ml_dsa::{
 };
 use zeroize::Zeroizing;
 
-use super::{
-    Backend, Capabilities, KeyMaterial, Loaded, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, wrong_use,
-};
+use super::encoded_key::Prepared;
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 /// The length of the seed in bytes.
 pub(super) const SEED: usize = 32;
@@ -27,7 +26,7 @@ pub(super) struct Software;
 
 /// What there is for one parameter set.
 struct Set {
-    load: fn(Algorithm, &[u8]) -> Result<Loaded>,
+    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
     prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
     verify: fn(Request<'_>) -> Verdict,
 }
@@ -63,8 +62,12 @@ impl Backend for Software {
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
         let mut seed = Zeroizing::new(vec![0; SEED]);
-        crate::seal::random(&mut seed)?;
+        crate::random::fill(&mut seed)?;
         Ok(seed)
+    }
+
+    fn expanded(&self, algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+        expanded(algorithm, seed)
     }
 
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
@@ -102,8 +105,7 @@ fn verify_request<P: MlDsaParams + 'static>(request: Request<'_>) -> Verdict {
 }
 
 /// The expanded private key (FIPS 204, algorithm 24).
-#[cfg(feature = "transfer")]
-pub(super) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
     fn of<P: MlDsaParams>(seed: &[u8]) -> Option<KeyMaterial> {
         let key = SigningKey::<P>::from_seed(seed.try_into().ok()?);
         // Deprecated is to import it; here it is compared with one.
@@ -144,21 +146,18 @@ pub(super) fn verify<P: MlDsaParams>(
 }
 
 /// A private key, expanded once. The crate wipes it when it is dropped.
-pub(super) struct SoftwareKey<P: MlDsaParams> {
-    algorithm: Algorithm,
-    key: SigningKey<P>,
-}
+pub(super) struct SoftwareKey<P: MlDsaParams>(SigningKey<P>);
 
 impl<P: MlDsaParams> SoftwareKey<P> {
     pub(super) fn new(algorithm: Algorithm, seed: &[u8]) -> Result<Self> {
         let seed = <&ml_dsa::Seed>::try_from(seed).map_err(|_| {
             KmsError::damaged(format!("a sealed key of {algorithm} does not have {SEED} bytes"))
         })?;
-        Ok(Self { algorithm, key: SigningKey::from_seed(seed) })
+        Ok(Self(SigningKey::from_seed(seed)))
     }
 
     pub(super) fn sign_with_context(&self, message: &[u8], context: &[u8]) -> Result<Vec<u8>> {
-        let signature = self.key.expanded_key().sign_randomized(message, context, &mut SysRng);
+        let signature = self.0.expanded_key().sign_randomized(message, context, &mut SysRng);
         let signature = signature.map_err(|_| {
             KmsError::new(Code::RandomUnavailable, "the operating system gave no random bytes")
         })?;
@@ -166,7 +165,7 @@ impl<P: MlDsaParams> SoftwareKey<P> {
     }
 
     pub(super) fn public_bytes(&self) -> Vec<u8> {
-        self.key.verifying_key().encode().to_vec()
+        self.0.verifying_key().encode().to_vec()
     }
 }
 
@@ -177,9 +176,5 @@ impl<P: MlDsaParams + Send + Sync + 'static> PrivateKey for SoftwareKey<P> {
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         self.sign_with_context(message, b"")
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(self.algorithm))
     }
 }

@@ -11,13 +11,13 @@ use x_wing::DecapsulationKeyRejectNonContrib;
 use x25519_dalek::StaticSecret;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::{
-    Backend, Capabilities, Encapsulated, KeyMaterial, Loaded, Prepared, PrivateKey, Request, SOFTWARE,
-    SharedKey, wrong_use,
+use super::encoded_key::{EncodedKey, Prepared};
+use super::interface::{
+    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SOFTWARE, SharedKey,
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::{PublicKey, Verdict};
+use crate::verdict::Verdict;
 
 #[derive(Debug)]
 pub(super) struct Software;
@@ -33,9 +33,9 @@ type PublicOf<D> = EncapsulationKey<<D as Decapsulator>::Kem>;
 /// What there is for one algorithm.
 struct Set {
     seed: usize,
-    load: fn(Algorithm, &[u8]) -> Result<Loaded>,
+    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
     prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
-    encapsulate: fn(&PublicKey) -> Option<Encapsulated>,
+    encapsulate: fn(&EncodedKey) -> Option<Encapsulated>,
 }
 
 impl Set {
@@ -73,8 +73,12 @@ impl Backend for Software {
 
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
         let mut seed = Zeroizing::new(vec![0; served(algorithm).seed]);
-        crate::seal::random(&mut seed)?;
+        crate::random::fill(&mut seed)?;
         Ok(seed)
+    }
+
+    fn expanded(&self, algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+        expanded(algorithm, seed)
     }
 
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
@@ -95,9 +99,9 @@ impl Backend for Software {
         Verdict::Invalid
     }
 
-    fn encapsulate(&self, public_key: &PublicKey) -> Result<Encapsulated> {
+    fn encapsulate(&self, public_key: &EncodedKey) -> Result<Encapsulated> {
         // Whether there are random bytes is asked here, where it can be answered by an error.
-        crate::seal::random(&mut [0])?;
+        crate::random::fill(&mut [0])?;
         (served(public_key.algorithm()).encapsulate)(public_key).ok_or_else(|| {
             KmsError::new(Code::InvalidPublicKey, format!("not a public key of {}", public_key.algorithm()))
         })
@@ -136,9 +140,8 @@ where
 }
 
 /// The expanded private key (FIPS 203, algorithm 16).
-#[cfg(feature = "transfer")]
 #[allow(deprecated, reason = "deprecated is to import it; here it is compared with one")]
-pub(super) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
+fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
     use ml_kem::{DecapsulationKey, ExpandedKeyEncoding};
 
     fn of<D: ExpandedKeyEncoding + KeyInit>(seed: &[u8]) -> Option<KeyMaterial> {
@@ -155,7 +158,7 @@ pub(super) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMa
     }
 }
 
-fn encapsulate<D: Private>(public_key: &PublicKey) -> Option<Encapsulated>
+fn encapsulate<D: Private>(public_key: &EncodedKey) -> Option<Encapsulated>
 where
     PublicOf<D>: 'static,
 {
@@ -177,10 +180,6 @@ impl<D: Private> PrivateKey for SoftwareKey<D> {
         Ok(self.key.encapsulation_key().to_bytes().to_vec())
     }
 
-    fn sign(&self, _message: &[u8]) -> Result<Vec<u8>> {
-        Err(wrong_use(self.algorithm))
-    }
-
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
         let invalid = || {
             let length = self.algorithm.output_length();
@@ -198,6 +197,7 @@ impl<D: Private> PrivateKey for SoftwareKey<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::public_key::PublicKey;
 
     fn bytes(hex: &str) -> [u8; 32] {
         std::array::from_fn(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())

@@ -3,256 +3,29 @@
 //! A backend knows algorithms on one kind of device. The keystore above it knows names, versions and policy, and
 //! keeps what the backend needs to find a private key again sealed with the key's record.
 
+mod backends;
 #[cfg(feature = "mldsa")]
 mod composite;
 mod ed25519;
+mod ed25519_strict;
+mod ed25519_tables;
+mod encoded_key;
 #[cfg(feature = "fast")]
 mod fast;
-mod hot;
+mod interface;
 #[cfg(feature = "mldsa")]
 mod mldsa;
 #[cfg(feature = "mlkem")]
 mod mlkem;
 #[cfg(feature = "p256")]
-mod p256;
-#[cfg(feature = "pkcs11")]
-pub mod pkcs11;
-mod set;
+pub(crate) mod p256;
 #[cfg(feature = "slhdsa")]
 mod slhdsa;
 
-use std::any::Any;
-use std::fmt;
-use std::sync::Arc;
-
-use zeroize::Zeroizing;
-
-pub(crate) use self::hot::DecodedKey;
-pub use self::set::Backends;
-use crate::algorithm::{Algorithm, Use};
-use crate::error::{Code, KmsError, Result};
-use crate::public_key::{PublicKey, Verdict};
-
-/// What a backend needs to find a private key again: for a key in software the key itself, for one in a device its
-/// handle. The keystore seals it and looks no further into it.
-pub type KeyMaterial = Zeroizing<Vec<u8>>;
-
-/// A public key as its backend wants it for verification, decoded once: see [`PublicKey::prepared`].
-pub type Prepared = Box<dyn Any + Send + Sync>;
-
-/// A private key as [`Backend::load`] gives it.
-#[cfg(any(feature = "mldsa", feature = "mlkem", feature = "slhdsa"))]
-type Loaded = Arc<dyn PrivateKey>;
-
-/// The name of the backend that keeps private keys in this process's memory.
-pub const SOFTWARE: &str = "software";
-
-/// What a backend does with an algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// How many signatures are best verified together: calls of [`Backend::verify_many`] with a multiple of it are the
-    /// cheapest for each. 1 where nothing is gained.
-    pub verify_lanes: usize,
-    /// The same for [`Backend::sign_many`].
-    pub sign_lanes: usize,
-    /// Whether the material is the private key itself, so that it can be exported and imported.
-    pub material_is_key: bool,
-}
-
-/// One signature to verify.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The public key; of an algorithm that the backend serves.
-    pub public_key: &'a PublicKey,
-    /// The message.
-    pub message: &'a [u8],
-    /// The signature, of whatever length.
-    pub signature: &'a [u8],
-}
-
-/// One message to sign.
-#[derive(Clone, Copy)]
-pub struct SignRequest<'a> {
-    /// The private key, as the backend loaded it.
-    pub key: &'a (dyn PrivateKey + 'static),
-    /// The message.
-    pub message: &'a [u8],
-}
-
-/// A key that two parties share after an encapsulation.
-pub type SharedKey = Zeroizing<[u8; 32]>;
-
-/// A key and the ciphertext that carries it: see [`Backend::encapsulate`].
-pub struct Encapsulated {
-    /// For the holder of the private key.
-    pub ciphertext: Vec<u8>,
-    /// For who made it.
-    pub shared_key: SharedKey,
-}
-
-/// The expanded form of a private key that other programs write beside its seed: of ML-DSA (FIPS 204, algorithm 24) and ML-KEM
-/// (FIPS 203, algorithm 16). None for other algorithms, seeds of a wrong length, and what this build does not serve.
-#[cfg(feature = "transfer")]
-pub(crate) fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
-    match algorithm {
-        #[cfg(feature = "mldsa")]
-        Algorithm::MlDsa44 | Algorithm::MlDsa65 | Algorithm::MlDsa87 => mldsa::expanded(algorithm, seed),
-        #[cfg(feature = "mlkem")]
-        Algorithm::MlKem512 | Algorithm::MlKem768 | Algorithm::MlKem1024 => mlkem::expanded(algorithm, seed),
-        _ => {
-            let _ = seed;
-            None
-        }
-    }
-}
-
-/// Whether an uncompressed point of P-256 is the public key of a scalar; not in a build that does not serve it.
-#[cfg(feature = "transfer")]
-pub(crate) fn is_p256_pair(scalar: &[u8], point: &[u8]) -> bool {
-    #[cfg(feature = "p256")]
-    return p256::signing_key(scalar)
-        .is_ok_and(|key| key.verifying_key().to_sec1_point(false).as_bytes() == point);
-    #[cfg(not(feature = "p256"))]
-    {
-        let _ = (scalar, point);
-        false
-    }
-}
-
-/// The uncompressed form (SEC 1, section 2.3.3) of a public key of P-256.
-#[cfg(feature = "transfer")]
-pub(crate) fn p256_uncompressed(public_key: &[u8]) -> Option<Vec<u8>> {
-    #[cfg(feature = "p256")]
-    return Some(p256::uncompressed(public_key)).filter(|point| !point.is_empty());
-    #[cfg(not(feature = "p256"))]
-    {
-        let _ = public_key;
-        None
-    }
-}
-
-/// A public key of P-256 from its uncompressed form, and from no other.
-#[cfg(feature = "transfer")]
-pub(crate) fn p256_compressed(point: &[u8]) -> Option<Vec<u8>> {
-    #[cfg(feature = "p256")]
-    return (point.first() == Some(&4)).then(|| p256::compress(point)).flatten();
-    #[cfg(not(feature = "p256"))]
-    {
-        let _ = point;
-        None
-    }
-}
-
-/// Whether the parts of a private key fit each other; where it is a seed alone they do.
-#[cfg(feature = "transfer")]
-pub(crate) fn is_consistent(algorithm: Algorithm, material: &KeyMaterial) -> bool {
-    #[cfg(feature = "slhdsa")]
-    return slhdsa::is_consistent(algorithm, material);
-    #[cfg(not(feature = "slhdsa"))]
-    {
-        let _ = (algorithm, material);
-        true
-    }
-}
-
-/// The error of an algorithm that is asked for what it does not do.
-pub(crate) fn wrong_use(algorithm: Algorithm) -> KmsError {
-    let does = match algorithm.usage() {
-        Use::Signature => "signs, and does not encapsulate keys",
-        Use::KeyEncapsulation => "encapsulates keys, and does not sign",
-    };
-    KmsError::new(Code::WrongUse, format!("a key of {algorithm} {does}"))
-}
-
-/// Makes and loads private keys, and verifies.
-///
-/// The verdict on a signature must not depend on the backend: each implementation of an algorithm has the one
-/// predicate that [`PublicKey::verify`] states.
-pub trait Backend: fmt::Debug + Send + Sync {
-    /// A short name, which stands in the records of keys: lower case, a word.
-    fn name(&self) -> &str;
-
-    /// What this backend does with `algorithm`; `None` when it does not serve it. The other methods are called with
-    /// algorithms that it serves.
-    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities>;
-
-    /// Makes a private key.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial>;
-
-    /// Gets a private key ready, once, for many signatures.
-    ///
-    /// # Errors
-    /// When the material is not what [`Backend::generate`] gives; those of the device.
-    fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>>;
-
-    /// Deletes a private key from the device that holds it. One that is already gone is no error. Where the material is the key
-    /// itself there is nothing to do.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn destroy(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> Result<()> {
-        Ok(())
-    }
-
-    /// Checks the bytes of a public key and decodes them for [`Backend::verify`].
-    ///
-    /// # Errors
-    /// [`Code::InvalidPublicKey`].
-    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared>;
-
-    /// Whether the signature is one of the message under the public key.
-    fn verify(&self, request: Request<'_>) -> Verdict;
-
-    /// Makes a key of 32 bytes and the ciphertext from which the holder of the private key gets it.
-    ///
-    /// # Errors
-    /// [`Code::WrongUse`] when the algorithm signs.
-    fn encapsulate(&self, public_key: &PublicKey) -> Result<Encapsulated> {
-        Err(wrong_use(public_key.algorithm()))
-    }
-
-    /// The verdict of [`Backend::verify`] on each request, in their order. All are of one algorithm.
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
-        requests.iter().map(|request| self.verify(*request)).collect()
-    }
-
-    /// What [`PrivateKey::sign`] gives for each request, in their order. All keys are of this algorithm, and ones that this backend loaded.
-    fn sign_many(&self, _algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
-        requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect()
-    }
-}
-
-/// A private key that is ready for use. Implementations wipe it from memory when it is dropped, and print nothing of it.
-pub trait PrivateKey: Any + Send + Sync {
-    /// The bytes of its public key.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn public_key(&self) -> Result<Vec<u8>>;
-
-    /// Signs a message.
-    ///
-    /// # Errors
-    /// [`Code::WrongUse`] when the algorithm does not sign; those of the device.
-    fn sign(&self, message: &[u8]) -> Result<Vec<u8>>;
-
-    /// The key of 32 bytes that the ciphertext carries. A ciphertext of the right length that was made for another key
-    /// may give a key that nobody else has, as the algorithm's specification says.
-    ///
-    /// # Errors
-    /// [`Code::WrongUse`] when the algorithm does not encapsulate,
-    /// [`Code::InvalidCiphertext`]; those of the device.
-    fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey>;
-
-    /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255 bytes.
-    ///
-    /// # Errors
-    /// [`Code::WrongUse`] when the algorithm is another one, or the device has no such signatures; those of the device.
-    fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
-        let _ = (digest, context);
-        Err(KmsError::new(Code::WrongUse, "the key's backend does not make signatures of Ed25519ph"))
-    }
-}
+pub use self::backends::Backends;
+pub(crate) use self::ed25519_tables::DecodedKey;
+pub use self::encoded_key::{EncodedKey, Prepared};
+pub(crate) use self::interface::wrong_use;
+pub use self::interface::{
+    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SOFTWARE, SharedKey, SignRequest,
+};

@@ -10,12 +10,11 @@ use p256::ecdsa::signature::{Signer as _, Verifier as _};
 use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::{
-    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, wrong_use,
-};
+use super::encoded_key::Prepared;
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 const ALGORITHM: Algorithm = Algorithm::EcdsaP256;
 
@@ -41,7 +40,7 @@ impl Backend for Software {
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
         let mut scalar = Zeroizing::new(vec![0; SCALAR]);
         loop {
-            crate::seal::random(&mut scalar)?;
+            crate::random::fill(&mut scalar)?;
             // Zero, and what is not below the order: one in 2^32.
             if SigningKey::from_slice(&scalar).is_ok() {
                 return Ok(scalar);
@@ -65,7 +64,7 @@ impl Backend for Software {
     }
 }
 
-pub(super) fn signing_key(material: &[u8]) -> Result<SigningKey> {
+fn signing_key(material: &[u8]) -> Result<SigningKey> {
     let invalid = || KmsError::damaged("a sealed key of ecdsa-p256 is no scalar of 32 bytes");
     // Shorter slices would be read too, as if zeros stood before them.
     if material.len() != SCALAR {
@@ -101,19 +100,25 @@ fn is_low(signature: &Signature) -> bool {
 
 /// The public key in the form that [`Algorithm::EcdsaP256`] has, from any form of SEC 1.
 #[cfg(any(feature = "pkcs11", feature = "transfer"))]
-pub(super) fn compress(point: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn compress(point: &[u8]) -> Option<Vec<u8>> {
     Some(encode(&VerifyingKey::from_sec1_bytes(point).ok()?))
 }
 
 /// The uncompressed form of a public key that is one.
 #[cfg(any(feature = "fast", feature = "transfer"))]
-pub(super) fn uncompressed(public_key: &[u8]) -> Vec<u8> {
-    decode(public_key).map(|key| key.to_sec1_point(false).as_bytes().to_vec()).unwrap_or_default()
+pub(crate) fn uncompressed(public_key: &[u8]) -> Option<Vec<u8>> {
+    decode(public_key).map(|key| key.to_sec1_point(false).as_bytes().to_vec()).ok()
+}
+
+/// Whether an uncompressed point is the public key of a scalar.
+#[cfg(feature = "transfer")]
+pub(crate) fn is_pair(scalar: &[u8], point: &[u8]) -> bool {
+    signing_key(scalar).is_ok_and(|key| key.verifying_key().to_sec1_point(false).as_bytes() == point)
 }
 
 /// The signature with the lower s; `None` when the bytes are no r and s.
 #[cfg(any(feature = "fast", feature = "pkcs11"))]
-pub(super) fn normalize(signature: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn normalize(signature: &[u8]) -> Option<Vec<u8>> {
     Some(Signature::from_slice(signature).ok()?.normalize_s().to_vec())
 }
 
@@ -132,10 +137,6 @@ impl PrivateKey for SoftwareKey {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let signature: Signature = self.0.sign(message);
         Ok(signature.normalize_s().to_vec())
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(ALGORITHM))
     }
 }
 

@@ -14,12 +14,11 @@ use slh_dsa::{
 };
 use zeroize::Zeroizing;
 
-use super::{
-    Backend, Capabilities, KeyMaterial, Loaded, Prepared, PrivateKey, Request, SOFTWARE, SharedKey, wrong_use,
-};
+use super::encoded_key::Prepared;
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::Verdict;
+use crate::verdict::Verdict;
 
 #[derive(Debug)]
 pub(super) struct Software;
@@ -27,7 +26,7 @@ pub(super) struct Software;
 /// What there is for one parameter set.
 struct Set {
     generate: fn() -> KeyMaterial,
-    load: fn(Algorithm, &[u8]) -> Result<Loaded>,
+    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
     prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
     verify: fn(Request<'_>) -> Verdict,
 }
@@ -72,8 +71,12 @@ impl Backend for Software {
 
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
         // Whether there are random bytes is asked here, where it can be answered by an error.
-        crate::seal::random(&mut [0])?;
+        crate::random::fill(&mut [0])?;
         Ok((served(algorithm).generate)())
+    }
+
+    fn is_consistent(&self, algorithm: Algorithm, material: &KeyMaterial) -> bool {
+        is_consistent(algorithm, material)
     }
 
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
@@ -118,8 +121,7 @@ fn prepare<P: ParameterSet + Send + Sync + 'static>(
 }
 
 /// Whether the root of a private key is the one of its seeds: with another one it would make signatures that give its secrets away.
-#[cfg(feature = "transfer")]
-pub(super) fn is_consistent(algorithm: Algorithm, material: &[u8]) -> bool {
+fn is_consistent(algorithm: Algorithm, material: &[u8]) -> bool {
     fn of<P: ParameterSet>(material: &[u8]) -> bool {
         let n = material.len() / 4;
         if material.len() != 4 * n || SigningKey::<P>::try_from(material).is_err() {
@@ -170,12 +172,8 @@ impl<P: ParameterSet + Send + Sync + 'static> PrivateKey for SoftwareKey<P> {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         // As many random bytes as the public key's seed has, which is half of it (FIPS 205, section 9.2).
         let mut random = Zeroizing::new(vec![0; self.algorithm.public_key_length() / 2]);
-        crate::seal::random(&mut random)?;
+        crate::random::fill(&mut random)?;
         let signature = self.key.try_sign_with_context(message, b"", Some(&random));
         Ok(signature.expect("an empty context is not too long").to_vec())
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(self.algorithm))
     }
 }

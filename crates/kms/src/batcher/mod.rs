@@ -1,7 +1,7 @@
 //! Calls that come at the same time are computed together: [`Batcher`].
 
+mod answer_cell;
 mod queue;
-mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -14,14 +14,15 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use self::answer_cell::{AnswerCell, Reply, Unpark, Wakers, internal};
 pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
-use self::slot::{Reply, Slot, Unpark, Wakers, internal};
 use crate::audit_log::{Actor, Operation};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyName, KeyRef, Name};
-use crate::keystore::{Keystore, SignItem, Signature, Threads, VerifyItem};
-use crate::public_key::Verdict;
+use crate::key_signature::Signature;
+use crate::keystore::{Keystore, SignItem, Threads, VerifyItem};
+use crate::verdict::Verdict;
 
 /// How calls are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +154,7 @@ impl Batcher {
     /// # Errors
     /// Those of [`Batcher::verify`].
     pub fn verify_blocking(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
-        match self.shared.alone(|keystore| keystore.verify(key, message, signature)) {
+        match self.shared.run_if_idle(|keystore| keystore.verify(key, message, signature)) {
             Some(verdict) => verdict,
             None => self.verify(key.clone(), message, signature).wait(),
         }
@@ -165,7 +166,7 @@ impl Batcher {
     /// Those of [`Batcher::sign`].
     pub fn sign_blocking<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
-        match self.shared.alone(|keystore| keystore.sign(key, message)) {
+        match self.shared.run_if_idle(|keystore| keystore.sign(key, message)) {
             Some(signature) => signature,
             None => self.sign(key, message).wait(),
         }
@@ -188,8 +189,8 @@ impl Batcher {
         operation: Operation,
         call: impl FnOnce(Reply<T>) -> Call,
     ) -> Answer<T> {
-        let slot = Slot::new();
-        let call = call(Reply::to(&slot));
+        let cell = AnswerCell::new();
+        let call = call(Reply::to(&cell));
         let mut queue = self.shared.queue();
         let pushed = queue.push(&tenant, self.shared.now(), call);
         let wakes = pushed.is_ok() && queue.wakes_for_call();
@@ -197,7 +198,7 @@ impl Batcher {
         let place = match pushed {
             Ok(number) => Some(Place { shared: Arc::clone(&self.shared), tenant, number }),
             Err((refused, call)) => {
-                self.shared.refuse(operation, refused, &slot);
+                self.shared.refuse(operation, refused, &cell);
                 drop(call);
                 None
             }
@@ -205,7 +206,7 @@ impl Batcher {
         if wakes {
             self.shared.changed.notify_one();
         }
-        Answer { slot, place }
+        Answer { cell, place }
     }
 }
 
@@ -275,7 +276,7 @@ impl Shared {
     }
 
     /// Runs one call on the caller's thread, if nothing else is to be computed.
-    fn alone<T>(&self, call: impl FnOnce(&Keystore) -> Result<T>) -> Option<Result<T>> {
+    fn run_if_idle<T>(&self, call: impl FnOnce(&Keystore) -> Result<T>) -> Option<Result<T>> {
         let mut queue = self.queue();
         if !queue.is_idle() || queue.is_closed() {
             return None;
@@ -348,7 +349,7 @@ impl Shared {
         self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
     }
 
-    fn refuse<T>(&self, operation: Operation, refused: Refused, slot: &Slot<T>) {
+    fn refuse<T>(&self, operation: Operation, refused: Refused, cell: &AnswerCell<T>) {
         let error = match refused {
             Refused::Full => KmsError::new(Code::Busy, "too many calls wait; try again soon"),
             Refused::TenantFull => {
@@ -363,13 +364,13 @@ impl Shared {
         #[cfg(not(feature = "with-metrics"))]
         let _ = operation;
         // Nobody waits yet.
-        let _ = slot.fill(Err(error), None);
+        let _ = cell.fill(Err(error), None);
     }
 
     fn count(&self, reason: Reason, waits: impl Iterator<Item = Duration>) {
         #[cfg(feature = "with-metrics")]
         if let Some(metrics) = self.keystore.metrics() {
-            metrics.batch(reason, waits);
+            metrics.batch(reason.as_str(), waits);
         }
         #[cfg(not(feature = "with-metrics"))]
         let _ = (reason, waits);
@@ -392,7 +393,7 @@ struct Sign {
 /// The answer to a call that a [`Batcher`] took: a future, or something to wait for. Dropping it calls it off.
 #[must_use = "an answer that is dropped calls its call off"]
 pub struct Answer<T> {
-    slot: Arc<Slot<T>>,
+    cell: Arc<AnswerCell<T>>,
     /// Where the call stands; none for one that was refused.
     place: Option<Place>,
 }
@@ -411,7 +412,7 @@ impl<T> Answer<T> {
     pub fn wait(self) -> Result<T> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
-            match self.slot.poll(&waker) {
+            match self.cell.poll(&waker) {
                 // Waking other threads is left to the one that computed: it takes longer than a signature.
                 Poll::Ready((answer, _)) => return answer,
                 Poll::Pending => std::thread::park(),
@@ -424,7 +425,7 @@ impl<T> Future for Answer<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.slot.poll(context.waker()).map(|(answer, others)| {
+        self.cell.poll(context.waker()).map(|(answer, others)| {
             if let Some(others) = others {
                 others.wake();
             }
@@ -436,7 +437,7 @@ impl<T> Future for Answer<T> {
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
         if let Some(Place { shared, tenant, number }) = self.place.take()
-            && self.slot.abandon()
+            && self.cell.abandon()
         {
             let call = shared.queue().remove(&tenant, number);
             drop(call);
@@ -446,6 +447,6 @@ impl<T> Drop for Answer<T> {
 
 impl<T> fmt::Debug for Answer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").field("pending", &self.slot.is_pending()).finish_non_exhaustive()
+        f.debug_struct("Answer").field("pending", &self.cell.is_pending()).finish_non_exhaustive()
     }
 }

@@ -350,7 +350,7 @@ fn errors_are_those_of_single_calls() {
     let newer: KeyId = format!("{}/v9", place.keys[0].family()).parse().unwrap();
     let verify = [unknown.clone(), newer.clone()].map(|key| batcher.verify(key, *b"message", [0; 64]));
     let sign = [unknown, newer].map(|key| batcher.sign(key, *b"message"));
-    let reserved = batcher.sign(place.keys[0].clone(), crate::signature::RESERVED_PREFIX);
+    let reserved = batcher.sign(place.keys[0].clone(), crate::reserved::RESERVED_PREFIX);
     place.gate.open();
     first.wait().unwrap();
     let code = |error: KmsError| error.code;
@@ -393,13 +393,13 @@ fn a_future_wakes_whom_it_was_last_polled_by_and_nobody_after_it_is_dropped() {
 
 /// Notes, whenever it is woken, how many calls have no answer yet.
 struct Looking {
-    slots: Vec<Arc<Slot<Verdict>>>,
+    cells: Vec<Arc<AnswerCell<Verdict>>>,
     pending: Mutex<Vec<usize>>,
 }
 
 impl Wake for Looking {
     fn wake(self: Arc<Self>) {
-        let pending = self.slots.iter().filter(|slot| slot.is_pending()).count();
+        let pending = self.cells.iter().filter(|cell| cell.is_pending()).count();
         self.pending.lock().unwrap().push(pending);
     }
 }
@@ -411,8 +411,8 @@ fn whoever_is_woken_finds_all_answers_of_the_batch() {
     let _first = place.occupy(&batcher);
     let mut calls: Vec<_> =
         (0..20_u8).map(|call| batcher.verify(place.keys[0].clone(), [call], [0; 64])).collect();
-    let slots = calls.iter().map(|call| Arc::clone(&call.slot)).collect();
-    let looking = Arc::new(Looking { slots, pending: Mutex::default() });
+    let cells = calls.iter().map(|call| Arc::clone(&call.cell)).collect();
+    let looking = Arc::new(Looking { cells, pending: Mutex::default() });
     let waker = Waker::from(Arc::clone(&looking));
     for call in &mut calls {
         assert!(Pin::new(call).poll(&mut Context::from_waker(&waker)).is_pending());

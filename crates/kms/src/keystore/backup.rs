@@ -6,41 +6,32 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
+use super::backup_summary::BackupSummary;
+use super::handle::Keystore;
 use super::index::LoadedKey;
-use super::{Keystore, KeystoreOptions, Signature, guard, load};
+use super::observe::Subject;
+use super::options::KeystoreOptions;
+use super::{guard_name, load, open};
 use crate::algorithm::Use;
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::Operation;
 use crate::backend::{Backends, KeyMaterial};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
+use crate::key_signature::Signature;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
 use crate::rollback::RollbackGuard;
 use crate::seal::data::{self, Sealing};
-use crate::seal::{KeyProvider, Place, Sealer};
+use crate::seal::{KeyProvider, Place, Sealer, Unlock};
 use crate::store::{EmbeddedStore, Rows, STATE};
 use crate::time::Timestamp;
-use crate::unlock::Unlock;
 
 /// What a backup is sealed beside, so that no other sealed data passes for one.
 const ASSOCIATED: &[u8] = b"bulla keystore backup v1";
 const MAGIC: &[u8; 4] = b"BBAK";
 const FORMAT: u8 = 1;
 const FIXED_HEADER: usize = 29;
-
-/// What a backup holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackupSummary {
-    /// When it was made.
-    pub made: Timestamp,
-    /// How many changes the keystore had seen then.
-    pub counter: u64,
-    /// Its keys.
-    pub keys: u64,
-    /// Their private keys: one for each version that was not destroyed or revoked.
-    pub private_keys: u64,
-}
 
 /// A backup that was opened and proven: every record reads, every private key gives the public key of its version, and
 /// every attestation is its head's.
@@ -68,7 +59,7 @@ impl Keystore {
     /// [`Code::StoreDamaged`] when the store is not what it was; those of the backends and of sealing; those of recording it, after which
     /// what was written to `sink` is a whole backup, to be thrown away.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
-        self.observed_store(Operation::Backup, || self.write_backup(sink, to))
+        self.observed(Subject::store(Operation::Backup), || self.write_backup(sink, to))
     }
 
     fn write_backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
@@ -209,19 +200,19 @@ impl Backup {
         if path.symlink_metadata().is_ok() {
             return Err(crate::files::already_exists(path));
         }
-        let (mut rows, sealer) = load::new_rows(&*unlock.provider()?, &*options.guard)?;
+        let (mut rows, sealer) = open::new_rows(&*unlock.provider()?, &*options.guard)?;
         self.fill(&mut rows, &sealer, &*options.guard)?;
         // Before the first byte is written, all of it opens as a store does.
         load::index(&sealer, &rows, None)?;
         let store = EmbeddedStore::create(path, &rows)?;
-        load::unseal(Box::new(store), rows, sealer, options)
+        open::unseal(Box::new(store), rows, sealer, options)
     }
 
     fn fill(&self, rows: &mut Rows, sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<()> {
         let mut state = StoreState {
             generation: self.summary.counter + 1,
             changed: guard.time()?,
-            guard: guard::digest(guard),
+            guard: guard_name::digest(guard),
             ..StoreState::default()
         };
         for entry in &self.entries {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::handle::Keystore;
 use super::observe::Subject;
-use super::{Keystore, Signature};
 use crate::algorithm::Algorithm;
 use crate::audit_log::{Actor, Operation, Outcome};
 use crate::backend::{Backend, Request, SignRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef};
-use crate::public_key::Verdict;
+use crate::key_signature::Signature;
+use crate::verdict::Verdict;
 
 /// One signature to verify: see [`Keystore::verify_batch`].
 #[derive(Clone, Copy, Debug)]

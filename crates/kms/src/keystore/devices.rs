@@ -4,34 +4,16 @@
 //! be deleted; when the device has deleted it, the note goes. Whatever fails between the two, nothing that a key still needs is
 //! deleted, and nothing that is to be deleted is forgotten.
 
-use super::Keystore;
-use super::edit::Edit;
+use zeroize::Zeroizing;
+
+use super::handle::Keystore;
 use super::index::LoadedKey;
-use crate::algorithm::Algorithm;
-use crate::backend::{KeyMaterial, SOFTWARE};
+use super::writer::Edit;
+use crate::backend::SOFTWARE;
 use crate::encoding;
 use crate::error::{KmsError, Result};
 use crate::id::KeyFamily;
 use crate::record::{KeyRecord, VersionRecord};
-use zeroize::Zeroizing;
-
-/// A private key that was made on a device for a change which may not be made.
-pub(super) struct OnDevice {
-    backend: String,
-    algorithm: Algorithm,
-    material: KeyMaterial,
-}
-
-impl OnDevice {
-    pub(super) fn made_for(edit: &Edit) -> Option<Self> {
-        let pair = edit.new_head.as_ref().filter(|_| edit.record.backend != SOFTWARE)?;
-        Some(Self {
-            backend: edit.record.backend.clone(),
-            algorithm: edit.record.key.algorithm(),
-            material: pair.material.clone(),
-        })
-    }
-}
 
 /// Whether private keys of the key are still to be deleted from a device.
 pub(super) fn has_leftovers(record: &KeyRecord) -> bool {
@@ -39,12 +21,6 @@ pub(super) fn has_leftovers(record: &KeyRecord) -> bool {
 }
 
 impl Keystore {
-    /// Deletes a private key of which no record knows. When that fails it stays on the device, where it does no harm.
-    pub(super) fn discard(&self, key: OnDevice) {
-        let backend = self.backends.find(&key.backend, key.algorithm);
-        let _ = backend.and_then(|backend| backend.destroy(key.algorithm, &key.material));
-    }
-
     /// Notes in a key's next record which private keys it gives up.
     pub(super) fn note_leftovers(&self, old: &LoadedKey, new: &mut KeyRecord) -> Result<()> {
         if new.backend == SOFTWARE {

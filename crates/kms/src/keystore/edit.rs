@@ -1,64 +1,37 @@
-//! How a keystore changes: one record at a time, on the store first and then for those who read.
+//! How a keystore changes: on the store first and then for those who read.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::devices::OnDevice;
-use super::index::{Index, LoadedKey, Sealed};
-use super::publish::{self, Attempt, Edited};
-use super::{Keystore, guard, load};
-use crate::algorithm::{Algorithm, Use};
-use crate::backend::{KeyMaterial, PrivateKey, SOFTWARE};
+use super::handle::Keystore;
+use super::index::{Index, LoadedKey};
+use super::shared_snapshot::{self, Attempt, Edited};
+use super::writer::{Edit, NewKeyPair, Writer};
+use crate::algorithm::Algorithm;
+use crate::backend::{KeyMaterial, SOFTWARE};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
-use crate::policy::Origin;
 use crate::public_key::PublicKey;
-use crate::record::{KeyRecord, StoreState, VersionRecord};
-use crate::rollback::{RollbackGuard, rolled_back};
-use crate::seal::{Place, Sealer};
-use crate::store::{Change, Row, STATE, Store, Table};
-use crate::time::Timestamp;
 
 /// For how long a change is tried when others keep changing the same store.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The store and what is needed to write to it.
-pub(super) struct Writer {
-    pub(super) store: Box<dyn Store>,
-    pub(super) state: StoreState,
-    /// The row in which the state is stored.
-    pub(super) sealed_state: Vec<u8>,
+/// A private key that was made on a device for a change which may not be made.
+struct OnDevice {
+    backend: String,
+    algorithm: Algorithm,
+    material: KeyMaterial,
 }
 
-/// A change to one key: what its record becomes, and the private key of its head if that is new.
-pub(super) struct Edit {
-    pub(super) record: KeyRecord,
-    pub(super) new_head: Option<NewKeyPair>,
-}
-
-/// A private key that was just made.
-pub(super) struct NewKeyPair {
-    pub(super) material: KeyMaterial,
-    private_key: Arc<dyn PrivateKey>,
-    pub(super) public_key: PublicKey,
-}
-
-/// What the next version of a key has.
-pub(super) struct NewVersion {
-    pub(super) public_key: PublicKey,
-    pub(super) origin: Origin,
-    /// The private key; none where only the public key is had.
-    pub(super) pair: Option<NewKeyPair>,
-}
-
-impl NewVersion {
-    /// One whose key was just made.
-    pub(super) fn generated(pair: NewKeyPair) -> Self {
-        Self { public_key: pair.public_key.clone(), origin: Origin::Generated, pair: Some(pair) }
+impl OnDevice {
+    fn made_for(edit: &Edit) -> Option<Self> {
+        let pair = edit.new_head.as_ref().filter(|_| edit.record.backend != SOFTWARE)?;
+        Some(Self {
+            backend: edit.record.backend.clone(),
+            algorithm: edit.record.key.algorithm(),
+            material: pair.material.clone(),
+        })
     }
 }
 
@@ -112,7 +85,7 @@ impl Keystore {
         let catch_up =
             |writer: &mut Writer, index: &Index| writer.catch_up(&self.sealer, &*self.guard, index);
         let mut pace = Pace::new();
-        match publish::edit(&*self.index, &*self.writer, attempt, catch_up, || pace.again())? {
+        match shared_snapshot::edit(&*self.index, &*self.writer, attempt, catch_up, || pace.again())? {
             Edited::Unneeded => Ok(None),
             Edited::Made(done) => done.map(Some),
             Edited::GaveUp => Err(KmsError::new(
@@ -129,6 +102,12 @@ impl Keystore {
             let message = format!("the change was made, but its rollback guard was not told: {error}");
             KmsError::new(error.code, message).with_source(error)
         })
+    }
+
+    /// Deletes a private key of which no record knows. When that fails it stays on the device, where it does no harm.
+    fn discard(&self, key: OnDevice) {
+        let backend = self.backends.find(&key.backend, key.algorithm);
+        let _ = backend.and_then(|backend| backend.destroy(key.algorithm, &key.material));
     }
 
     /// Makes a private key.
@@ -182,110 +161,4 @@ impl Pace {
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.start.elapsed() < PATIENCE
     }
-}
-
-impl Writer {
-    /// The keys as the store has them now; nothing when that is what is known. Of a store that tells what changed, only
-    /// that is read.
-    ///
-    /// # Errors
-    /// [`Code::RolledBack`] when the store was put back to an older state; [`Code::GuardMismatch`] when it has another guard;
-    /// [`Code::StoreDamaged`]; those of reading and of the guard. Nothing is taken up then.
-    pub(super) fn catch_up(
-        &mut self,
-        sealer: &Sealer,
-        guard: &dyn RollbackGuard,
-        index: &Index,
-    ) -> Result<Option<Index>> {
-        let changed = match self.store.changes(&self.sealed_state)? {
-            Some(rows) if rows.is_empty() => return Ok(None),
-            Some(rows) => load::advance(sealer, &self.state, index, &rows)?,
-            None => None,
-        };
-        let (state, sealed_state, next) = match changed {
-            Some(changed) => changed,
-            None => load::index(sealer, &self.store.load()?, Some(index))?,
-        };
-        guard::check_unchanged(&self.state, &state)?;
-        let mark = state.mark(sealer.store(), &sealed_state);
-        guard.check(&mark)?;
-        if state.generation <= self.state.generation && sealed_state != self.sealed_state {
-            return Err(rolled_back(state.generation, self.state.generation));
-        }
-        guard.advance(&mark)?;
-        (self.state, self.sealed_state) = (state, sealed_state);
-        Ok(Some(next))
-    }
-
-    fn commit(&mut self, sealer: &Sealer, index: &Index, edit: Edit, time: Timestamp) -> Result<LoadedKey> {
-        let Edit { record, new_head } = edit;
-        let old = index.key(&record.key).ok();
-        let family = record.key.to_string();
-        let sealed = sealer.seal(Place::KeyRecord(family.clone()), &record.to_bytes())?;
-        let binding = sealer.bind(&sealed);
-        let mut state = self.state;
-        state.replace(old.map(|old| &old.binding), &binding);
-        let mut rows = vec![(Table::Records, family, Some(sealed))];
-        let head = match new_head {
-            Some(pair) => {
-                let id = record.key.version(record.head()).to_string();
-                let sealed = sealer.seal(Place::PrivateKey(id.clone()), &pair.material)?;
-                rows.push((Table::PrivateKeys, id, Some(sealed.clone())));
-                Sealed::opened(sealed, pair.private_key)
-            }
-            None if !record.head_version().is_held() => Sealed::new(Vec::new()),
-            None => Arc::clone(&old.expect("a key's first record comes with its private key").head),
-        };
-        let older = old.map(|old| older(old, &record)).unwrap_or_default();
-        let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
-        rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
-        self.commit_rows(sealer, state, rows, time)?;
-        Ok(LoadedKey { record, binding, head, older })
-    }
-
-    /// Writes rows together with the state that they lead to, as the next change after the one that was last seen.
-    pub(super) fn commit_rows(
-        &mut self,
-        sealer: &Sealer,
-        mut state: StoreState,
-        mut rows: Vec<Row>,
-        time: Timestamp,
-    ) -> Result<()> {
-        state.generation += 1;
-        state.changed = time;
-        let sealed_state = sealer.seal(Place::StoreState, &state.to_bytes())?;
-        rows.push((Table::Meta, STATE.to_owned(), Some(sealed_state.clone())));
-        self.store.commit(Change { expected_state: &self.sealed_state, rows })?;
-        (self.state, self.sealed_state) = (state, sealed_state);
-        Ok(())
-    }
-}
-
-/// The private keys of older versions after a change.
-pub(super) fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
-    let mut older = old.older.clone();
-    if new.head() != old.record.head() && keeps_older(new) {
-        older.insert(old.record.head().get(), Arc::clone(&old.head));
-    }
-    older.retain(|version, _| new.version(*version).is_some_and(VersionRecord::is_held));
-    older
-}
-
-/// Whether the private keys of older versions are of any use: they decapsulate, and those on a device are to be deleted there.
-pub(super) fn keeps_older(record: &KeyRecord) -> bool {
-    match record.key.algorithm().usage() {
-        Use::Signature => record.backend != SOFTWARE,
-        Use::KeyEncapsulation => true,
-    }
-}
-
-/// The versions whose private keys the new record gives up.
-fn no_longer_held(old: &KeyRecord, new: &KeyRecord) -> impl Iterator<Item = KeyId> {
-    let given_up = |(was, is): (&VersionRecord, &VersionRecord)| was.is_held() && !is.is_held();
-    let given_up = old.versions.iter().zip(&new.versions).map(given_up);
-    (1..)
-        .filter_map(NonZeroU32::new)
-        .zip(given_up)
-        .filter(|(_, given_up)| *given_up)
-        .map(|(number, _)| old.key.version(number))
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::edit::Writer;
+use super::handle::Keystore;
 use super::index::Index;
-use super::{Keystore, publish};
+use super::shared_snapshot;
+use super::writer::Writer;
 use crate::error::{KmsError, Result};
 use crate::rollback::RollbackGuard;
 use crate::seal::Sealer;
@@ -37,7 +38,7 @@ fn catch_up(
     sealer: &Sealer,
     guard: &dyn RollbackGuard,
 ) -> Result<()> {
-    publish::refresh(index, writer, |writer, index| {
+    shared_snapshot::refresh(index, writer, |writer, index| {
         if writer.store.is_shared() { writer.catch_up(sealer, guard, index) } else { Ok(None) }
     })
 }

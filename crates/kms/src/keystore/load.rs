@@ -1,165 +1,22 @@
-//! Making a keystore, and opening one with the proof that it is whole.
+//! Reading the rows of a store, with the proof that they are whole.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 
-use arc_swap::ArcSwap;
-
-use super::edit::{Writer, keeps_older};
 use super::index::{Index, LoadedKey, Sealed};
-use super::{Keystore, KeystoreOptions, follow, guard};
+use super::lifecycle::keeps_older;
 use crate::error::{Code, KmsError, Result};
-use crate::files;
 use crate::id::KeyId;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
-use crate::rollback::{RollbackGuard, StoreGuard};
-use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer};
-use crate::store::{Changes, EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store, Table};
-use crate::unlock::{Unlock, UnlockMethod};
+use crate::seal::{Place, Protection, Sealer, Unlock};
+use crate::store::{Changes, FORMAT, PROTECTION, Rows, STATE, Table};
 
 /// The format that this program writes, and the newest that it reads.
-const STORE_FORMAT: u32 = 1;
-
-pub(super) fn in_memory(options: &KeystoreOptions) -> Result<Keystore> {
-    let sealer = Sealer::new(&RootKey::random()?);
-    let guard = Arc::new(StoreGuard::default());
-    let rows = Rows { meta: BTreeMap::from([empty_state(&sealer, &*guard)?]), ..Rows::default() };
-    let options = KeystoreOptions { guard, ..options.clone() };
-    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer, &options)
-}
-
-pub(super) fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-    if path.symlink_metadata().is_ok() {
-        return Err(files::already_exists(path));
-    }
-    let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
-    let store = EmbeddedStore::create(path, &rows)?;
-    unseal(Box::new(store), rows, sealer, options)
-}
-
-/// The rows of a store without keys, and what seals them.
-pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, Sealer)> {
-    let (protection, root) = Protection::create(provider)?;
-    let sealer = Sealer::new(&root);
-    let mut meta = BTreeMap::from([
-        (FORMAT.to_owned(), STORE_FORMAT.to_be_bytes().to_vec()),
-        (PROTECTION.to_owned(), protection.to_bytes()),
-        empty_state(&sealer, guard)?,
-    ]);
-    if let (_, name, Some(value)) = guard::row(guard) {
-        meta.insert(name, value);
-    }
-    Ok((Rows { meta, ..Rows::default() }, sealer))
-}
-
-fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
-    let state = StoreState { changed: guard.time()?, guard: guard::digest(guard), ..StoreState::default() };
-    Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
-}
-
-/// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
-/// it as it is, and no other process waits while a passphrase is worked on.
-pub(super) fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-    let rows = EmbeddedStore::peek(path)?;
-    let sealer = open_root(&rows, unlock)?;
-    // Opening checks the whole file, which takes long for a large one: its rows are opened meanwhile.
-    let (store, loaded) = std::thread::scope(|scope| {
-        let store = scope.spawn(|| EmbeddedStore::open(path));
-        let loaded = index(&sealer, &rows, None);
-        (store.join().unwrap_or_else(|panic| resume_unwind(panic)), loaded)
-    });
-    let mut store = store?;
-    // Each change replaces the state: nothing has changed since the look.
-    if store.state()?.as_ref() == rows.meta.get(STATE) {
-        return begin(Box::new(store), &rows, sealer, loaded?, options);
-    }
-    let rows = store.load()?;
-    unseal(Box::new(store), rows, sealer, options)
-}
-
-pub(super) fn unlock_method(path: &Path) -> Result<UnlockMethod> {
-    Ok(protection(&peek(path)?)?.method())
-}
-
-/// The rows of a store, which is not opened.
-pub(super) fn peek(path: &Path) -> Result<Rows> {
-    EmbeddedStore::peek(path)
-}
-
-/// The keys as they are now, proven as [`open`] does it. The guard is asked and told nothing.
-pub(super) fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Index> {
-    let mut rows = EmbeddedStore::peek(path)?;
-    let sealer = open_root(&rows, unlock)?;
-    loop {
-        let (state, sealed_state, index) = index(&sealer, &rows, None)?;
-        guard::check_name(&state, &rows, &*options.guard)?;
-        match options.guard.check(&state.mark(sealer.store(), &sealed_state)) {
-            Ok(()) => return Ok(index),
-            // Another process may have made a change, and told the guard of it, since the store was read.
-            Err(error) if error.code == Code::RolledBack => {
-                rows = EmbeddedStore::peek(path)?;
-                if rows.meta.get(STATE) == Some(&sealed_state) {
-                    return Err(error);
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// A keystore in etcd.
-#[cfg(feature = "etcd")]
-pub(super) mod etcd {
-    use super::*;
-    use crate::store::etcd::{EtcdOptions, EtcdStore};
-
-    pub(in super::super) fn create(
-        etcd: &EtcdOptions,
-        unlock: &Unlock,
-        options: &KeystoreOptions,
-    ) -> Result<Keystore> {
-        let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
-        let store = EtcdStore::create(etcd, &rows)?;
-        unseal(Box::new(store), rows, sealer, options)
-    }
-
-    pub(in super::super) fn open(
-        etcd: &EtcdOptions,
-        unlock: &Unlock,
-        options: &KeystoreOptions,
-    ) -> Result<Keystore> {
-        let (store, rows) = read(etcd)?;
-        let sealer = open_root(&rows, unlock)?;
-        unseal(Box::new(store), rows, sealer, options)
-    }
-
-    pub(in super::super) fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {
-        Ok(protection(&read(etcd)?.1)?.method())
-    }
-
-    fn read(etcd: &EtcdOptions) -> Result<(EtcdStore, Rows)> {
-        let mut store = EtcdStore::open(etcd)?;
-        let rows = store.load()?;
-        if rows.meta.contains_key(STATE) {
-            return Ok((store, rows));
-        }
-        let prefix = &etcd.prefix;
-        Err(KmsError::new(Code::NotFound, format!("there is no keystore {prefix} in this etcd cluster")))
-    }
-}
-
-/// Opens whatever store it is handed.
-#[cfg(test)]
-pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
-    let rows = store.load()?;
-    let sealer = open_root(&rows, unlock)?;
-    unseal(store, rows, sealer, &KeystoreOptions::default())
-}
+pub(super) const STORE_FORMAT: u32 = 1;
 
 pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
     Ok(Sealer::new(&protection(rows)?.open(&*unlock.provider()?)?))
@@ -187,44 +44,6 @@ pub(super) fn protection(rows: &Rows) -> Result<Protection> {
 fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
     let missing = || KmsError::damaged(format!("the keystore was damaged or edited: its {name} is missing"));
     rows.meta.get(name).map(Vec::as_slice).ok_or_else(missing)
-}
-
-/// The keystore on a store with these rows.
-pub(super) fn unseal(
-    store: Box<dyn Store>,
-    rows: Rows,
-    sealer: Sealer,
-    options: &KeystoreOptions,
-) -> Result<Keystore> {
-    let loaded = index(&sealer, &rows, None)?;
-    begin(store, &rows, sealer, loaded, options)
-}
-
-/// The keystore on a store with these rows, of which this was loaded.
-fn begin(
-    mut store: Box<dyn Store>,
-    rows: &Rows,
-    sealer: Sealer,
-    (state, sealed_state, index): Loaded,
-    options: &KeystoreOptions,
-) -> Result<Keystore> {
-    guard::check_name(&state, rows, &*options.guard)?;
-    let mark = state.mark(sealer.store(), &sealed_state);
-    options.guard.check(&mark)?;
-    options.guard.advance(&mark)?;
-    let changed = store.watch();
-    let keystore = Keystore {
-        index: Arc::new(ArcSwap::from_pointee(index)),
-        writer: Arc::new(Mutex::new(Writer { store, state, sealed_state })),
-        sealer: Arc::new(sealer),
-        backends: options.backends.clone(),
-        guard: Arc::clone(&options.guard),
-        observers: options.into(),
-    };
-    if let Some(changed) = changed {
-        follow::follow(&keystore, changed)?;
-    }
-    Ok(keystore)
 }
 
 /// A store's state, the row in which it is stored, and the keys.

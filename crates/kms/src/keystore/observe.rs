@@ -1,53 +1,59 @@
 //! What is told of each operation: to the audit log, to the metrics, and to `tracing`.
 
+#[cfg(not(feature = "with-metrics"))]
+use std::marker::PhantomData;
 use std::sync::Arc;
+#[cfg(feature = "with-metrics")]
+use std::time::Instant;
 
-use super::{Keystore, KeystoreOptions, Signature};
+use super::handle::Keystore;
+#[cfg(feature = "with-metrics")]
+use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use crate::backend::SharedKey;
-use crate::error::Result;
+use crate::error::{KmsError, Result};
 use crate::id::{KeyId, KeyRef};
+use crate::key_signature::Signature;
 #[cfg(feature = "with-metrics")]
 use crate::metrics::Metrics;
-use crate::public_key::Verdict;
-
-/// Who is told.
-#[derive(Default)]
-pub(super) struct Observers {
-    audit: Option<Arc<dyn AuditSink>>,
-    #[cfg(feature = "with-metrics")]
-    metrics: Option<Arc<Metrics>>,
-}
-
-impl From<&KeystoreOptions> for Observers {
-    fn from(options: &KeystoreOptions) -> Self {
-        Self {
-            audit: options.audit.clone(),
-            #[cfg(feature = "with-metrics")]
-            metrics: options.metrics.clone(),
-        }
-    }
-}
+use crate::verdict::Verdict;
 
 /// What an operation is about, as far as that is known before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    pub(crate) operation: Operation,
-    pub(crate) key: KeyRef<'a>,
+    operation: Operation,
+    /// None for an operation on the store as a whole.
+    key: Option<KeyRef<'a>>,
     /// The message, of which only a digest is recorded.
-    pub(crate) message: Option<&'a [u8]>,
+    message: Option<&'a [u8]>,
 }
 
 impl<'a> Subject<'a> {
+    /// An operation on the store as a whole.
+    pub(crate) fn store(operation: Operation) -> Self {
+        Self { operation, key: None, message: None }
+    }
+
     /// An operation with a key and without a message.
     pub(crate) fn key(operation: Operation, key: impl Into<KeyRef<'a>>) -> Self {
-        Self { operation, key: key.into(), message: None }
+        Self { key: Some(key.into()), ..Self::store(operation) }
     }
 
     /// An operation with a key on a message.
     pub(crate) fn message(operation: Operation, key: impl Into<KeyRef<'a>>, message: &'a [u8]) -> Self {
         Self { message: Some(message), ..Self::key(operation, key) }
+    }
+
+    #[cfg(feature = "with-metrics")]
+    fn algorithm(&self) -> Option<Algorithm> {
+        self.key.map(|key| key.family().algorithm())
+    }
+
+    /// What is recorded of it; `key` is the key when it is only known afterwards.
+    fn event(self, key: Option<KeyRef<'a>>, outcome: Outcome, who: Actor) -> AuditEvent<'a> {
+        let digest = self.message.map(bulla_blake3::hash);
+        AuditEvent { who, operation: self.operation, key: key.or(self.key), outcome, digest }
     }
 }
 
@@ -91,6 +97,8 @@ impl Made for Verdict {
 impl Made for Attestation {}
 impl Made for SharedKey {}
 impl Made for () {}
+#[cfg(feature = "soft-seal")]
+impl Made for super::backup_summary::BackupSummary {}
 #[cfg(all(feature = "tokens", feature = "transfer"))]
 impl Made for crate::transfer::WrappedKey {}
 #[cfg(feature = "tokens")]
@@ -100,6 +108,29 @@ fn outcome<T: Made>(result: &Result<T>) -> Outcome {
     match result {
         Ok(made) => made.outcome(),
         Err(error) => Outcome::Failed(error.code),
+    }
+}
+
+/// The time that an operation takes, where somebody wants to know.
+struct Watch<'a> {
+    #[cfg(feature = "with-metrics")]
+    metrics: Option<(&'a Metrics, Instant)>,
+    #[cfg(not(feature = "with-metrics"))]
+    metrics: PhantomData<&'a ()>,
+}
+
+impl Watch<'_> {
+    /// Counts what was done, and how long all of it took.
+    #[cfg(feature = "with-metrics")]
+    fn stop<'a>(self, operation: Operation, done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
+        let Some((metrics, started)) = self.metrics else { return };
+        done.for_each(|(subject, outcome)| metrics.operation(operation, subject.algorithm(), outcome));
+        metrics.latency(operation, started.elapsed());
+    }
+
+    #[cfg(not(feature = "with-metrics"))]
+    fn stop<'a>(self, _operation: Operation, _done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
+        let PhantomData = self.metrics;
     }
 }
 
@@ -121,49 +152,17 @@ impl Keystore {
         subject: Subject<'_>,
         run: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
+        let watch = self.watch();
         #[cfg(feature = "with-metrics")]
-        let started = self.observers.metrics.as_ref().map(|_| std::time::Instant::now());
-        #[cfg(feature = "with-metrics")]
-        let _span = crate::metrics::span(subject.operation, subject.key.family().algorithm()).entered();
+        let _span = crate::metrics::span(subject.operation, subject.algorithm()).entered();
         let result = run();
-        #[cfg(feature = "with-metrics")]
-        if let (Some(metrics), Some(started)) = (&self.observers.metrics, started) {
-            metrics.operation(subject.operation, subject.key.family().algorithm(), outcome(&result));
-            metrics.latency(subject.operation, started.elapsed());
-        }
+        let outcome = outcome(&result);
+        watch.stop(subject.operation, std::iter::once((subject, outcome)));
         if !self.records(subject.operation) {
             return result;
         }
-        let key = result.as_ref().ok().and_then(Made::key).unwrap_or(subject.key);
-        let recorded = self.record(&[event(subject, key, outcome(&result), Actor::current())]);
-        result.and_then(|made| recorded.map(|()| made))
-    }
-
-    /// Runs an operation on the store as a whole, which is about no key, and tells of it.
-    ///
-    /// # Errors
-    /// Those of `run`; those of recording, which withhold what `run` gave.
-    pub(super) fn observed_store<T>(
-        &self,
-        operation: Operation,
-        run: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
-        #[cfg(feature = "with-metrics")]
-        let started = self.observers.metrics.as_ref().map(|_| std::time::Instant::now());
-        #[cfg(feature = "with-metrics")]
-        let _span = crate::metrics::store_span(operation).entered();
-        let result = run();
-        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(error.code), |_| Outcome::Done);
-        #[cfg(feature = "with-metrics")]
-        if let (Some(metrics), Some(started)) = (&self.observers.metrics, started) {
-            metrics.on_store(operation, outcome);
-            metrics.latency(operation, started.elapsed());
-        }
-        if !self.records(operation) {
-            return result;
-        }
-        let who = Actor::current();
-        let recorded = self.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]);
+        let key = result.as_ref().ok().and_then(Made::key);
+        let recorded = self.record(&[subject.event(key, outcome, Actor::current())]);
         result.and_then(|made| recorded.map(|()| made))
     }
 
@@ -176,22 +175,16 @@ impl Keystore {
         who: &dyn Fn(usize) -> Actor,
         run: impl FnOnce() -> Vec<T>,
         told: impl Fn(&T) -> (Outcome, Option<KeyRef<'_>>),
-        withheld: impl Fn(&crate::KmsError) -> T,
+        withheld: impl Fn(&KmsError) -> T,
     ) -> Vec<T> {
-        #[cfg(feature = "with-metrics")]
-        let started = self.observers.metrics.as_ref().map(|_| std::time::Instant::now());
+        let watch = self.watch();
         let mut results = run();
-        #[cfg(feature = "with-metrics")]
-        if let (Some(metrics), Some(started)) = (&self.observers.metrics, started) {
-            for (place, result) in results.iter().enumerate() {
-                metrics.operation(operation, subject(place).key.family().algorithm(), told(result).0);
-            }
-            metrics.latency(operation, started.elapsed());
-        }
+        let done = results.iter().enumerate();
+        watch.stop(operation, done.map(|(place, result)| (subject(place), told(result).0)));
         if self.records(operation) {
             let events = results.iter().enumerate().map(|(place, result)| {
-                let (subject, (outcome, key)) = (subject(place), told(result));
-                event(subject, key.unwrap_or(subject.key), outcome, who(place))
+                let (outcome, key) = told(result);
+                subject(place).event(key, outcome, who(place))
             });
             if let Err(error) = self.record(&events.collect::<Vec<_>>()) {
                 results.iter_mut().for_each(|result| *result = withheld(&error));
@@ -203,6 +196,15 @@ impl Keystore {
     /// Tells of something that was done beside an operation.
     pub(super) fn note(&self, subject: Subject<'_>) -> Result<()> {
         self.observed(subject, || Ok(()))
+    }
+
+    fn watch(&self) -> Watch<'_> {
+        Watch {
+            #[cfg(feature = "with-metrics")]
+            metrics: self.observers.metrics.as_deref().map(|metrics| (metrics, Instant::now())),
+            #[cfg(not(feature = "with-metrics"))]
+            metrics: PhantomData,
+        }
     }
 
     fn records(&self, operation: Operation) -> bool {
@@ -221,9 +223,4 @@ impl Keystore {
     pub(crate) fn metrics(&self) -> Option<&Arc<Metrics>> {
         self.observers.metrics.as_ref()
     }
-}
-
-fn event<'a>(subject: Subject<'a>, key: KeyRef<'a>, outcome: Outcome, who: Actor) -> AuditEvent<'a> {
-    let digest = subject.message.map(bulla_blake3::hash);
-    AuditEvent { who, operation: subject.operation, key: Some(key), outcome, digest }
 }

@@ -1,13 +1,13 @@
 //! Changes of the store as a whole: what opens it, and that it is still looked after.
 
-use super::Keystore;
-use super::edit::Writer;
+use super::handle::Keystore;
 use super::load;
+use super::observe::Subject;
+use super::writer::Writer;
 use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
-use crate::seal::Protection;
+use crate::seal::{Protection, Unlock};
 use crate::store::{PROTECTION, Row, Table};
-use crate::unlock::Unlock;
 
 impl Keystore {
     /// Puts another secret in the place of the one that opens the store: another passphrase, key file or provider. It
@@ -25,7 +25,7 @@ impl Keystore {
     /// in memory, which no secret opens; those of `new`; those of writing, and of recording a change that
     /// then stands.
     pub fn reseal(&self, old: &Unlock, new: &Unlock) -> Result<()> {
-        self.observed_store(Operation::Reseal, || self.change_secret(old, new))
+        self.observed(Subject::store(Operation::Reseal), || self.change_secret(old, new))
     }
 
     fn change_secret(&self, old: &Unlock, new: &Unlock) -> Result<()> {

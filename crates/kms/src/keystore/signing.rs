@@ -2,28 +2,31 @@
 
 use std::sync::Arc;
 
-use super::edit::Edit;
+use super::handle::Keystore;
 use super::index::LoadedKey;
+use super::lifecycle::check_enabled;
 use super::observe::Subject;
-use super::{Keystore, Signature};
+use super::writer::Edit;
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::Operation;
+use crate::audit_log::{CheckpointSigner, OneCheckpoint, Operation, UnsignedCheckpoint};
 use crate::backend::wrong_use;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, KeyId, KeyRef};
-use crate::policy::{KeyState, RotationPolicy};
+use crate::id::{KeyFamily, KeyId, KeyRef, Name};
+use crate::key_signature::Signature;
+use crate::policy::RotationPolicy;
 use crate::prehash::{Form, Prehashed, not_prehashed};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
-use crate::signature;
+use crate::reserved::RESERVED_PREFIXES;
+use crate::rollback::SignedTime;
 use crate::time::Timestamp;
 
 impl Keystore {
     /// Signs `message` with the head of a key. When the head has reached a bound of the key's rotation policy, the
     /// key is rotated first.
     ///
-    /// The message is signed as it is. Messages that begin with one of [`signature::RESERVED_PREFIXES`] are refused: a
+    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`](crate::signature::RESERVED_PREFIXES) are refused: a
     /// signature of one would be that of a signature file or of an attestation.
     ///
     /// # Errors
@@ -46,7 +49,7 @@ impl Keystore {
         key: KeyRef<'_>,
         message: &[u8],
     ) -> Result<(KeyId, Arc<LoadedKey>)> {
-        if signature::RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
+        if RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
             return Err(KmsError::new(
                 Code::ReservedMessage,
                 "the message begins like what a signature file signs; sign it as a file or as a message statement",
@@ -60,7 +63,7 @@ impl Keystore {
     }
 
     /// Signs what `message` makes of the head's id and public key, which are settled first. Whatever it makes begins
-    /// with one of [`signature::RESERVED_PREFIXES`].
+    /// with one of [`RESERVED_PREFIXES`](crate::signature::RESERVED_PREFIXES).
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,
@@ -75,7 +78,7 @@ impl Keystore {
     }
 
     /// The right to make one signature with the head of a key. Taking it may rotate the key; using it changes nothing.
-    pub(crate) fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
+    fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
         let (id, loaded) = self.head_for_one_use(key)?;
         Ok(OneSignature { keystore: self, id, loaded })
     }
@@ -102,6 +105,27 @@ impl Keystore {
         })
     }
 
+    /// Signs a digest with the head of an Ed25519 key: [`Keystore::sign`] for a message that was hashed before.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when the key is of another algorithm, or its backend does not sign digests of that kind; those of
+    /// [`Keystore::sign`].
+    pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
+        self.sign_form(key.into(), |_, _| message.clone())
+    }
+
+    /// The time by the system's clock, signed with the head of a key in answer to a nonce: for a
+    /// [`TimeGuard`](crate::rollback::TimeGuard) elsewhere.
+    ///
+    /// # Errors
+    /// [`Code::ClockOutOfRange`]; those of [`Keystore::sign`].
+    pub fn sign_time(&self, family: &KeyFamily, nonce: &[u8; 32]) -> Result<SignedTime> {
+        let time = Timestamp::now()?;
+        let message = SignedTime::signed_bytes(nonce, time);
+        let signature = self.sign_statement(KeyRef::Family(family), |_, _| message)?;
+        Ok(SignedTime { time, signature })
+    }
+
     /// What is known of a key, signed by its head.
     ///
     /// # Errors
@@ -120,8 +144,8 @@ impl Keystore {
         loop {
             let (id, loaded) = self.head(key)?;
             let policy = loaded.record.rotation;
-            if policy.is_too_old(loaded.record.head_version(), Timestamp::now)? {
-                self.replace(&id, |record| policy.is_too_old(record.head_version(), Timestamp::now))?;
+            if policy.is_too_old(loaded.record.head_version().created, Timestamp::now)? {
+                self.replace(&id, |record| policy.is_too_old(record.head_version().created, Timestamp::now))?;
                 continue;
             }
             match policy.max_uses {
@@ -195,7 +219,7 @@ pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
 }
 
 /// See [`Keystore::one_signature`].
-pub(crate) struct OneSignature<'a> {
+struct OneSignature<'a> {
     keystore: &'a Keystore,
     id: KeyId,
     loaded: Arc<LoadedKey>,
@@ -203,38 +227,34 @@ pub(crate) struct OneSignature<'a> {
 
 impl OneSignature<'_> {
     /// The public key that verifies the signature.
-    pub(crate) fn public_key(&self) -> &PublicKey {
+    fn public_key(&self) -> &PublicKey {
         &self.loaded.record.head_version().public_key
     }
 
     /// Signs. Nothing is observed of it, and no lock of the keystore is taken.
-    pub(crate) fn sign(&self, message: &[u8]) -> Result<Signature> {
+    fn sign(&self, message: &[u8]) -> Result<Signature> {
         let Keystore { sealer, backends, .. } = self.keystore;
         let bytes = self.loaded.signer(sealer, backends)?.sign(message)?;
         Ok(Signature { key: self.id.clone(), bytes })
     }
 }
 
-/// Whether a key's private keys may be used, and new ones made.
-pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
-    if record.is_public_only() {
-        let message = format!("the key {} was imported as a public key: it only verifies", record.key);
-        return Err(KmsError::new(Code::NoPrivateKey, message));
+impl CheckpointSigner for Keystore {
+    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>> {
+        self.find(tenant, label)
     }
-    check_state(record)
+
+    fn one_checkpoint(&self, key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>> {
+        Ok(Box::new(self.one_signature(key)?))
+    }
 }
 
-/// Whether a key may be changed by a new version.
-pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
-    let key = &record.key;
-    let (code, message) = match record.state {
-        KeyState::Enabled => return Ok(()),
-        KeyState::Disabled => (Code::KeyDisabled, format!("the key {key} is disabled; enable it first")),
-        KeyState::PendingDestruction { after } => (
-            Code::KeyPendingDestruction,
-            format!("the key {key} waits for its destruction after {after}; restore it and enable it first"),
-        ),
-        KeyState::Destroyed => (Code::KeyDestroyed, format!("the key {key} was destroyed")),
-    };
-    Err(KmsError::new(code, message))
+impl OneCheckpoint for OneSignature<'_> {
+    fn public_key(&self) -> &PublicKey {
+        OneSignature::public_key(self)
+    }
+
+    fn sign_checkpoint(&self, checkpoint: &UnsignedCheckpoint) -> Result<Signature> {
+        self.sign(checkpoint.signed_text().as_bytes())
+    }
 }

@@ -7,7 +7,7 @@ use crate::attestation::Attestation;
 use crate::error::Result;
 use crate::id::{KeyFamily, Name};
 
-/// The keys of a keystore as they were at one moment, to be looked at: see [`Keystore::snapshot`](super::Keystore::snapshot).
+/// The keys of a keystore as they were at one moment, to be looked at: see [`Keystore::snapshot`](crate::Keystore::snapshot).
 ///
 /// It does not sign and does not decapsulate: who may have disabled or replaced the key since would not be heard.
 pub struct Snapshot {
@@ -19,7 +19,7 @@ impl Snapshot {
         Self { index }
     }
 
-    /// As [`Keystore::attest`](super::Keystore::attest).
+    /// As [`Keystore::attest`](crate::Keystore::attest).
     ///
     /// # Errors
     /// [`Code::KeyNotFound`](crate::Code::KeyNotFound).

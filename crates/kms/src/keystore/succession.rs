@@ -1,14 +1,17 @@
 //! Statements of succession, made by versions that sign nothing else any more.
 
+use super::handle::Keystore;
 use super::index::LoadedKey;
+use super::lifecycle::check_enabled;
+use super::load;
 use super::observe::Subject;
-use super::signing::{check_enabled, check_purpose};
-use super::{Keystore, Signature, load};
+use super::signing::check_purpose;
 use crate::algorithm::Use;
 use crate::audit_log::Operation;
 use crate::backend::wrong_use;
 use crate::error::{KmsError, Result};
 use crate::id::{KeyFamily, KeyId};
+use crate::key_signature::Signature;
 use crate::seal::Place;
 use crate::store::Rows;
 use crate::succession::Succession;

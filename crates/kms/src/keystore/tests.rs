@@ -1,11 +1,17 @@
 //! What needs a look inside: a store that is edited row by row, and passphrases at a cost that tests can pay.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use super::writer::Edit;
 use super::*;
-use crate::rollback::{NamedGuard, StoreGuard};
-use crate::seal::{Argon2Cost, Passphrase, Place};
+use super::{load, open as opening};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyFamily;
+use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard};
+use crate::seal::{Argon2Cost, Passphrase, Place, Unlock};
 use crate::store::{Change, GUARD, MemoryStore, Rows, Store, Table};
+use crate::time::Timestamp;
 
 fn new_key(label: &str) -> NewKey {
     NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
@@ -18,7 +24,7 @@ fn unlock() -> Unlock {
 
 fn empty_rows() -> Rows {
     let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::LEAST).unwrap();
-    load::new_rows(&cheap, &StoreGuard::default()).unwrap().0
+    opening::new_rows(&cheap, &StoreGuard::default()).unwrap().0
 }
 
 /// A store whose rows the test sees and edits.
@@ -37,7 +43,7 @@ impl Store for SharedStore {
 /// The rows of a keystore after each of some changes to it.
 fn history(changes: &[&dyn Fn(&Keystore)]) -> Vec<Rows> {
     let store = Arc::new(Mutex::new(MemoryStore::new(empty_rows())));
-    let keystore = load::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
+    let keystore = opening::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
     changes
         .iter()
         .map(|change| {
@@ -48,7 +54,7 @@ fn history(changes: &[&dyn Fn(&Keystore)]) -> Vec<Rows> {
 }
 
 fn open(rows: &Rows) -> Result<Keystore> {
-    load::open_store(Box::new(MemoryStore::new(rows.clone())), &unlock())
+    opening::open_store(Box::new(MemoryStore::new(rows.clone())), &unlock())
 }
 
 #[track_caller]
@@ -89,7 +95,7 @@ fn what_was_changed_is_there_when_the_store_is_opened_again() {
 fn a_wrong_passphrase_is_told_from_damage() {
     let rows = history(&[&create("a")]).pop().unwrap();
     let wrong = Unlock::Passphrase("incorrect horse".into());
-    let error = load::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err();
+    let error = opening::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err();
     assert_eq!(error.code, Code::WrongPassphrase);
 }
 
@@ -129,11 +135,11 @@ fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
     let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::LEAST).unwrap();
     let guard: Arc<dyn RollbackGuard> =
         Arc::new(NamedGuard::new("mine", Arc::new(StoreGuard::default())).unwrap());
-    let rows = load::new_rows(&cheap, &*guard).unwrap().0;
+    let rows = opening::new_rows(&cheap, &*guard).unwrap().0;
     let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
     let open = |rows: &Rows| {
         let (store, sealer) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
-        load::unseal(Box::new(store), rows.clone(), sealer, &options).map(drop).map_err(|error| error.code)
+        opening::unseal(Box::new(store), rows.clone(), sealer, &options).map(drop).map_err(|error| error.code)
     };
     assert_eq!(open(&rows), Ok(()));
     for name in [None, Some(&b"mime"[..]), Some(b""), Some(b"\xff")] {
@@ -195,7 +201,7 @@ fn a_newer_format_is_named_as_such_before_anything_else_is_read() {
 fn a_change_to_a_store_that_changed_meanwhile_is_refused_and_changes_nothing() {
     let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
     let store = Arc::new(Mutex::new(MemoryStore::new(one)));
-    let keystore = load::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
+    let keystore = opening::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
     *store.lock().unwrap() = MemoryStore::new(two.clone());
     let key = key_a(&keystore);
     assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StoreChanged);
@@ -225,7 +231,7 @@ fn writers_on_one_shared_store_lose_none_of_each_others_rotations() {
     let [rows] = history(&[&create("a")]).try_into().unwrap();
     let store = Arc::new(Mutex::new(MemoryStore::new(rows)));
     let open =
-        || load::open_store(Box::new(ManyWriters(SharedStore(Arc::clone(&store)))), &unlock()).unwrap();
+        || opening::open_store(Box::new(ManyWriters(SharedStore(Arc::clone(&store)))), &unlock()).unwrap();
     let rotate = || {
         let keystore = open();
         let key = key_a(&keystore);
@@ -257,7 +263,7 @@ impl Store for FullStore {
 #[test]
 fn a_change_that_cannot_be_written_does_not_happen() {
     let rows = history(&[&create("a")]).pop().unwrap();
-    let keystore = load::open_store(Box::new(FullStore(MemoryStore::new(rows))), &unlock()).unwrap();
+    let keystore = opening::open_store(Box::new(FullStore(MemoryStore::new(rows))), &unlock()).unwrap();
     let before = keystore.list().unwrap();
     let key = key_a(&keystore);
     assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StorageFull);
@@ -320,5 +326,5 @@ fn nothing_that_is_printed_shows_a_secret() {
 fn unlock_error() -> KmsError {
     let rows = history(&[&create("a")]).pop().unwrap();
     let wrong = Unlock::Passphrase("correct horse but wrong".into());
-    load::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err()
+    opening::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err()
 }

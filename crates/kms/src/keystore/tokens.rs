@@ -1,7 +1,9 @@
 //! Tokens whose root keys lie in the keystore, and what they guard.
 
+use super::handle::Keystore;
+use super::keys::NewKey;
+use super::lifecycle::check_state;
 use super::observe::Subject;
-use super::{Keystore, NewKey, signing};
 use crate::algorithm::Algorithm;
 use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
@@ -41,7 +43,7 @@ impl Keystore {
         let root = self.token_root(request.tenant())?;
         let index = self.index.load();
         let loaded = index.key(&root)?;
-        signing::check_state(&loaded.record)?;
+        check_state(&loaded.record)?;
         let trusted = |version: u32| {
             let id = root.version(version.try_into().ok()?);
             Some(loaded.usable(&id).ok()?.public_key.clone())

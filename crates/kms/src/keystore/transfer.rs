@@ -1,8 +1,10 @@
 //! Keys that come from elsewhere, and the one way by which a private key leaves.
 
-use super::edit::NewVersion;
+use super::handle::Keystore;
+use super::keys::NewKey;
+use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
-use super::{Keystore, NewKey, signing};
+use super::writer::NewVersion;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
 use crate::algorithm::Use;
@@ -34,7 +36,7 @@ impl Keystore {
         check_algorithm(family.algorithm(), key.algorithm())?;
         self.observed(Subject::key(Operation::Import, family), || {
             let id = self.add_version(family, |record| {
-                signing::check_enabled(record)?;
+                check_enabled(record)?;
                 check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
                 self.imported(&record.backend, key).map(Some)
             })?;
@@ -69,7 +71,7 @@ impl Keystore {
                         format!("the key {family} has private keys: import a private key, or rotate it");
                     return Err(KmsError::new(Code::InvalidArgument, message));
                 }
-                signing::check_state(record)?;
+                check_state(record)?;
                 check_new(record.versions.iter().map(|version| &version.public_key), key)?;
                 Ok(Some(public_only(key)))
             })?;
@@ -107,7 +109,7 @@ impl Keystore {
             let message = format!("the key {} was not made exportable, and never will be", key.family());
             return Err(KmsError::new(Code::NotExportable, message));
         }
-        signing::check_enabled(&loaded.record)?;
+        check_enabled(&loaded.record)?;
         if key.version() != loaded.record.head().get() && key.family().algorithm().usage() == Use::Signature {
             let message =
                 format!("{key} is an older version: of keys that sign the newest one alone is exported");

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{RollbackGuard, StoreMark, rolled_back};
+use super::guard::{RollbackGuard, StoreMark, rolled_back};
 use crate::error::{Code, KmsError, Result};
 use crate::{encoding, files};
 

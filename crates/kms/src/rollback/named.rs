@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{RollbackGuard, StoreMark};
+use super::guard::{RollbackGuard, StoreMark};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::time::Timestamp;

@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RollbackGuard, StoreMark};
+use super::guard::{RollbackGuard, StoreMark};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, KeyRef};
-use crate::keystore::{Keystore, Signature};
-use crate::public_key::{NamedPublicKey, Verdict};
-use crate::seal;
+use crate::key_signature::Signature;
+use crate::public_key::NamedPublicKey;
+use crate::random;
+use crate::reserved;
 use crate::time::Timestamp;
+use crate::verdict::Verdict;
 
-/// What the signed bytes of a time begin with.
-pub(crate) const SIGNED_PREFIX: &[u8] = b"bulla time\0";
-
-/// What time it is, said by a named key in answer to a nonce.
+/// What time it is, said by a named key in answer to a nonce: see [`Keystore::sign_time`](crate::Keystore::sign_time).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedTime {
     /// The time.
@@ -32,18 +30,7 @@ impl SignedTime {
     /// space, and the time as text.
     pub fn signed_bytes(nonce: &[u8; 32], time: Timestamp) -> Vec<u8> {
         let text = format!("{} {time}", encoding::hex(nonce));
-        [SIGNED_PREFIX, b"v1\0", text.as_bytes()].concat()
-    }
-
-    /// The time by the system's clock, signed with the head of a key.
-    ///
-    /// # Errors
-    /// [`Code::ClockOutOfRange`]; those of [`Keystore::sign`].
-    pub fn now(keystore: &Keystore, family: &KeyFamily, nonce: &[u8; 32]) -> Result<Self> {
-        let time = Timestamp::now()?;
-        let signature =
-            keystore.sign_statement(KeyRef::Family(family), |_, _| Self::signed_bytes(nonce, time))?;
-        Ok(Self { time, signature })
+        [reserved::TIME, b"v1\0", text.as_bytes()].concat()
     }
 
     /// The time, if this key signed it in answer to this nonce.
@@ -113,7 +100,7 @@ impl RollbackGuard for TimeGuard {
 
     fn time(&self) -> Result<Timestamp> {
         let mut nonce = [0; 32];
-        seal::random(&mut nonce)?;
+        random::fill(&mut nonce)?;
         self.source.now(&nonce)?.verify(&self.key, &nonce)
     }
 }

@@ -114,7 +114,7 @@ impl Envelope {
     /// Seals `secret` under `key`.
     pub(crate) fn seal(key: &[u8; 32], place: Place, secret: &[u8]) -> Result<Self> {
         let mut nonce = [0; NONCE];
-        super::random(&mut nonce)?;
+        crate::random::fill(&mut nonce)?;
         let payload = Payload { msg: secret, aad: &place.header() };
         let sealed = XChaCha20Poly1305::new(key.into())
             .encrypt(&XNonce::from(nonce), payload)

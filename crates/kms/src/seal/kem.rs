@@ -6,17 +6,15 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
+use super::provider::{Capsule, KeyEncryptionKey, KeyProvider, malformed_identity, only_seals};
 use crate::algorithm::{Algorithm, Use};
 use crate::backend::{Backends, KeyMaterial, PrivateKey, SOFTWARE};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
-use crate::keystore::Keystore;
 use crate::public_key::{NamedPublicKey, PublicKey};
 
 const X_WING: &str = "x-wing";
-const KEYSTORE: &str = "keystore";
+pub(crate) const KEYSTORE: &str = "keystore";
 
 /// A public key of X-Wing: `x-wing:BASE64`. The capsule is the ciphertext that carries the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +73,7 @@ impl KeyProvider for XWingRecipient {
     }
 
     fn key(&self, _capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        Err(super::only_seals(self))
+        Err(only_seals(self))
     }
 }
 
@@ -130,12 +128,12 @@ impl FromStr for XWingIdentity {
     /// The error shows nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
         let seed = text.strip_prefix(SECRET_PREFIX).and_then(encoding::from_base64).map(Zeroizing::new);
-        let seed = seed.filter(|seed| seed.len() == 32).ok_or_else(super::malformed_identity)?;
+        let seed = seed.filter(|seed| seed.len() == 32).ok_or_else(malformed_identity)?;
         Self::of(seed)
     }
 }
 
-/// The public key of a key in a keystore; its algorithm is one that encapsulates. [`KeystoreIdentity`] opens.
+/// The public key of a key in a keystore; its algorithm is one that encapsulates. [`KeystoreIdentity`](crate::KeystoreIdentity) opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeystoreRecipient(NamedPublicKey);
 
@@ -168,34 +166,6 @@ impl KeyProvider for KeystoreRecipient {
     }
 
     fn key(&self, _capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        Err(super::only_seals(self))
-    }
-}
-
-/// Opens what was sealed to any key of a keystore: [`Keystore::decapsulate`]. It seals to none, since it names none.
-#[derive(Clone, Copy, Debug)]
-pub struct KeystoreIdentity<'a>(pub &'a Keystore);
-
-impl KeyProvider for KeystoreIdentity<'_> {
-    fn method(&self) -> &str {
-        KEYSTORE
-    }
-
-    fn key_name(&self) -> String {
-        String::new()
-    }
-
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
-        let message = "a keystore as a whole is nothing to seal to; name the public key of one of its keys";
-        Err(KmsError::new(Code::WrongUse, message))
-    }
-
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        let id: KeyId = capsule.key_name().parse()?;
-        self.0.decapsulate(&id, capsule.bytes())
-    }
-
-    fn fits(&self, capsule: &Capsule) -> bool {
-        capsule.method() == KEYSTORE
+        Err(only_seals(self))
     }
 }

@@ -1,4 +1,4 @@
-//! Key-encryption keys from a key file.
+//! Key files: a random secret in a file, for keystores that must open without a person.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,48 @@ use bulla_blake3 as blake3;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
-use super::random;
 use crate::error::{Code, KmsError, Result};
-use crate::key_file::KeyFile;
+use crate::{encoding, files, random, secret_file};
+
+const HEADER: &str = "bulla key file v1\n";
+const SECRET: usize = 32;
+
+/// A file with 32 random bytes that opens a keystore:
+///
+/// ```text
+/// bulla key file v1
+/// <base64 of the bytes>
+/// ```
+///
+/// Whoever can read it can open the keystore: it is made with mode 0600, and refused when its mode is wider, when it
+/// belongs to another user, and when it is a symbolic link.
+#[derive(Debug)]
+pub struct KeyFile;
+
+impl KeyFile {
+    /// Makes a key file with a new secret. It is whole and on the disk when this returns. Its folder is made, with
+    /// mode 0700, if it is missing.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`: a key file is never replaced.
+    pub fn create(path: &Path) -> Result<()> {
+        let mut secret = Zeroizing::new([0; SECRET]);
+        random::fill(&mut *secret)?;
+        let encoded = Zeroizing::new(encoding::base64(&*secret));
+        files::create(path, Zeroizing::new([HEADER, &encoded, "\n"].concat()).as_bytes())
+    }
+
+    /// Reads the secret, if the file is well kept.
+    fn read(path: &Path) -> Result<Zeroizing<[u8; SECRET]>> {
+        let text = secret_file::read(path, 128)?;
+        text.strip_prefix(HEADER)
+            .and_then(|rest| rest.strip_suffix('\n'))
+            .and_then(encoding::from_base64)
+            .map(Zeroizing::new)
+            .and_then(|bytes| bytes.as_slice().try_into().ok().map(Zeroizing::new))
+            .ok_or_else(|| secret_file::malformed(path))
+    }
+}
 
 /// The context of BLAKE3's key derivation.
 const CONTEXT: &str = "bulla keystore v1 key encryption key from key file";
@@ -50,7 +89,7 @@ impl KeyProvider for KeyFileProvider {
 
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut salt = [0; 32];
-        random(&mut salt)?;
+        random::fill(&mut salt)?;
         Ok((self.derive(&salt)?, [&[0; 12][..], &salt].concat()))
     }
 

@@ -7,8 +7,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
 use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
-use super::random;
 use crate::error::{Code, KmsError, Result};
+use crate::random;
 
 /// The cost of Argon2id (RFC 9106).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl KeyProvider for Passphrase {
 
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut salt = [0; 32];
-        random(&mut salt)?;
+        random::fill(&mut salt)?;
         let key = self.cost.derive(self.secret.expose_secret().as_bytes(), &salt)?;
         Ok((key, [&self.cost.to_bytes()[..], &salt].concat()))
     }

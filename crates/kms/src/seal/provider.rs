@@ -5,7 +5,7 @@ use std::fmt;
 use bulla_blake3 as blake3;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::{Envelope, Place};
+use super::envelope::{Envelope, Place};
 use crate::error::{Code, KmsError, Result};
 
 /// A key of 32 bytes that seals one other key. It is wiped when it is dropped.
@@ -192,6 +192,22 @@ fn bound(kek: &KeyEncryptionKey, capsule: &Capsule) -> KeyEncryptionKey {
     hash.zeroize();
     hasher.zeroize();
     key
+}
+
+/// The error of a recipient that is asked to open.
+#[cfg(feature = "soft-seal")]
+pub(super) fn only_seals(recipient: &dyn KeyProvider) -> KmsError {
+    let message = format!("{} is a public key and opens nothing; give its identity", recipient.key_name());
+    KmsError::new(Code::WrongUse, message)
+}
+
+/// The error of a text that is no identity; it shows nothing of it.
+#[cfg(feature = "soft-seal")]
+pub(super) fn malformed_identity() -> KmsError {
+    KmsError::new(
+        Code::MalformedKeyFile,
+        "not an identity: one line AGE-SECRET-KEY-1... or x-wing-secret:...",
+    )
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@ use zeroize::Zeroizing;
 
 use super::age::{AgeIdentity, AgeRecipient};
 use super::kem::{KeystoreRecipient, SECRET_PREFIX, XWingIdentity, XWingRecipient};
-use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
+use super::provider::{Capsule, KeyEncryptionKey, KeyProvider, malformed_identity};
 use crate::error::{Code, KmsError, Result};
-use crate::files;
-use crate::key_file::read_private;
+use crate::{files, secret_file};
 
 /// The public half of a key pair that something can be sealed to.
 ///
@@ -91,7 +90,7 @@ impl Identity {
     /// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`],
     /// [`Code::MalformedKeyFile`].
     pub fn read(path: &Path) -> Result<Self> {
-        let text = read_private(path, 16 << 10)?;
+        let text = secret_file::read(path, 16 << 10)?;
         text.parse().map_err(|_| {
             let message = format!("{} is not an identity file: its content is malformed", path.display());
             KmsError::new(Code::MalformedKeyFile, message)
@@ -154,7 +153,7 @@ impl FromStr for Identity {
         match (lines.next(), lines.next()) {
             (Some(line), None) if line.starts_with(SECRET_PREFIX) => Ok(Self::XWing(line.parse()?)),
             (Some(line), None) => Ok(Self::Age(line.parse()?)),
-            _ => Err(super::malformed_identity()),
+            _ => Err(malformed_identity()),
         }
     }
 }

@@ -4,12 +4,13 @@
 use bulla_blake3 as blake3;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::envelope::{Envelope, Place};
 use super::key_file::KeyFileProvider;
 use super::passphrase::Passphrase;
 use super::provider::{Capsule, KeyProvider, WrappedKey};
-use super::{Envelope, Place, random};
+use super::unlock::UnlockMethod;
 use crate::error::{Code, KmsError, Result};
-use crate::unlock::UnlockMethod;
+use crate::random;
 
 /// How the root key is protected. It lies in the clear, since it must be read before anything can be opened. Format 1 is
 /// for passphrases and key files:
@@ -148,7 +149,7 @@ pub(crate) struct RootKey([u8; 32]);
 impl RootKey {
     pub(crate) fn random() -> Result<Self> {
         let mut key = Self([0; 32]);
-        random(&mut key.0)?;
+        random::fill(&mut key.0)?;
         Ok(key)
     }
 }
@@ -223,7 +224,7 @@ mod tests {
 
         fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
             let mut bytes = vec![0; 32];
-            random(&mut bytes)?;
+            random::fill(&mut bytes)?;
             Ok((self.key(&Capsule::new("foreign", "key 1", bytes.clone())?)?, bytes))
         }
 

@@ -11,31 +11,17 @@ use std::io::BufRead;
 use std::str::FromStr;
 
 use bulla_blake3::Hash;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::encoding;
+use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef, serde_as_text};
+use crate::id::{KeyId, KeyRef};
 use crate::keystore::Keystore;
 use crate::prehash::{Prehash, Prehashed};
-use crate::public_key::{PublicKey, Verdict};
+use crate::public_key::PublicKey;
+pub use crate::reserved::{RESERVED_PREFIX, RESERVED_PREFIXES};
 use crate::time::Timestamp;
-
-/// What every message begins with that a signature file signs. [`Keystore::sign`] refuses such messages, so that no
-/// caller's message can be one.
-pub const RESERVED_PREFIX: &[u8] = b"bulla signature\0";
-
-/// What the messages begin with that a keystore makes up itself, and that it therefore signs for no caller: those of
-/// signature files, of attestations, of signed times, of BLAKE3 digests ([`crate::prehash`]), of checkpoints of an audit log and
-/// of statements of succession ([`crate::succession`]).
-pub const RESERVED_PREFIXES: [&[u8]; 6] = [
-    RESERVED_PREFIX,
-    crate::attestation::SIGNED_PREFIX,
-    crate::rollback::SIGNED_TIME_PREFIX,
-    crate::prehash::BLAKE3_PREFIX,
-    crate::audit_log::SIGNED_PREFIX,
-    crate::succession::SIGNED_PREFIX,
-];
+use crate::verdict::Verdict;
 
 /// The most bytes that a comment may have.
 pub const MAX_COMMENT: usize = 1024;

@@ -23,11 +23,12 @@ use std::str::FromStr;
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, PrivateKey, UnverifiedBiscuit};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 
 pub use self::authorize::{Permit, Request};
+use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, Name, serde_as_text};
+use crate::id::{KeyFamily, Name};
 use crate::time::Timestamp;
 
 /// The label and the purpose of a tenant's root key.

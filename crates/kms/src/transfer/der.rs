@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use super::private::PrivateKeyData;
 use super::{invalid_public, malformed};
 use crate::algorithm::Algorithm;
-use crate::backend::{self, KeyMaterial};
+use crate::backend::{Backends, KeyMaterial, SOFTWARE, p256};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
@@ -84,7 +84,7 @@ fn unwritable(error: pkcs8::der::Error) -> KmsError {
 /// SubjectPublicKeyInfo. A point of P-256 is uncompressed in it, as everybody writes and some alone read it (RFC 5480, section 2.2).
 pub(super) fn public_der(key: &PublicKey) -> Result<Vec<u8>> {
     let uncompressed = match key.algorithm() {
-        Algorithm::EcdsaP256 => backend::p256_uncompressed(key.as_bytes()),
+        Algorithm::EcdsaP256 => p256::uncompressed(key.as_bytes()),
         _ => None,
     };
     public_info(key.algorithm(), uncompressed.as_deref().unwrap_or(key.as_bytes()))
@@ -109,7 +109,8 @@ pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
     let algorithm = algorithm(&info.algorithm).map_err(invalid_public)?;
     let bits = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
     let compressed = match algorithm {
-        Algorithm::EcdsaP256 => backend::p256_compressed(bits),
+        // Of the two forms of a point, the uncompressed one begins with 04.
+        Algorithm::EcdsaP256 if bits.first() == Some(&4) => p256::compress(bits),
         _ => None,
     };
     let key = PublicKey::from_bytes(algorithm, compressed.as_deref().unwrap_or(bits))?;
@@ -270,7 +271,7 @@ fn ec_scalar(inner: &[u8]) -> Option<KeyMaterial> {
     let is_alone = inner.starts_with(EC_ALONE);
     let fits = match rest.strip_prefix(EC_PUBLIC) {
         None => is_alone && rest.is_empty(),
-        Some(point) => !is_alone && backend::is_p256_pair(&scalar, point),
+        Some(point) => !is_alone && p256::is_pair(&scalar, point),
     };
     fits.then_some(scalar)
 }
@@ -287,7 +288,8 @@ fn both(inner: &[u8]) -> pkcs8::der::Result<(&OctetStringRef, &OctetStringRef)> 
 
 /// An expanded key that is not the seed's would make of one file two keys.
 fn check_expanded(algorithm: Algorithm, seed: &KeyMaterial, expanded: &[u8]) -> Result<()> {
-    match backend::expanded(algorithm, seed) {
+    let backend = Backends::software().find(SOFTWARE, algorithm).ok();
+    match backend.and_then(|backend| backend.expanded(algorithm, seed)) {
         Some(ours) if ours.as_slice() == expanded => Ok(()),
         Some(_) => Err(malformed("its expanded key is not the one of its seed")),
         None => Err(malformed("its seed has a wrong length, or this build does not serve its algorithm")),

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::{MAX_INPUT, der, malformed, openssh, public};
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, KeyMaterial, SOFTWARE, is_consistent};
+use crate::backend::{Backends, KeyMaterial, SOFTWARE};
 use crate::error::{Code, Result};
 use crate::public_key::PublicKey;
 
@@ -75,7 +75,7 @@ impl PrivateKeyData {
         if claimed.is_some_and(|claimed| claimed != public_key) {
             return Err(malformed("the public key beside it is not its own"));
         }
-        if !is_consistent(algorithm, &material) {
+        if !backend.is_consistent(algorithm, &material) {
             return Err(malformed("its parts do not fit each other"));
         }
         Ok(Self { algorithm, material, public_key: PublicKey::from_bytes(algorithm, &public_key)? })

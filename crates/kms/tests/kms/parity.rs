@@ -194,7 +194,7 @@ fn check(corpus: &Corpus, changed: &[Changed]) -> Result<(), TestCaseError> {
         .iter()
         .map(|Changed { public_key, message, signature, .. }| Request { public_key, message, signature })
         .collect();
-    let single: Vec<_> = requests.iter().map(|r| r.public_key.verify(r.message, r.signature)).collect();
+    let single: Vec<_> = changed.iter().map(|c| c.public_key.verify(&c.message, &c.signature)).collect();
     for (verdict, changed) in single.iter().zip(changed) {
         prop_assert!(changed.expected.is_none_or(|expected| expected == *verdict), "{:?}", changed.expected);
     }
@@ -229,7 +229,7 @@ fn hold_for(algorithm: Algorithm, tokens: &[Arc<dyn Backend>]) {
 fn with_tokens(test: &str, body: impl FnOnce(&[Arc<dyn Backend>])) {
     #[cfg(feature = "pkcs11")]
     crate::support::softhsm::with_token(test, |hsm| {
-        let token = bulla_kms::backend::pkcs11::Pkcs11::open(&hsm.config()).unwrap();
+        let token = bulla_kms::pkcs11::Pkcs11::open(&hsm.config()).unwrap();
         body(&[Arc::new(token)]);
     });
     #[cfg(not(feature = "pkcs11"))]

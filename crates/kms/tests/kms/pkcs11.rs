@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bulla_kms::backend::pkcs11::{NAME, PinSource, Pkcs11, TokenConfig, TokenName};
 use bulla_kms::backend::{Backend as _, Backends};
+use bulla_kms::pkcs11::{NAME, PinSource, Pkcs11, TokenConfig, TokenName};
 use bulla_kms::{
     Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, Timestamp, Unlock,
     Verdict, VersionState,

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bulla_kms::backend::pkcs11::{Pkcs11, TokenGuard, TokenKeyProvider};
+use bulla_kms::pkcs11::{Pkcs11, TokenGuard, TokenKeyProvider};
 use bulla_kms::rollback::{RollbackGuard, StoreMark};
 use bulla_kms::seal::{Capsule, KeyProvider};
 use bulla_kms::{

@@ -263,7 +263,7 @@ struct Clock {
 
 impl TimeSource for Clock {
     fn now(&self, nonce: &[u8; 32]) -> Result<SignedTime> {
-        SignedTime::now(&self.authority, &self.key, nonce)
+        self.authority.sign_time(&self.key, nonce)
     }
 }
 

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
 use bulla_kms::seal::{
-    AgeRecipient, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreIdentity, KeystoreRecipient,
-    Passphrase, Recipient,
+    AgeRecipient, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreRecipient, Passphrase,
+    Recipient,
 };
-use bulla_kms::{Algorithm, Code, KeyFile, Keystore, NamedPublicKey, NewKey};
+use bulla_kms::{Algorithm, Code, KeyFile, Keystore, KeystoreIdentity, NamedPublicKey, NewKey};
 
 const CHUNK: usize = 64 << 10;
 const TAG: usize = 16;

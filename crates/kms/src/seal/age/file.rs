@@ -13,8 +13,8 @@ use sha2::Sha256;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::super::random;
 use crate::error::Result;
+use crate::random;
 
 const VERSION: &str = "age-encryption.org/v1\n";
 const STANZA: &str = "-> ";
@@ -36,9 +36,9 @@ type FileKey = Zeroizing<[u8; FILE_KEY_LEN]>;
 /// [`Code::RandomUnavailable`](crate::Code::RandomUnavailable).
 pub(super) fn encrypt(recipient: &PublicKey, secret: &[u8; 32]) -> Result<Option<Vec<u8>>> {
     let mut file_key = FileKey::default();
-    random(&mut *file_key)?;
+    random::fill(&mut *file_key)?;
     let mut ephemeral = Zeroizing::new([0; 32]);
-    random(&mut *ephemeral)?;
+    random::fill(&mut *ephemeral)?;
     let ephemeral = StaticSecret::from(*ephemeral);
     let share = PublicKey::from(&ephemeral);
     let Some(wrapping) = wrapping_key(&ephemeral, recipient, &share, recipient) else { return Ok(None) };
@@ -55,7 +55,7 @@ pub(super) fn encrypt(recipient: &PublicKey, secret: &[u8; 32]) -> Result<Option
     header.push('\n');
 
     let mut nonce = [0; PAYLOAD_NONCE_LEN];
-    random(&mut nonce)?;
+    random::fill(&mut nonce)?;
     let mut file = header.into_bytes();
     file.extend_from_slice(&nonce);
     file.extend_from_slice(&seal(&payload_key(&file_key, &nonce), last_chunk(), secret));

@@ -10,9 +10,9 @@ use bech32::{Bech32, Hrp};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
-use super::random;
+use super::provider::{Capsule, KeyEncryptionKey, KeyProvider, malformed_identity, only_seals};
 use crate::error::{Code, KmsError, Result};
+use crate::random;
 
 const METHOD: &str = "age-x25519";
 const RECIPIENT: Hrp = Hrp::parse_unchecked("age");
@@ -39,7 +39,7 @@ impl AgeIdentity {
     /// [`Code::RandomUnavailable`].
     pub fn generate() -> Result<Self> {
         let mut secret = Zeroizing::new([0; 32]);
-        random(&mut *secret)?;
+        random::fill(&mut *secret)?;
         Ok(Self(StaticSecret::from(*secret)))
     }
 
@@ -67,7 +67,7 @@ impl KeyProvider for AgeRecipient {
 
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut key = Zeroizing::new([0; 32]);
-        random(&mut *key)?;
+        random::fill(&mut *key)?;
         let capsule = file::encrypt(&self.0, &key)?.ok_or_else(|| {
             KmsError::new(
                 Code::InvalidPublicKey,
@@ -78,7 +78,7 @@ impl KeyProvider for AgeRecipient {
     }
 
     fn key(&self, _capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        Err(super::only_seals(self))
+        Err(only_seals(self))
     }
 }
 
@@ -137,7 +137,7 @@ impl FromStr for AgeIdentity {
     /// The error shows nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
         let bytes = decode(text, IDENTITY).filter(|_| !text.bytes().any(|byte| byte.is_ascii_lowercase()));
-        bytes.map(|bytes| Self(StaticSecret::from(*bytes))).ok_or_else(super::malformed_identity)
+        bytes.map(|bytes| Self(StaticSecret::from(*bytes))).ok_or_else(malformed_identity)
     }
 }
 

@@ -5,11 +5,12 @@ use std::io::Read;
 use bulla_blake3 as blake3;
 use zeroize::Zeroizing;
 
-use super::{FORMAT, MAGIC};
+use super::format::{self, FORMAT, MAGIC};
 use crate::error::{Code, KmsError, Result};
+use crate::random;
+use crate::seal::envelope::Place;
 use crate::seal::provider::{Capsule, KeyEncryptionKey, KeyProvider, WrappedKey};
-use crate::seal::{Place, random};
-use crate::unlock::UnlockMethod;
+use crate::seal::unlock::UnlockMethod;
 
 /// The most keys that data is sealed to: each may cost whoever opens it an Argon2id.
 const MOST_KEYS: usize = 8;
@@ -33,8 +34,8 @@ impl Header {
     /// A new data key, sealed to each of `to`.
     pub(super) fn create(to: &[&dyn KeyProvider]) -> Result<(Self, DataKey)> {
         let (mut data_key, mut salt) = (Zeroizing::new([0; 32]), [0; SALT]);
-        random(&mut *data_key)?;
-        random(&mut salt)?;
+        random::fill(&mut *data_key)?;
+        random::fill(&mut salt)?;
         Ok((Self::seal(&data_key, salt, Vec::new(), to)?, data_key))
     }
 
@@ -103,11 +104,11 @@ impl Header {
         if blake3::Hash::from_bytes(expected) == blake3::Hash::from_bytes(found) {
             return Ok(());
         }
-        Err(super::damaged("its header was changed"))
+        Err(format::damaged("its header was changed"))
     }
 
     fn expected_check(&self, data_key: &DataKey) -> [u8; CHECK] {
-        let key = super::derive("bulla sealed data v1 header key", data_key, &self.salt);
+        let key = format::derive("bulla sealed data v1 header key", data_key, &self.salt);
         *blake3::keyed_hash(&key, &self.body()).as_bytes()
     }
 
@@ -188,6 +189,6 @@ fn read_exact(source: &mut impl Read, bytes: &mut [u8]) -> Result<Option<()>> {
     match source.read_exact(bytes) {
         Ok(()) => Ok(Some(())),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(super::cannot_read(error)),
+        Err(error) => Err(format::cannot_read(error)),
     }
 }

@@ -4,21 +4,19 @@
 //! The data is sealed once, under a key of its own; that key lies in the header, under each of the keys that open it. So
 //! the same data can be sealed to other keys without being encrypted again: [`reseal`].
 
+mod format;
 mod header;
 mod stream;
 
 use std::io::{Read, Write};
 
-use bulla_blake3 as blake3;
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
+use self::format::cannot_write;
 pub use self::header::{Header, Keep};
 pub use self::stream::{Opening, Sealing};
-use super::provider::{KeyEncryptionKey, KeyProvider};
-use crate::error::{Code, KmsError, Result};
-
-const MAGIC: &[u8; 4] = b"BSEA";
-const FORMAT: u8 = 1;
+use super::provider::KeyProvider;
+use crate::error::Result;
 
 /// Seals bytes in memory to each of the keys of `to`: see [`Sealing::new`].
 ///
@@ -68,27 +66,4 @@ pub fn reseal(
     let copied = std::io::copy(&mut source, &mut sink).map_err(cannot_write)?;
     sink.flush().map_err(cannot_write)?;
     Ok(copied)
-}
-
-/// A key for one purpose from the data's key.
-fn derive(context: &str, data_key: &KeyEncryptionKey, salt: &[u8; 32]) -> KeyEncryptionKey {
-    let mut hasher = blake3::Hasher::new_derive_key(context);
-    let mut hash = hasher.update(&**data_key).update(salt).finalize();
-    let key = Zeroizing::new(*hash.as_bytes());
-    hash.zeroize();
-    hasher.zeroize();
-    key
-}
-
-fn damaged(why: &str) -> KmsError {
-    let message = format!("the sealed data was damaged or edited, or is for another purpose: {why}");
-    KmsError::new(Code::SealedDamaged, message)
-}
-
-fn cannot_read(error: std::io::Error) -> KmsError {
-    KmsError::io("cannot read the sealed data", error)
-}
-
-fn cannot_write(error: std::io::Error) -> KmsError {
-    KmsError::io("cannot write the sealed data", error)
 }

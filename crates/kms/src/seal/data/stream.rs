@@ -10,8 +10,8 @@ use chacha20poly1305::aead::{AeadInOut as _, KeyInit as _};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::{Zeroize as _, Zeroizing};
 
+use super::format::{FORMAT, MAGIC, cannot_read, cannot_write, damaged, derive};
 use super::header::{DataKey, Header};
-use super::{FORMAT, MAGIC, cannot_read, cannot_write, damaged};
 use crate::error::Result;
 use crate::seal::provider::KeyProvider;
 
@@ -36,7 +36,7 @@ struct Chunks {
 
 impl Chunks {
     fn new(data_key: &DataKey, salt: &[u8; 32], associated: &[u8]) -> Self {
-        let key = super::derive("bulla sealed data v1 payload key", data_key, salt);
+        let key = derive("bulla sealed data v1 payload key", data_key, salt);
         let associated = blake3::hash(associated);
         Self {
             cipher: XChaCha20Poly1305::new((&*key).into()),

@@ -67,7 +67,7 @@ impl EtcdStore {
     pub(crate) fn create(options: &EtcdOptions, rows: &Rows) -> Result<Self> {
         let (driver, remote) = begin(options)?;
         let mut claim = [0; 16];
-        crate::seal::random(&mut claim)?;
+        crate::random::fill(&mut claim)?;
         let creation = Creation::new(&remote, rows, claim)?;
         let seen = driver.run(creation.make())?;
         Ok(Self { driver, rows: remote, seen })

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bulla_kms::backend::pkcs11::{PinSource, TokenConfig};
+use bulla_kms::pkcs11::{PinSource, TokenConfig};
 
 use super::child::again;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
 
-use super::Pkcs11;
+use super::backend::Pkcs11;
 use super::fault::Fault;
 use super::module::lock;
 use super::token::{Access, At, Token};

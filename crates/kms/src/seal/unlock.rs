@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::key_file::KeyFileProvider;
+use super::passphrase::Passphrase;
+use super::provider::{Capsule, KeyProvider};
 use crate::error::Result;
-use crate::seal::{Capsule, KeyFileProvider, KeyProvider, Passphrase};
 
 /// The secret that opens a keystore.
 #[derive(Clone, Debug)]

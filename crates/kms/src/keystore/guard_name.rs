@@ -3,10 +3,6 @@
 //! The name lies in a row in the clear, so that it can be read before the store is opened. The sealed state has its digest, so that
 //! nobody takes it out or puts another one in.
 
-use std::path::Path;
-
-use super::{Keystore, load};
-use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
 use crate::record::StoreState;
 use crate::rollback::RollbackGuard;
@@ -23,7 +19,7 @@ pub(super) fn row(guard: &dyn RollbackGuard) -> Row {
 }
 
 /// The name in the rows, whoever wrote it.
-fn name(rows: &Rows) -> Result<Option<&str>> {
+pub(super) fn name(rows: &Rows) -> Result<Option<&str>> {
     let edited = |_| KmsError::damaged("the name of the keystore's rollback guard is no text");
     rows.meta.get(GUARD).map(|name| std::str::from_utf8(name).map_err(edited)).transpose()
 }
@@ -53,37 +49,4 @@ pub(super) fn check_unchanged(old: &StoreState, new: &StoreState) -> Result<()> 
     }
     let message = "another process gave the keystore another rollback guard: open it again";
     Err(KmsError::new(Code::GuardMismatch, message))
-}
-
-impl Keystore {
-    /// The name of the rollback guard that the keystore at `path` remembers, if it does. Nothing proves it before the keystore is
-    /// opened with that guard: who may write to the file may have changed it, and is found out then.
-    ///
-    /// # Errors
-    /// Those of [`Keystore::unlock_method`].
-    pub fn guard_name(path: &Path) -> Result<Option<String>> {
-        Ok(name(&load::peek(path)?)?.map(str::to_owned))
-    }
-
-    /// Gives the store another rollback guard, and accepts the store as it is now: make sure that it is no older copy. It remembers
-    /// the guard if that is a [`NamedGuard`](crate::rollback::NamedGuard), and forgets the one that it had in any case. Afterwards it
-    /// is to be opened with the new one.
-    ///
-    /// When the former guard is lost, open the store with another one of its name that accepts everything, such as a `NamedGuard` around
-    /// a [`StoreGuard`](crate::rollback::StoreGuard).
-    ///
-    /// # Errors
-    /// Those of either guard, of which the new one is asked before anything is written; those of writing.
-    pub fn set_guard(self, guard: &dyn RollbackGuard) -> Result<()> {
-        self.observed_store(Operation::Guard, || {
-            let mark = |writer: &super::Writer| writer.state.mark(self.sealer.store(), &writer.sealed_state);
-            guard.check(&mark(&self.writer()))?;
-            self.persist(|writer, index| {
-                let state = StoreState { guard: digest(guard), ..writer.state };
-                writer.commit_rows(&self.sealer, state, vec![row(guard)], guard.time()?)?;
-                Ok(Some((index.clone(), ())))
-            })?;
-            guard.advance(&mark(&self.writer()))
-        })
-    }
 }

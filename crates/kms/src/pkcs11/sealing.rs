@@ -6,9 +6,9 @@ use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
 use zeroize::Zeroizing;
 
+use super::backend::{ID, NAME, Pkcs11};
 use super::fault::Fault;
 use super::token::{Access, At, Token};
-use super::{ID, Pkcs11};
 use crate::error::{Code, KmsError, Result};
 use crate::id::Name;
 use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider};
@@ -78,7 +78,7 @@ impl TokenKeyProvider {
             return Err(Fault::Failed(KmsError::new(Code::AlreadyExists, message)));
         }
         let mut id = [0; ID];
-        crate::seal::random(&mut id)?;
+        crate::random::fill(&mut id)?;
         let key = at.session.generate_key(
             &Mechanism::GenericSecretKeyGen,
             &[
@@ -118,7 +118,7 @@ impl TokenKeyProvider {
 
 impl KeyProvider for TokenKeyProvider {
     fn method(&self) -> &str {
-        super::NAME
+        NAME
     }
 
     fn key_name(&self) -> String {
@@ -127,7 +127,7 @@ impl KeyProvider for TokenKeyProvider {
 
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut capsule = [0; SIZE];
-        crate::seal::random(&mut capsule)?;
+        crate::random::fill(&mut capsule)?;
         Ok((self.derive(&capsule)?, capsule.to_vec()))
     }
 

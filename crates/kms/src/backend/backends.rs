@@ -1,9 +1,12 @@
+//! Which backends there are.
+
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use super::ed25519;
 #[cfg(feature = "fast")]
 use super::fast::Fast;
-use super::{Backend, SOFTWARE, ed25519};
+use super::interface::{Backend, SOFTWARE};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 

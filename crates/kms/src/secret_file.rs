@@ -1,4 +1,4 @@
-//! Key files: a random secret in a file, for keystores that must open without a person.
+//! Reading files that hold secrets, which nobody but their owner may read.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -6,56 +6,14 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::{files, seal};
-
-const HEADER: &str = "bulla key file v1\n";
-const SECRET: usize = 32;
-
-/// A file with 32 random bytes that opens a keystore:
-///
-/// ```text
-/// bulla key file v1
-/// <base64 of the bytes>
-/// ```
-///
-/// Whoever can read it can open the keystore: it is made with mode 0600, and refused when its mode is wider, when it
-/// belongs to another user, and when it is a symbolic link.
-#[derive(Debug)]
-pub struct KeyFile;
-
-impl KeyFile {
-    /// Makes a key file with a new secret. It is whole and on the disk when this returns. Its folder is made, with
-    /// mode 0700, if it is missing.
-    ///
-    /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`: a key file is never replaced.
-    pub fn create(path: &Path) -> Result<()> {
-        let mut secret = Zeroizing::new([0; SECRET]);
-        seal::random(&mut *secret)?;
-        let encoded = Zeroizing::new(encoding::base64(&*secret));
-        files::create(path, Zeroizing::new([HEADER, &encoded, "\n"].concat()).as_bytes())
-    }
-
-    /// Reads the secret, if the file is well kept.
-    pub(crate) fn read(path: &Path) -> Result<Zeroizing<[u8; SECRET]>> {
-        let text = read_private(path, 128)?;
-        text.strip_prefix(HEADER)
-            .and_then(|rest| rest.strip_suffix('\n'))
-            .and_then(encoding::from_base64)
-            .map(Zeroizing::new)
-            .and_then(|bytes| bytes.as_slice().try_into().ok().map(Zeroizing::new))
-            .ok_or_else(|| malformed(path))
-    }
-}
 
 /// Reads a file with a secret in it, up to `most` bytes, if it is well kept.
 ///
 /// # Errors
 /// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`];
 /// [`Code::MalformedKeyFile`] when it is not UTF-8; those of reading.
-pub(crate) fn read_private(path: &Path, most: usize) -> Result<Zeroizing<String>> {
+pub(crate) fn read(path: &Path, most: usize) -> Result<Zeroizing<String>> {
     let file = open(path)?;
     check(path, &file)?;
     // The capacity is never exceeded, so that no copy of the secret is left behind by a growing buffer.
@@ -67,7 +25,7 @@ pub(crate) fn read_private(path: &Path, most: usize) -> Result<Zeroizing<String>
     Ok(text)
 }
 
-fn malformed(path: &Path) -> KmsError {
+pub(crate) fn malformed(path: &Path) -> KmsError {
     let message = format!("{} is not a key file: its content is malformed", path.display());
     KmsError::new(Code::MalformedKeyFile, message)
 }

@@ -7,8 +7,8 @@ use arc_swap::ArcSwapOption;
 use bulla_ed25519::{PreparedKey, kernel};
 use ed25519_dalek::VerifyingKey;
 
-use super::ed25519;
-use crate::public_key::Verdict;
+use super::ed25519_strict;
+use crate::verdict::Verdict;
 
 /// After so many verifications without tables a key gets them: making them takes as long as about one, so that keys which push each other out cost
 /// next to nothing.
@@ -25,21 +25,22 @@ static SHELF: Shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
 /// A public key, decoded, and its tables when it has some.
 pub(crate) struct DecodedKey {
     key: VerifyingKey,
-    hot: Arc<Hot>,
+    shared: Arc<Tables>,
 }
 
+/// The tables of one key, and how often it verifies.
 #[derive(Default)]
-struct Hot {
+struct Tables {
     tables: ArcSwapOption<PreparedKey>,
     /// Verifications without tables.
-    cold_uses: AtomicU32,
+    uses_without: AtomicU32,
     /// Whether the tables were used since the shelf's hand last passed.
     used: AtomicBool,
 }
 
 impl From<VerifyingKey> for DecodedKey {
     fn from(key: VerifyingKey) -> Self {
-        Self { key, hot: Arc::default() }
+        Self { key, shared: Arc::default() }
     }
 }
 
@@ -53,29 +54,29 @@ impl DecodedKey {
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match (self.tables(), signature.try_into()) {
             (Some(tables), Ok(signature)) => verdict(tables.verify(message, signature)),
-            _ => ed25519::verify(&self.key, message, signature),
+            _ => ed25519_strict::verify(&self.key, message, signature),
         }
     }
 
     /// The tables, for one verification. A key that was asked for them often enough gets some.
     pub(super) fn tables(&self) -> Option<Arc<PreparedKey>> {
-        let tables = self.hot.tables.load_full();
+        let tables = self.shared.tables.load_full();
         if tables.is_some() {
             // Read first: a write would take the line of the cache from all other threads.
-            if !self.hot.used.load(Ordering::Relaxed) {
-                self.hot.used.store(true, Ordering::Relaxed);
+            if !self.shared.used.load(Ordering::Relaxed) {
+                self.shared.used.store(true, Ordering::Relaxed);
             }
             return tables;
         }
         if !*USES_TABLES {
             return None;
         }
-        let uses = self.hot.cold_uses.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let uses = self.shared.uses_without.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if !uses.is_multiple_of(OFTEN) {
             return None;
         }
-        SHELF.put(&self.hot, || PreparedKey::new(self.key.as_bytes()));
-        self.hot.tables.load_full()
+        SHELF.put(&self.shared, || PreparedKey::new(self.key.as_bytes()));
+        self.shared.tables.load_full()
     }
 }
 
@@ -91,14 +92,14 @@ pub(super) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
 struct Shelf(Mutex<Places>);
 
 struct Places {
-    keys: Vec<Weak<Hot>>,
+    keys: Vec<Weak<Tables>>,
     /// The place that is looked at first when one has to be had: a clock.
     hand: usize,
 }
 
 impl Shelf {
     /// Gives a key its tables, and takes those of a key that was not used of late. Nobody waits: when another thread is at it, the key has to come again.
-    fn put(&self, key: &Arc<Hot>, make: impl FnOnce() -> PreparedKey) {
+    fn put(&self, key: &Arc<Tables>, make: impl FnOnce() -> PreparedKey) {
         let Ok(mut places) = self.0.try_lock() else { return };
         if key.tables.load().is_some() {
             return;
@@ -142,12 +143,12 @@ mod tests {
     fn warm(seed: u8) -> (SigningKey, DecodedKey) {
         let signing = SigningKey::from_bytes(&[seed; 32]);
         let key = DecodedKey::from(signing.verifying_key());
-        key.hot.cold_uses.store(OFTEN - 1, Ordering::Relaxed);
+        key.shared.uses_without.store(OFTEN - 1, Ordering::Relaxed);
         (signing, key)
     }
 
     fn has_tables(key: &DecodedKey) -> bool {
-        key.hot.tables.load().is_some()
+        key.shared.tables.load().is_some()
     }
 
     #[test]
@@ -169,7 +170,7 @@ mod tests {
         let shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
         let tables = PreparedKey::new(&[1; 32]);
         let new = || {
-            let key = Arc::<Hot>::default();
+            let key = Arc::<Tables>::default();
             shelf.put(&key, || tables.clone());
             assert!(key.tables.load().is_some());
             key
@@ -178,7 +179,7 @@ mod tests {
         // One that is gone leaves its place, once the hand has been round.
         keys.remove(7);
         keys.push(new());
-        let held = |keys: &[Arc<Hot>]| keys.iter().filter(|key| key.tables.load().is_some()).count();
+        let held = |keys: &[Arc<Tables>]| keys.iter().filter(|key| key.tables.load().is_some()).count();
         assert_eq!(held(&keys), MOST);
         let used = Arc::clone(&keys[100]);
         for _ in 0..3 * MOST {

@@ -9,7 +9,7 @@ use crate::error::{Code, KmsError, Result};
 
 /// Filled once, emptied once.
 #[derive(Debug)]
-pub(super) struct Slot<T>(Mutex<Inner<T>>);
+pub(super) struct AnswerCell<T>(Mutex<Inner<T>>);
 
 #[derive(Debug)]
 enum Inner<T> {
@@ -18,7 +18,7 @@ enum Inner<T> {
     Taken,
 }
 
-impl<T> Slot<T> {
+impl<T> AnswerCell<T> {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner::Pending(None))))
     }
@@ -69,13 +69,13 @@ impl<T> Slot<T> {
     }
 }
 
-/// The end of a slot that an answer is put into. One that is dropped without an answer says so: nobody waits for ever.
+/// The end of a cell that an answer is put into. One that is dropped without an answer says so: nobody waits for ever.
 #[derive(Debug)]
-pub(super) struct Reply<T>(Option<Arc<Slot<T>>>);
+pub(super) struct Reply<T>(Option<Arc<AnswerCell<T>>>);
 
 impl<T> Reply<T> {
-    pub(super) fn to(slot: &Arc<Slot<T>>) -> Self {
-        Self(Some(Arc::clone(slot)))
+    pub(super) fn to(cell: &Arc<AnswerCell<T>>) -> Self {
+        Self(Some(Arc::clone(cell)))
     }
 
     /// Puts the answer in, and gives whom to wake; `others` wait for answers of the same batch.
@@ -87,7 +87,7 @@ impl<T> Reply<T> {
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if let Some(waker) = self.0.take().and_then(|slot| slot.fill(Err(internal()), None)) {
+        if let Some(waker) = self.0.take().and_then(|cell| cell.fill(Err(internal()), None)) {
             waker.wake();
         }
     }

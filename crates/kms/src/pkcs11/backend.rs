@@ -1,22 +1,4 @@
-//! Private keys on a token, by PKCS #11: they are made there, sign there and never leave it.
-//!
-//! [`Pkcs11`] is a backend for [`KeystoreOptions`](crate::KeystoreOptions); its name in the records of keys is `pkcs11`. A key's material
-//! is the id (`CKA_ID`) that its two objects have on the token: 16 random bytes. Signatures are verified in software, so that
-//! verification needs no token and has the same verdicts as everywhere.
-//!
-//! Several threads use the token at once, each with a session of its own. A token that was removed gives
-//! [`Code::TokenUnavailable`], which is retryable; when it is back, the next call finds it and logs in again.
-//!
-//! Who is logged in is a matter of the process, not of a session (PKCS #11 3.1, section 5.6): two [`Pkcs11`] of one token in one process
-//! share the first one's login.
-
-mod config;
-mod encoding;
-mod fault;
-mod guard;
-mod module;
-mod sealing;
-mod token;
+//! The token as a backend.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -27,24 +9,22 @@ use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHan
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-pub use self::config::{PinSource, TokenConfig, TokenName};
-use self::fault::Fault;
-pub use self::guard::TokenGuard;
-use self::module::lock;
-pub use self::sealing::TokenKeyProvider;
-use self::token::{Access, At, Token};
-use super::{
-    Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SharedKey, wrong_use,
-};
+use super::config::TokenConfig;
+use super::encoding;
+use super::fault::Fault;
+use super::module::lock;
+use super::token::{Access, At, Token};
 use crate::algorithm::Algorithm;
+use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request};
 use crate::error::{Code, KmsError, Result};
-use crate::public_key::{PublicKey, Verdict};
+use crate::public_key::PublicKey;
+use crate::verdict::Verdict;
 
 /// The name of this backend in the records of keys.
 pub const NAME: &str = "pkcs11";
 
 /// The length of an object's id in bytes.
-const ID: usize = 16;
+pub(super) const ID: usize = 16;
 
 /// The object identifiers of the curves, in DER: id-Ed25519 (RFC 8410) and secp256r1 (RFC 5480).
 const ED25519_OID: &[u8] = &[0x06, 0x03, 0x2b, 0x65, 0x70];
@@ -77,7 +57,7 @@ impl Pkcs11 {
         Self { config: Arc::new(config.clone()), token: Arc::default() }
     }
 
-    fn token(&self) -> Result<Arc<Token>> {
+    pub(super) fn token(&self) -> Result<Arc<Token>> {
         let mut token = lock(&self.token);
         if let Some(token) = &*token {
             return Ok(Arc::clone(token));
@@ -173,7 +153,10 @@ impl Backend for Pkcs11 {
     }
 
     fn verify(&self, request: Request<'_>) -> Verdict {
-        request.public_key.verify(request.message, request.signature)
+        match Backends::software().verifier(request.public_key.algorithm()) {
+            Ok(software) => software.verify(request),
+            Err(_) => Verdict::Invalid,
+        }
     }
 
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
@@ -192,7 +175,7 @@ fn id(material: &[u8]) -> Result<[u8; ID]> {
 /// Makes a pair of objects; gives their id.
 fn generate(at: &At<'_>, algorithm: Algorithm) -> Result<[u8; ID], Fault> {
     let mut id = [0; ID];
-    crate::seal::random(&mut id)?;
+    crate::random::fill(&mut id)?;
     let scheme = scheme(algorithm);
     let mut refused = None;
     for curve in scheme.curves {
@@ -350,9 +333,5 @@ impl PrivateKey for TokenKey {
             encoding::signature(self.algorithm, &signature)
                 .ok_or_else(|| Fault::failed("the token's signature has not the form of its algorithm"))
         })
-    }
-
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<SharedKey> {
-        Err(wrong_use(self.algorithm))
     }
 }

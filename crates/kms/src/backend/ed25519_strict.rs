@@ -1,0 +1,34 @@
+//! What keys and signatures of Ed25519 are accepted, by `ed25519-dalek`: the one predicate, however it is computed.
+
+use ed25519_dalek::{Signature, VerifyingKey};
+
+use crate::error::{Code, KmsError, Result};
+use crate::verdict::Verdict;
+
+/// A public key under which a signature says something: a point of the curve that is not of small order. A y that is not
+/// reduced is refused too, though the predicate of verification takes it: the point would have a second key, which no
+/// comparison of keys would find to be the same.
+pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
+    let invalid =
+        |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
+    let bytes = bytes.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
+    if !is_reduced(bytes) {
+        return Err(invalid("its y is not reduced"));
+    }
+    let key = VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))?;
+    if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(key) }
+}
+
+/// Whether y, which is all but the highest bit, is below 2^255 - 19.
+fn is_reduced(bytes: &[u8; 32]) -> bool {
+    let [low, middle @ .., high] = bytes;
+    *low < 0xed || high & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff)
+}
+
+/// The strict predicate.
+pub(super) fn verify(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Verdict {
+    match Signature::from_slice(signature) {
+        Ok(signature) if key.verify_strict(message, &signature).is_ok() => Verdict::Valid,
+        _ => Verdict::Invalid,
+    }
+}

@@ -1,0 +1,16 @@
+//! What a backup says of itself.
+
+use crate::time::Timestamp;
+
+/// What a backup holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupSummary {
+    /// When it was made.
+    pub made: Timestamp,
+    /// How many changes the keystore had seen then.
+    pub counter: u64,
+    /// Its keys.
+    pub keys: u64,
+    /// Their private keys: one for each version that was not destroyed or revoked.
+    pub private_keys: u64,
+}

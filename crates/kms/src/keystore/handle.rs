@@ -1,0 +1,37 @@
+//! What a keystore has in its hands.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::index::Index;
+use super::options::Observers;
+use super::writer::Writer;
+use crate::backend::Backends;
+use crate::rollback::RollbackGuard;
+use crate::seal::Sealer;
+
+/// Keys, in memory or in a sealed file.
+///
+/// All calls may be made from many threads at once. Signing and verifying read a snapshot and wait for nobody, neither
+/// for another thread nor for the disk. Calls that change something are made one after the other, and what they changed
+/// is on the disk when they return.
+///
+/// The file stays locked for other processes as long as the keystore lives: open it late, drop it early. Whoever only looks
+/// at keys takes a [`Snapshot`](super::Snapshot) ([`Keystore::snapshot`]), which locks nothing and writes nothing.
+pub struct Keystore {
+    /// First, so that an audit log is free again before the store is.
+    pub(super) observers: Observers,
+    pub(super) index: Arc<ArcSwap<Index>>,
+    pub(super) writer: Arc<Mutex<Writer>>,
+    pub(super) sealer: Arc<Sealer>,
+    pub(super) backends: Backends,
+    pub(super) guard: Arc<dyn RollbackGuard>,
+}
+
+impl fmt::Debug for Keystore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keystore").field("keys", &self.index.load().len()).finish_non_exhaustive()
+    }
+}

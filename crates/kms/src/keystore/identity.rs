@@ -1,0 +1,34 @@
+//! A keystore as what opens sealed data.
+
+use super::handle::Keystore;
+use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
+use crate::seal::{Capsule, KEYSTORE, KeyEncryptionKey, KeyProvider};
+
+/// Opens what was sealed to any key of a keystore: [`Keystore::decapsulate`]. It seals to none, since it names none.
+#[derive(Clone, Copy, Debug)]
+pub struct KeystoreIdentity<'a>(pub &'a Keystore);
+
+impl KeyProvider for KeystoreIdentity<'_> {
+    fn method(&self) -> &str {
+        KEYSTORE
+    }
+
+    fn key_name(&self) -> String {
+        String::new()
+    }
+
+    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+        let message = "a keystore as a whole is nothing to seal to; name the public key of one of its keys";
+        Err(KmsError::new(Code::WrongUse, message))
+    }
+
+    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
+        let id: KeyId = capsule.key_name().parse()?;
+        self.0.decapsulate(&id, capsule.bytes())
+    }
+
+    fn fits(&self, capsule: &Capsule) -> bool {
+        capsule.method() == KEYSTORE
+    }
+}

@@ -1,0 +1,354 @@
+//! Keys: making them, giving them versions, changing them, and using them one by one.
+
+use uuid::Uuid;
+
+use super::devices;
+use super::handle::Keystore;
+use super::index::Index;
+use super::lifecycle::check_enabled;
+use super::observe::Subject;
+use super::writer::{Edit, NewVersion};
+use crate::algorithm::{Algorithm, Use};
+use crate::attestation::Attestation;
+use crate::audit_log::Operation;
+use crate::backend::{Request, SOFTWARE, SharedKey, wrong_use};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, KeyId, Name};
+use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
+use crate::public_key::PublicKey;
+use crate::random;
+use crate::record::{KeyRecord, VersionRecord};
+use crate::time::Timestamp;
+use crate::verdict::Verdict;
+
+/// What [`Keystore::create_key`] is to make. [`NewKey::new`] fills in what most keys have.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// Whose key it is.
+    pub tenant: Name,
+    /// What it is for.
+    pub purpose: Name,
+    /// Its algorithm.
+    pub algorithm: Algorithm,
+    /// A name by which [`Keystore::find`] finds it; unique within the tenant.
+    pub label: Option<Name>,
+    /// The backend that makes and holds the private keys, by its name; [`SOFTWARE`] by default.
+    pub backend: String,
+    /// Whether its private keys may ever be exported. It cannot be changed later.
+    pub exportable: bool,
+    /// When its versions are replaced.
+    pub rotation: RotationPolicy,
+}
+
+impl NewKey {
+    /// A key in software without a label, that cannot be exported and is rotated by hand.
+    pub fn new(tenant: Name, purpose: Name, algorithm: Algorithm) -> Self {
+        Self {
+            tenant,
+            purpose,
+            algorithm,
+            label: None,
+            backend: SOFTWARE.to_owned(),
+            exportable: false,
+            rotation: RotationPolicy::default(),
+        }
+    }
+
+    /// The same with a label.
+    #[must_use]
+    pub fn label(self, label: Name) -> Self {
+        Self { label: Some(label), ..self }
+    }
+}
+
+impl Keystore {
+    /// Makes a key with its version 1.
+    ///
+    /// # Errors
+    /// [`Code::LabelTaken`] when another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
+    /// [`Code::NotExportable`] when `new` is exportable and its backend never gives private keys away; those of the
+    /// backend; those of writing.
+    pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
+        let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
+        self.add_key(Operation::Create, new, || {
+            if exportable {
+                self.check_gives_keys(&backend, algorithm)?;
+            }
+            Ok(NewVersion::generated(self.generate(&backend, algorithm)?))
+        })
+    }
+
+    fn check_gives_keys(&self, backend: &str, algorithm: Algorithm) -> Result<()> {
+        let capabilities = self.backends.find(backend, algorithm)?.capabilities(algorithm);
+        if capabilities.is_some_and(|capabilities| capabilities.material_is_key) {
+            return Ok(());
+        }
+        let message =
+            format!("the backend {backend} keeps its private keys to itself: none of them is exportable");
+        Err(KmsError::new(Code::NotExportable, message))
+    }
+
+    /// Adds a key whose version 1 `first` gives.
+    pub(super) fn add_key(
+        &self,
+        operation: Operation,
+        new: NewKey,
+        first: impl Fn() -> Result<NewVersion>,
+    ) -> Result<KeyId> {
+        let now = Timestamp::now()?;
+        let family = KeyFamily::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
+        self.observed(Subject::key(operation, &family), || self.add_family(&family, &new, now, first))
+    }
+
+    fn add_family(
+        &self,
+        family: &KeyFamily,
+        new: &NewKey,
+        now: Timestamp,
+        first: impl Fn() -> Result<NewVersion>,
+    ) -> Result<KeyId> {
+        let key = self.edit(|index| {
+            check_label(index, family, new.label.as_ref())?;
+            let NewVersion { public_key, origin, pair } = first()?;
+            let record = KeyRecord {
+                key: family.clone(),
+                label: new.label.clone(),
+                state: KeyState::Enabled,
+                revision: 0,
+                backend: new.backend.clone(),
+                exportable: new.exportable,
+                minimum_version: 0,
+                rotation: new.rotation,
+                versions: vec![first_use(now, public_key, origin)],
+            };
+            Ok(Some(Edit { record, new_head: pair }))
+        })?;
+        let key = key.expect("a new key is a change");
+        Ok(family.version(key.record.head()))
+    }
+
+    /// Whether `signature` is one of `message` under exactly this version of a key: see [`PublicKey::verify`].
+    ///
+    /// A disabled key verifies as an enabled one does: what it signed remains signed.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that was revoked or is
+    /// below the key's least version.
+    pub fn verify(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
+        self.observed(Subject::message(Operation::Verify, key, message), || {
+            let index = self.index.load();
+            let public_key = &index.key(key.family())?.usable(key)?.public_key;
+            let backend = self.backends.verifier(public_key.algorithm())?;
+            Ok(backend.verify(Request { public_key, message, signature }))
+        })
+    }
+
+    /// The key of 32 bytes that a ciphertext carries, which [`PublicKey::encapsulate`] made for this version of a key.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`]; [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; [`Code::WrongUse`] when the key signs;
+    /// [`Code::InvalidCiphertext`]; those of the backend.
+    pub fn decapsulate(&self, key: &KeyId, ciphertext: &[u8]) -> Result<SharedKey> {
+        self.observed(Subject::message(Operation::Decapsulate, key, ciphertext), || {
+            let index = self.index.load();
+            let loaded = index.key(key.family())?;
+            if key.family().algorithm().usage() == Use::Signature {
+                return Err(wrong_use(key.family().algorithm()));
+            }
+            check_enabled(&loaded.record)?;
+            loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)
+        })
+    }
+
+    /// The public key of one version, whether or not it may be used.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`].
+    pub fn public_key(&self, key: &KeyId) -> Result<PublicKey> {
+        Ok(self.index.load().key(key.family())?.version(key)?.public_key.clone())
+    }
+
+    /// Makes the next version of a key, which is its head from now on. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
+    /// [`Code::VersionsExhausted`]; those of the backend; those of writing.
+    pub fn rotate(&self, family: &KeyFamily) -> Result<KeyId> {
+        self.observed(Subject::key(Operation::Rotate, family), || {
+            self.rotate_if(family, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
+        })
+    }
+
+    /// Rotates a key if this version is its head.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when it is not; those of [`Keystore::rotate`].
+    pub fn rotate_from(&self, head: &KeyId) -> Result<KeyId> {
+        self.observed(Subject::key(Operation::Rotate, head.family()), || {
+            let rotated = self.rotate_if(head.family(), |record| {
+                if record.head().get() == head.version() {
+                    return Ok(true);
+                }
+                let newest = record.head();
+                Err(KmsError::new(
+                    Code::Conflict,
+                    format!("{head} is not the newest version any more: version {newest} is"),
+                ))
+            });
+            rotated.map(|id| id.expect("a rotation is made or refused"))
+        })
+    }
+
+    /// Rotates a key if `wanted` says so of its record.
+    pub(super) fn rotate_if(
+        &self,
+        family: &KeyFamily,
+        wanted: impl Fn(&KeyRecord) -> Result<bool>,
+    ) -> Result<Option<KeyId>> {
+        self.add_version(family, |record| {
+            if !wanted(record)? {
+                return Ok(None);
+            }
+            check_enabled(record)?;
+            Ok(Some(NewVersion::generated(self.generate(&record.backend, family.algorithm())?)))
+        })
+    }
+
+    /// Adds the version that `next` makes for a key's record, if it makes one.
+    pub(super) fn add_version(
+        &self,
+        family: &KeyFamily,
+        next: impl Fn(&KeyRecord) -> Result<Option<NewVersion>>,
+    ) -> Result<Option<KeyId>> {
+        let key = self.edit(|index| {
+            let old = index.key(family)?;
+            let mut record = old.record.clone();
+            if record.versions.len() >= u32::MAX as usize {
+                let message = format!("the key {family} has no number for another version");
+                return Err(KmsError::new(Code::VersionsExhausted, message));
+            }
+            let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
+            // A clock that was put back does not make a version older than the one before it.
+            let created = Timestamp::now()?.max(record.head_version().created);
+            record.versions.push(first_use(created, public_key, origin));
+            record.revision += 1;
+            Ok(Some(Edit { record, new_head: pair }))
+        })?;
+        Ok(key.map(|key| family.version(key.record.head())))
+    }
+
+    /// Changes a key, if it is at `revision` ([`Attestation::revision`]), or whatever it is at for `None`; returns what
+    /// it is then.
+    ///
+    /// Private keys on a device are deleted there when the change is in the store. When the device cannot be reached then, the change
+    /// is made, and the same call deletes them later.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
+    /// [`Code::LabelTaken`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::DestructionNotDue`];
+    /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; those of writing; those of the backend, after
+    /// a change that is made.
+    pub fn update(
+        &self,
+        family: &KeyFamily,
+        revision: Option<u64>,
+        change: &KeyChange,
+    ) -> Result<Attestation> {
+        self.observed(Subject::key(change.into(), family), || self.change(family, revision, change))
+    }
+
+    fn change(&self, family: &KeyFamily, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
+        let now = Timestamp::now()?;
+        let changed = self.edit(|index| {
+            let old = index.key(family)?;
+            let at = old.record.revision;
+            if revision.is_some_and(|revision| revision != at) {
+                let message = format!("the key {family} was changed meanwhile: it is at revision {at}");
+                return Err(KmsError::new(Code::Conflict, message));
+            }
+            if let KeyChange::Label(label) = change {
+                check_label(index, family, label.as_ref())?;
+            }
+            let is_destroyed = old.record.state == KeyState::Destroyed;
+            if *change == KeyChange::Destroy && is_destroyed && devices::has_leftovers(&old.record) {
+                return Ok(None);
+            }
+            let mut record = old.record.clone();
+            change.apply(&mut record, now)?;
+            if record == old.record {
+                return Ok(None);
+            }
+            record.revision += 1;
+            self.note_leftovers(old, &mut record)?;
+            Ok(Some(Edit { record, new_head: None }))
+        })?;
+        self.delete_leftovers(family)?;
+        match changed {
+            Some(key) => Ok(Attestation::from(&key.record)),
+            None => self.attest(family),
+        }
+    }
+
+    /// All that may be known of a key.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`].
+    pub fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
+        self.index.load().attest(family)
+    }
+
+    /// All keys at one moment, sorted by their names.
+    ///
+    /// # Errors
+    /// None today; a store on another machine may fail.
+    pub fn list(&self) -> Result<Vec<Attestation>> {
+        Ok(self.index.load_full().list())
+    }
+
+    /// The key of a tenant that has the label.
+    ///
+    /// # Errors
+    /// None today; a store on another machine may fail.
+    pub fn find(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>> {
+        Ok(self.index.load().find(tenant, label).cloned())
+    }
+
+    /// Makes a key sign no more, until it is enabled. What it signed still verifies. Does nothing to a disabled key.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::update`].
+    pub fn disable(&self, family: &KeyFamily) -> Result<()> {
+        self.update(family, None, &KeyChange::Disable).map(drop)
+    }
+
+    /// Makes a disabled key sign again. Does nothing to an enabled one.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::update`].
+    pub fn enable(&self, family: &KeyFamily) -> Result<()> {
+        self.update(family, None, &KeyChange::Enable).map(drop)
+    }
+}
+
+fn first_use(created: Timestamp, public_key: PublicKey, origin: Origin) -> VersionRecord {
+    VersionRecord { created, public_key, origin, state: VersionState::Usable, uses: 0, leftover: None }
+}
+
+fn check_label(index: &Index, family: &KeyFamily, label: Option<&Name>) -> Result<()> {
+    let tenant = family.tenant();
+    match label.and_then(|label| Some((label, index.find(tenant, label)?))) {
+        Some((label, other)) if other != family => Err(KmsError::new(
+            Code::LabelTaken,
+            format!("the tenant {tenant} already has a key with the label {label}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A version 7 UUID (RFC 9562, section 5.7).
+fn new_uuid(now: Timestamp) -> Result<Uuid> {
+    let mut bytes = [0; 10];
+    random::fill(&mut bytes)?;
+    Ok(uuid::Builder::from_unix_timestamp_millis(now.unix_millis(), &bytes).into_uuid())
+}

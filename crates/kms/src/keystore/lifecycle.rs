@@ -1,0 +1,133 @@
+//! What the state of a key permits, and what becomes of the state.
+
+use std::num::NonZeroU32;
+
+use crate::algorithm::Use;
+use crate::backend::SOFTWARE;
+use crate::error::{Code, KmsError, Result};
+use crate::policy::{KeyChange, KeyState, VersionState};
+use crate::record::{KeyRecord, VersionRecord};
+use crate::time::Timestamp;
+
+/// Whether a key's private keys may be used, and new ones made.
+pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
+    if record.is_public_only() {
+        let message = format!("the key {} was imported as a public key: it only verifies", record.key);
+        return Err(KmsError::new(Code::NoPrivateKey, message));
+    }
+    check_state(record)
+}
+
+/// Whether a key may be changed by a new version.
+pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
+    let key = &record.key;
+    let (code, message) = match record.state {
+        KeyState::Enabled => return Ok(()),
+        KeyState::Disabled => (Code::KeyDisabled, format!("the key {key} is disabled; enable it first")),
+        KeyState::PendingDestruction { after } => (
+            Code::KeyPendingDestruction,
+            format!("the key {key} waits for its destruction after {after}; restore it and enable it first"),
+        ),
+        KeyState::Destroyed => (Code::KeyDestroyed, format!("the key {key} was destroyed")),
+    };
+    Err(KmsError::new(code, message))
+}
+
+impl VersionRecord {
+    /// Takes away the private key; what was revoked remains so.
+    fn destroy(&mut self) {
+        if self.state == VersionState::Usable {
+            self.state = VersionState::Destroyed;
+        }
+    }
+}
+
+fn refuse<T>(code: Code, message: String) -> Result<T> {
+    Err(KmsError::new(code, message))
+}
+
+impl KeyChange {
+    /// The record after the change. The ids that it no longer holds ([`KeyRecord::held`]) are those to delete.
+    pub(super) fn apply(&self, record: &mut KeyRecord, now: Timestamp) -> Result<()> {
+        let key = record.key.clone();
+        if record.state == KeyState::Destroyed && !matches!(self, Self::Label(_)) {
+            return refuse(Code::KeyDestroyed, format!("the key {key} was destroyed"));
+        }
+        match (self, record.state) {
+            (Self::Label(label), _) => record.label.clone_from(label),
+            (Self::MinimumVersion(minimum), _) => {
+                if *minimum > record.head() {
+                    let head = record.head();
+                    return refuse(
+                        Code::UnknownVersion,
+                        format!(
+                            "the least version cannot be {minimum}: the newest version of {key} is {head}"
+                        ),
+                    );
+                }
+                record.minimum_version = minimum.get();
+            }
+            (Self::Rotation(policy), _) => record.rotation = *policy,
+            (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
+            (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
+            (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,
+            (Self::Enable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Enabled,
+            (Self::Disable | Self::Enable, _) => {
+                return refuse(
+                    Code::KeyPendingDestruction,
+                    format!("the key {key} waits for its destruction; restore it first"),
+                );
+            }
+            (Self::ScheduleDestruction(after), _) => {
+                record.state = KeyState::PendingDestruction { after: *after };
+            }
+            (Self::Restore, KeyState::PendingDestruction { .. }) => record.state = KeyState::Disabled,
+            (Self::Restore, _) => {
+                return refuse(
+                    Code::InvalidArgument,
+                    format!("the key {key} does not wait for its destruction"),
+                );
+            }
+            (Self::Destroy, KeyState::PendingDestruction { after }) if after <= now => {
+                record.state = KeyState::Destroyed;
+                record.versions.iter_mut().for_each(VersionRecord::destroy);
+            }
+            (Self::Destroy, KeyState::PendingDestruction { after }) => {
+                return refuse(
+                    Code::DestructionNotDue,
+                    format!("the key {key} may be destroyed from {after} on, not before"),
+                );
+            }
+            (Self::Destroy, _) => {
+                return refuse(
+                    Code::DestructionNotDue,
+                    format!("schedule the destruction of the key {key} first"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A version that may be withdrawn: one that is there and is not the head.
+fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecord> {
+    let (key, head) = (record.key.clone(), record.head());
+    if number == head {
+        return refuse(
+            Code::InvalidArgument,
+            format!("{number} is the newest version of {key}; rotate the key first"),
+        );
+    }
+    match record.versions.get_mut(number.get() as usize - 1) {
+        Some(version) => Ok(version),
+        None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {head}")),
+    }
+}
+
+/// Whether the private keys of older versions are of any use: they decapsulate, and those on a device are to be deleted there.
+pub(super) fn keeps_older(record: &KeyRecord) -> bool {
+    match record.key.algorithm().usage() {
+        Use::Signature => record.backend != SOFTWARE,
+        Use::KeyEncapsulation => true,
+    }
+}

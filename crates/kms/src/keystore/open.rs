@@ -1,0 +1,335 @@
+//! Making a keystore, and opening one.
+
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::handle::Keystore;
+use super::index::Index;
+use super::options::KeystoreOptions;
+use super::snapshot::Snapshot;
+use super::writer::Writer;
+use super::{follow, guard_name, load};
+use crate::error::{Code, Result};
+use crate::files;
+use crate::record::StoreState;
+use crate::rollback::{RollbackGuard, StoreGuard};
+use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer, Unlock, UnlockMethod};
+#[cfg(feature = "etcd")]
+use crate::store::etcd::EtcdOptions;
+use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
+
+impl Keystore {
+    /// An empty keystore in memory: nothing of it reaches the disk, and it is gone when it is dropped.
+    ///
+    /// # Panics
+    /// When the operating system gives no random bytes.
+    pub fn in_memory() -> Self {
+        KeystoreOptions::default().in_memory()
+    }
+
+    /// Makes an empty keystore in a new file (mode 0600) that `unlock` opens. Its folder is made, with mode 0700, if it
+    /// is missing. The file appears whole, or not at all.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] when there is something at `path`; those of reading a key file; those of writing.
+    pub fn create(path: &Path, unlock: &Unlock) -> Result<Self> {
+        KeystoreOptions::default().create(path, unlock)
+    }
+
+    /// Opens a keystore and proves that all of it is as it was last written.
+    ///
+    /// Waits for up to twenty seconds when another process has it open.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
+    /// [`Code::WrongUnlockMethod`], [`Code::StoreTooNew`], [`Code::StoreDamaged`]; those of reading a key file:
+    /// [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`], [`Code::MalformedKeyFile`].
+    pub fn open(path: &Path, unlock: &Unlock) -> Result<Self> {
+        KeystoreOptions::default().open(path, unlock)
+    }
+
+    /// The keys of the keystore at `path` as they are at this moment, proven as [`Keystore::open`] does it.
+    ///
+    /// Nothing is written and nothing synced, and the right to read the file suffices: a keystore on a disk that cannot be
+    /// written to serves too. The file is locked while it is read, against writers alone. Waits for up to twenty seconds
+    /// when another process has it open for writing.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::open`].
+    pub fn snapshot(path: &Path, unlock: &Unlock) -> Result<Snapshot> {
+        KeystoreOptions::default().snapshot(path, unlock)
+    }
+
+    /// Which kind of secret opens the keystore at `path`.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreTooNew`], [`Code::StoreDamaged`].
+    pub fn unlock_method(path: &Path) -> Result<UnlockMethod> {
+        unlock_method(path)
+    }
+}
+
+impl KeystoreOptions {
+    /// As [`Keystore::in_memory`].
+    ///
+    /// # Panics
+    /// When the operating system gives no random bytes.
+    pub fn in_memory(&self) -> Keystore {
+        in_memory(self).expect("the operating system gives random bytes")
+    }
+
+    /// As [`Keystore::create`].
+    ///
+    /// # Errors
+    /// Those of [`Keystore::create`].
+    pub fn create(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
+        create(path, unlock, self)
+    }
+
+    /// As [`Keystore::open`].
+    ///
+    /// # Errors
+    /// Those of [`Keystore::open`].
+    pub fn open(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
+        open(path, unlock, self)
+    }
+
+    /// As [`Keystore::snapshot`]. The guard is asked and told nothing; nothing is recorded.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::snapshot`].
+    pub fn snapshot(&self, path: &Path, unlock: &Unlock) -> Result<Snapshot> {
+        snapshot(path, unlock, self).map(Snapshot::new)
+    }
+
+    /// As [`Keystore::create_etcd`].
+    ///
+    /// # Errors
+    /// Those of [`Keystore::create_etcd`].
+    #[cfg(feature = "etcd")]
+    pub fn create_etcd(&self, cluster: &EtcdOptions, unlock: &Unlock) -> Result<Keystore> {
+        etcd::create(cluster, unlock, self)
+    }
+
+    /// As [`Keystore::open_etcd`].
+    ///
+    /// # Errors
+    /// Those of [`Keystore::open_etcd`].
+    #[cfg(feature = "etcd")]
+    pub fn open_etcd(&self, cluster: &EtcdOptions, unlock: &Unlock) -> Result<Keystore> {
+        etcd::open(cluster, unlock, self)
+    }
+}
+
+#[cfg(feature = "etcd")]
+impl Keystore {
+    /// Makes an empty keystore in an etcd cluster that `unlock` opens.
+    ///
+    /// etcd sees sealed rows only. Its nodes, and who may write to it, can destroy the keystore, and put all of it back to
+    /// an older state while nobody has it open: see `spec/keystore.md`.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`](crate::Code::AlreadyExists) when there is anything under the prefix;
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for options that make no sense;
+    /// [`Code::Unavailable`](crate::Code::Unavailable), [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown),
+    /// [`Code::PermissionDenied`](crate::Code::PermissionDenied), [`Code::StorageFull`](crate::Code::StorageFull); those
+    /// of reading a key file.
+    pub fn create_etcd(cluster: &EtcdOptions, unlock: &Unlock) -> Result<Self> {
+        KeystoreOptions::default().create_etcd(cluster, unlock)
+    }
+
+    /// Opens a keystore in an etcd cluster and proves that all of it is as it was last written. Any number of processes
+    /// may have it open at a time: each change is made to what its maker saw, or not at all, and is seen by the others
+    /// within moments ([`Keystore::catch_up`]).
+    ///
+    /// Signing and verifying ask nobody: they go on with the keys as they were last seen when the cluster is out of reach,
+    /// except that a key that counts its uses stops when those that this process reserved are used up. Changes then fail
+    /// with [`Code::Unavailable`](crate::Code::Unavailable) within a few times the timeout of the options. A change to
+    /// which the answer did not come, and of which it cannot be found out whether it was made, fails with
+    /// [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown). A key whose record would not fit into a request, or which
+    /// has too many versions to destroy at once, fails with [`Code::TooLarge`](crate::Code::TooLarge).
+    ///
+    /// # Errors
+    /// [`Code::NotFound`](crate::Code::NotFound), [`Code::Unavailable`](crate::Code::Unavailable),
+    /// [`Code::PermissionDenied`](crate::Code::PermissionDenied), [`Code::InvalidArgument`](crate::Code::InvalidArgument);
+    /// those of [`Keystore::open`] but `Locked`.
+    pub fn open_etcd(cluster: &EtcdOptions, unlock: &Unlock) -> Result<Self> {
+        KeystoreOptions::default().open_etcd(cluster, unlock)
+    }
+
+    /// Which kind of secret opens a keystore in an etcd cluster.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`](crate::Code::NotFound), [`Code::Unavailable`](crate::Code::Unavailable),
+    /// [`Code::StoreTooNew`](crate::Code::StoreTooNew), [`Code::StoreDamaged`](crate::Code::StoreDamaged).
+    pub fn unlock_method_etcd(cluster: &EtcdOptions) -> Result<UnlockMethod> {
+        etcd::unlock_method(cluster)
+    }
+}
+
+fn in_memory(options: &KeystoreOptions) -> Result<Keystore> {
+    let sealer = Sealer::new(&RootKey::random()?);
+    let guard = Arc::new(StoreGuard::default());
+    let rows = Rows { meta: BTreeMap::from([empty_state(&sealer, &*guard)?]), ..Rows::default() };
+    let options = KeystoreOptions { guard, ..options.clone() };
+    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer, &options)
+}
+
+fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
+    if path.symlink_metadata().is_ok() {
+        return Err(files::already_exists(path));
+    }
+    let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
+    let store = EmbeddedStore::create(path, &rows)?;
+    unseal(Box::new(store), rows, sealer, options)
+}
+
+/// The rows of a store without keys, and what seals them.
+pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, Sealer)> {
+    let (protection, root) = Protection::create(provider)?;
+    let sealer = Sealer::new(&root);
+    let mut meta = BTreeMap::from([
+        (FORMAT.to_owned(), load::STORE_FORMAT.to_be_bytes().to_vec()),
+        (PROTECTION.to_owned(), protection.to_bytes()),
+        empty_state(&sealer, guard)?,
+    ]);
+    if let (_, name, Some(value)) = guard_name::row(guard) {
+        meta.insert(name, value);
+    }
+    Ok((Rows { meta, ..Rows::default() }, sealer))
+}
+
+fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
+    let state =
+        StoreState { changed: guard.time()?, guard: guard_name::digest(guard), ..StoreState::default() };
+    Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
+}
+
+/// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
+/// it as it is, and no other process waits while a passphrase is worked on.
+fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
+    let rows = EmbeddedStore::peek(path)?;
+    let sealer = load::open_root(&rows, unlock)?;
+    // Opening checks the whole file, which takes long for a large one: its rows are opened meanwhile.
+    let (store, loaded) = std::thread::scope(|scope| {
+        let store = scope.spawn(|| EmbeddedStore::open(path));
+        let loaded = load::index(&sealer, &rows, None);
+        (store.join().unwrap_or_else(|panic| resume_unwind(panic)), loaded)
+    });
+    let mut store = store?;
+    // Each change replaces the state: nothing has changed since the look.
+    if store.state()?.as_ref() == rows.meta.get(STATE) {
+        return begin(Box::new(store), &rows, sealer, loaded?, options);
+    }
+    let rows = store.load()?;
+    unseal(Box::new(store), rows, sealer, options)
+}
+
+fn unlock_method(path: &Path) -> Result<UnlockMethod> {
+    Ok(load::protection(&EmbeddedStore::peek(path)?)?.method())
+}
+
+/// The keys as they are now, proven as [`open`] does it. The guard is asked and told nothing.
+fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Index> {
+    let mut rows = EmbeddedStore::peek(path)?;
+    let sealer = load::open_root(&rows, unlock)?;
+    loop {
+        let (state, sealed_state, index) = load::index(&sealer, &rows, None)?;
+        guard_name::check_name(&state, &rows, &*options.guard)?;
+        match options.guard.check(&state.mark(sealer.store(), &sealed_state)) {
+            Ok(()) => return Ok(index),
+            // Another process may have made a change, and told the guard of it, since the store was read.
+            Err(error) if error.code == Code::RolledBack => {
+                rows = EmbeddedStore::peek(path)?;
+                if rows.meta.get(STATE) == Some(&sealed_state) {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A keystore in etcd.
+#[cfg(feature = "etcd")]
+mod etcd {
+    use super::*;
+    use crate::error::KmsError;
+    use crate::store::etcd::{EtcdOptions, EtcdStore};
+
+    pub(super) fn create(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
+        let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
+        let store = EtcdStore::create(etcd, &rows)?;
+        unseal(Box::new(store), rows, sealer, options)
+    }
+
+    pub(super) fn open(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
+        let (store, rows) = read(etcd)?;
+        let sealer = load::open_root(&rows, unlock)?;
+        unseal(Box::new(store), rows, sealer, options)
+    }
+
+    pub(super) fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {
+        Ok(load::protection(&read(etcd)?.1)?.method())
+    }
+
+    fn read(etcd: &EtcdOptions) -> Result<(EtcdStore, Rows)> {
+        let mut store = EtcdStore::open(etcd)?;
+        let rows = store.load()?;
+        if rows.meta.contains_key(STATE) {
+            return Ok((store, rows));
+        }
+        let prefix = &etcd.prefix;
+        Err(KmsError::new(Code::NotFound, format!("there is no keystore {prefix} in this etcd cluster")))
+    }
+}
+
+/// Opens whatever store it is handed.
+#[cfg(test)]
+pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
+    let rows = store.load()?;
+    let sealer = load::open_root(&rows, unlock)?;
+    unseal(store, rows, sealer, &KeystoreOptions::default())
+}
+
+/// The keystore on a store with these rows.
+pub(super) fn unseal(
+    store: Box<dyn Store>,
+    rows: Rows,
+    sealer: Sealer,
+    options: &KeystoreOptions,
+) -> Result<Keystore> {
+    let loaded = load::index(&sealer, &rows, None)?;
+    begin(store, &rows, sealer, loaded, options)
+}
+
+/// The keystore on a store with these rows, of which this was loaded.
+fn begin(
+    mut store: Box<dyn Store>,
+    rows: &Rows,
+    sealer: Sealer,
+    (state, sealed_state, index): load::Loaded,
+    options: &KeystoreOptions,
+) -> Result<Keystore> {
+    guard_name::check_name(&state, rows, &*options.guard)?;
+    let mark = state.mark(sealer.store(), &sealed_state);
+    options.guard.check(&mark)?;
+    options.guard.advance(&mark)?;
+    let changed = store.watch();
+    let keystore = Keystore {
+        index: Arc::new(ArcSwap::from_pointee(index)),
+        writer: Arc::new(Mutex::new(Writer { store, state, sealed_state })),
+        sealer: Arc::new(sealer),
+        backends: options.backends.clone(),
+        guard: Arc::clone(&options.guard),
+        observers: options.into(),
+    };
+    if let Some(changed) = changed {
+        follow::follow(&keystore, changed)?;
+    }
+    Ok(keystore)
+}

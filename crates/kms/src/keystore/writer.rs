@@ -1,0 +1,159 @@
+//! How a keystore's store is written: one record at a time, together with the state that binds all of them.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use super::index::{Index, LoadedKey, Sealed};
+use super::lifecycle::keeps_older;
+use super::{guard_name, load};
+use crate::backend::{KeyMaterial, PrivateKey};
+use crate::error::Result;
+use crate::id::KeyId;
+use crate::policy::Origin;
+use crate::public_key::PublicKey;
+use crate::record::{KeyRecord, StoreState, VersionRecord};
+use crate::rollback::{RollbackGuard, rolled_back};
+use crate::seal::{Place, Sealer};
+use crate::store::{Change, Row, STATE, Store, Table};
+use crate::time::Timestamp;
+
+/// The store and what is needed to write to it.
+pub(super) struct Writer {
+    pub(super) store: Box<dyn Store>,
+    pub(super) state: StoreState,
+    /// The row in which the state is stored.
+    pub(super) sealed_state: Vec<u8>,
+}
+
+/// A change to one key: what its record becomes, and the private key of its head if that is new.
+pub(super) struct Edit {
+    pub(super) record: KeyRecord,
+    pub(super) new_head: Option<NewKeyPair>,
+}
+
+/// A private key that was just made.
+pub(super) struct NewKeyPair {
+    pub(super) material: KeyMaterial,
+    pub(super) private_key: Arc<dyn PrivateKey>,
+    pub(super) public_key: PublicKey,
+}
+
+/// What the next version of a key has.
+pub(super) struct NewVersion {
+    pub(super) public_key: PublicKey,
+    pub(super) origin: Origin,
+    /// The private key; none where only the public key is had.
+    pub(super) pair: Option<NewKeyPair>,
+}
+
+impl NewVersion {
+    /// One whose key was just made.
+    pub(super) fn generated(pair: NewKeyPair) -> Self {
+        Self { public_key: pair.public_key.clone(), origin: Origin::Generated, pair: Some(pair) }
+    }
+}
+
+impl Writer {
+    /// The keys as the store has them now; nothing when that is what is known. Of a store that tells what changed, only
+    /// that is read.
+    ///
+    /// # Errors
+    /// [`Code::RolledBack`](crate::Code::RolledBack) when the store was put back to an older state; [`Code::GuardMismatch`](crate::Code::GuardMismatch) when it has another guard;
+    /// [`Code::StoreDamaged`](crate::Code::StoreDamaged); those of reading and of the guard. Nothing is taken up then.
+    pub(super) fn catch_up(
+        &mut self,
+        sealer: &Sealer,
+        guard: &dyn RollbackGuard,
+        index: &Index,
+    ) -> Result<Option<Index>> {
+        let changed = match self.store.changes(&self.sealed_state)? {
+            Some(rows) if rows.is_empty() => return Ok(None),
+            Some(rows) => load::advance(sealer, &self.state, index, &rows)?,
+            None => None,
+        };
+        let (state, sealed_state, next) = match changed {
+            Some(changed) => changed,
+            None => load::index(sealer, &self.store.load()?, Some(index))?,
+        };
+        guard_name::check_unchanged(&self.state, &state)?;
+        let mark = state.mark(sealer.store(), &sealed_state);
+        guard.check(&mark)?;
+        if state.generation <= self.state.generation && sealed_state != self.sealed_state {
+            return Err(rolled_back(state.generation, self.state.generation));
+        }
+        guard.advance(&mark)?;
+        (self.state, self.sealed_state) = (state, sealed_state);
+        Ok(Some(next))
+    }
+
+    pub(super) fn commit(
+        &mut self,
+        sealer: &Sealer,
+        index: &Index,
+        edit: Edit,
+        time: Timestamp,
+    ) -> Result<LoadedKey> {
+        let Edit { record, new_head } = edit;
+        let old = index.key(&record.key).ok();
+        let family = record.key.to_string();
+        let sealed = sealer.seal(Place::KeyRecord(family.clone()), &record.to_bytes())?;
+        let binding = sealer.bind(&sealed);
+        let mut state = self.state;
+        state.replace(old.map(|old| &old.binding), &binding);
+        let mut rows = vec![(Table::Records, family, Some(sealed))];
+        let head = match new_head {
+            Some(pair) => {
+                let id = record.key.version(record.head()).to_string();
+                let sealed = sealer.seal(Place::PrivateKey(id.clone()), &pair.material)?;
+                rows.push((Table::PrivateKeys, id, Some(sealed.clone())));
+                Sealed::opened(sealed, pair.private_key)
+            }
+            None if !record.head_version().is_held() => Sealed::new(Vec::new()),
+            None => Arc::clone(&old.expect("a key's first record comes with its private key").head),
+        };
+        let older = old.map(|old| older(old, &record)).unwrap_or_default();
+        let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
+        rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
+        self.commit_rows(sealer, state, rows, time)?;
+        Ok(LoadedKey { record, binding, head, older })
+    }
+
+    /// Writes rows together with the state that they lead to, as the next change after the one that was last seen.
+    pub(super) fn commit_rows(
+        &mut self,
+        sealer: &Sealer,
+        mut state: StoreState,
+        mut rows: Vec<Row>,
+        time: Timestamp,
+    ) -> Result<()> {
+        state.generation += 1;
+        state.changed = time;
+        let sealed_state = sealer.seal(Place::StoreState, &state.to_bytes())?;
+        rows.push((Table::Meta, STATE.to_owned(), Some(sealed_state.clone())));
+        self.store.commit(Change { expected_state: &self.sealed_state, rows })?;
+        (self.state, self.sealed_state) = (state, sealed_state);
+        Ok(())
+    }
+}
+
+/// The private keys of older versions after a change.
+fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
+    let mut older = old.older.clone();
+    if new.head() != old.record.head() && keeps_older(new) {
+        older.insert(old.record.head().get(), Arc::clone(&old.head));
+    }
+    older.retain(|version, _| new.version(*version).is_some_and(VersionRecord::is_held));
+    older
+}
+
+/// The versions whose private keys the new record gives up.
+fn no_longer_held(old: &KeyRecord, new: &KeyRecord) -> impl Iterator<Item = KeyId> {
+    let given_up = |(was, is): (&VersionRecord, &VersionRecord)| was.is_held() && !is.is_held();
+    let given_up = old.versions.iter().zip(&new.versions).map(given_up);
+    (1..)
+        .filter_map(NonZeroU32::new)
+        .zip(given_up)
+        .filter(|(_, given_up)| *given_up)
+        .map(|(number, _)| old.key.version(number))
+}

@@ -1,0 +1,25 @@
+//! Private keys on a token, by PKCS #11: they are made there, sign there and never leave it.
+//!
+//! [`Pkcs11`] is a backend for [`KeystoreOptions`](crate::KeystoreOptions); its name in the records of keys is `pkcs11`. A key's material
+//! is the id (`CKA_ID`) that its two objects have on the token: 16 random bytes. Signatures are verified in software, so that
+//! verification needs no token and has the same verdicts as everywhere.
+//!
+//! Several threads use the token at once, each with a session of its own. A token that was removed gives
+//! [`Code::TokenUnavailable`], which is retryable; when it is back, the next call finds it and logs in again.
+//!
+//! Who is logged in is a matter of the process, not of a session (PKCS #11 3.1, section 5.6): two [`Pkcs11`] of one token in one process
+//! share the first one's login.
+
+mod backend;
+mod config;
+mod encoding;
+mod fault;
+mod guard;
+mod module;
+mod sealing;
+mod token;
+
+pub use self::backend::{NAME, Pkcs11};
+pub use self::config::{PinSource, TokenConfig, TokenName};
+pub use self::guard::TokenGuard;
+pub use self::sealing::TokenKeyProvider;
