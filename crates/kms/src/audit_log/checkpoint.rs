@@ -7,7 +7,7 @@ use std::str::FromStr;
 use bulla_blake3::Hash;
 use sha2::{Digest as _, Sha256};
 
-use super::entry::LogId;
+use super::log_id::LogId;
 use crate::algorithm::Algorithm;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};

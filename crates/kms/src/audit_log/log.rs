@@ -9,9 +9,10 @@ use std::time::Duration;
 use bulla_blake3::Hash;
 
 use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
-use super::entry::{Content, Entry, Header, Line, LogId};
+use super::entry::{Content, Entry, Header, Line};
 use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use super::files::{self, Lock, Part};
+use super::log_id::LogId;
 use super::signer::CheckpointSigner;
 use super::tree::{self, Frontier};
 use super::verify::{read, verify};

@@ -6,9 +6,10 @@ use bulla_blake3::Hash;
 use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
-use super::entry::{Content, Entry, Header, Line, LogId, MAX_LINE};
+use super::entry::{Content, Entry, Header, Line, MAX_LINE};
+use super::log_id::LogId;
 use super::tree::{self, Frontier};
-use crate::error::{KmsError, Result};
+use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::public_key::PublicKey;
 
@@ -150,7 +151,7 @@ impl<'a> Walk<'a> {
     /// Reads a file of the log; gives how many bytes of it are whole lines. `each` gets every entry, as it reads and as its line.
     ///
     /// # Errors
-    /// Those of reading; [`Code::LogTooNew`](crate::Code::LogTooNew).
+    /// Those of reading; [`Code::LogTooNew`].
     pub(super) fn file(
         &mut self,
         name: &str,
@@ -218,7 +219,7 @@ impl<'a> Walk<'a> {
     fn header(&mut self, text: &str) -> Result<()> {
         let header = match Header::parse(text) {
             Ok(header) => header,
-            Err(error) if error.code == crate::Code::LogTooNew => return Err(error),
+            Err(error) if error.code == Code::LogTooNew => return Err(error),
             Err(error) => {
                 self.unreadable(&error.message);
                 return Ok(());

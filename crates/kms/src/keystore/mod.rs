@@ -18,6 +18,8 @@ mod lifecycle;
 mod load;
 mod observe;
 mod open;
+#[cfg(feature = "etcd")]
+mod open_etcd;
 mod options;
 mod reseal;
 mod set_guard;

@@ -18,8 +18,6 @@ use crate::files;
 use crate::record::StoreState;
 use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer, Unlock, UnlockMethod};
-#[cfg(feature = "etcd")]
-use crate::store::etcd::EtcdOptions;
 use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
 
 impl Keystore {
@@ -105,70 +103,6 @@ impl KeystoreOptions {
     pub fn snapshot(&self, path: &Path, unlock: &Unlock) -> Result<Snapshot> {
         snapshot(path, unlock, self).map(Snapshot::new)
     }
-
-    /// As [`Keystore::create_etcd`].
-    ///
-    /// # Errors
-    /// Those of [`Keystore::create_etcd`].
-    #[cfg(feature = "etcd")]
-    pub fn create_etcd(&self, cluster: &EtcdOptions, unlock: &Unlock) -> Result<Keystore> {
-        etcd::create(cluster, unlock, self)
-    }
-
-    /// As [`Keystore::open_etcd`].
-    ///
-    /// # Errors
-    /// Those of [`Keystore::open_etcd`].
-    #[cfg(feature = "etcd")]
-    pub fn open_etcd(&self, cluster: &EtcdOptions, unlock: &Unlock) -> Result<Keystore> {
-        etcd::open(cluster, unlock, self)
-    }
-}
-
-#[cfg(feature = "etcd")]
-impl Keystore {
-    /// Makes an empty keystore in an etcd cluster that `unlock` opens.
-    ///
-    /// etcd sees sealed rows only. Its nodes, and who may write to it, can destroy the keystore, and put all of it back to
-    /// an older state while nobody has it open: see `spec/keystore.md`.
-    ///
-    /// # Errors
-    /// [`Code::AlreadyExists`](crate::Code::AlreadyExists) when there is anything under the prefix;
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for options that make no sense;
-    /// [`Code::Unavailable`](crate::Code::Unavailable), [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown),
-    /// [`Code::PermissionDenied`](crate::Code::PermissionDenied), [`Code::StorageFull`](crate::Code::StorageFull); those
-    /// of reading a key file.
-    pub fn create_etcd(cluster: &EtcdOptions, unlock: &Unlock) -> Result<Self> {
-        KeystoreOptions::default().create_etcd(cluster, unlock)
-    }
-
-    /// Opens a keystore in an etcd cluster and proves that all of it is as it was last written. Any number of processes
-    /// may have it open at a time: each change is made to what its maker saw, or not at all, and is seen by the others
-    /// within moments ([`Keystore::catch_up`]).
-    ///
-    /// Signing and verifying ask nobody: they go on with the keys as they were last seen when the cluster is out of reach,
-    /// except that a key that counts its uses stops when those that this process reserved are used up. Changes then fail
-    /// with [`Code::Unavailable`](crate::Code::Unavailable) within a few times the timeout of the options. A change to
-    /// which the answer did not come, and of which it cannot be found out whether it was made, fails with
-    /// [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown). A key whose record would not fit into a request, or which
-    /// has too many versions to destroy at once, fails with [`Code::TooLarge`](crate::Code::TooLarge).
-    ///
-    /// # Errors
-    /// [`Code::NotFound`](crate::Code::NotFound), [`Code::Unavailable`](crate::Code::Unavailable),
-    /// [`Code::PermissionDenied`](crate::Code::PermissionDenied), [`Code::InvalidArgument`](crate::Code::InvalidArgument);
-    /// those of [`Keystore::open`] but `Locked`.
-    pub fn open_etcd(cluster: &EtcdOptions, unlock: &Unlock) -> Result<Self> {
-        KeystoreOptions::default().open_etcd(cluster, unlock)
-    }
-
-    /// Which kind of secret opens a keystore in an etcd cluster.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`](crate::Code::NotFound), [`Code::Unavailable`](crate::Code::Unavailable),
-    /// [`Code::StoreTooNew`](crate::Code::StoreTooNew), [`Code::StoreDamaged`](crate::Code::StoreDamaged).
-    pub fn unlock_method_etcd(cluster: &EtcdOptions) -> Result<UnlockMethod> {
-        etcd::unlock_method(cluster)
-    }
 }
 
 fn in_memory(options: &KeystoreOptions) -> Result<Keystore> {
@@ -251,40 +185,6 @@ fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<I
             }
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// A keystore in etcd.
-#[cfg(feature = "etcd")]
-mod etcd {
-    use super::*;
-    use crate::error::KmsError;
-    use crate::store::etcd::{EtcdOptions, EtcdStore};
-
-    pub(super) fn create(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-        let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
-        let store = EtcdStore::create(etcd, &rows)?;
-        unseal(Box::new(store), rows, sealer, options)
-    }
-
-    pub(super) fn open(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-        let (store, rows) = read(etcd)?;
-        let sealer = load::open_root(&rows, unlock)?;
-        unseal(Box::new(store), rows, sealer, options)
-    }
-
-    pub(super) fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {
-        Ok(load::protection(&read(etcd)?.1)?.method())
-    }
-
-    fn read(etcd: &EtcdOptions) -> Result<(EtcdStore, Rows)> {
-        let mut store = EtcdStore::open(etcd)?;
-        let rows = store.load()?;
-        if rows.meta.contains_key(STATE) {
-            return Ok((store, rows));
-        }
-        let prefix = &etcd.prefix;
-        Err(KmsError::new(Code::NotFound, format!("there is no keystore {prefix} in this etcd cluster")))
     }
 }
 

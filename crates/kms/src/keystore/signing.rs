@@ -26,7 +26,7 @@ impl Keystore {
     /// Signs `message` with the head of a key. When the head has reached a bound of the key's rotation policy, the
     /// key is rotated first.
     ///
-    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`](crate::signature::RESERVED_PREFIXES) are refused: a
+    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are refused: a
     /// signature of one would be that of a signature file or of an attestation.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Keystore {
     }
 
     /// Signs what `message` makes of the head's id and public key, which are settled first. Whatever it makes begins
-    /// with one of [`RESERVED_PREFIXES`](crate::signature::RESERVED_PREFIXES).
+    /// with one of [`RESERVED_PREFIXES`].
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,

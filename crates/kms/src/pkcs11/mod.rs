@@ -5,7 +5,7 @@
 //! verification needs no token and has the same verdicts as everywhere.
 //!
 //! Several threads use the token at once, each with a session of its own. A token that was removed gives
-//! [`Code::TokenUnavailable`], which is retryable; when it is back, the next call finds it and logs in again.
+//! [`Code::TokenUnavailable`](crate::Code::TokenUnavailable), which is retryable; when it is back, the next call finds it and logs in again.
 //!
 //! Who is logged in is a matter of the process, not of a session (PKCS #11 3.1, section 5.6): two [`Pkcs11`] of one token in one process
 //! share the first one's login.

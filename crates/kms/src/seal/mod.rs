@@ -2,7 +2,7 @@
 //!
 //! A [`KeyProvider`] makes and finds again the keys under which one other key lies: a [`Passphrase`], a key file
 //! ([`KeyFileProvider`]), or whatever implements the trait. Keystores open with them
-//! ([`Unlock::Provider`](crate::Unlock::Provider)). With the feature `soft-seal` there are recipients too, and `data` seals
+//! ([`Unlock::Provider`]). With the feature `soft-seal` there are recipients too, and `data` seals
 //! data of any size to all of them.
 
 #[cfg(feature = "soft-seal")]

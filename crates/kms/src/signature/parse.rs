@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{BufRead, Read};
 
-use super::{Comment, Kind, SignatureFile};
+use super::file::{Comment, Kind, SignatureFile};
 use crate::algorithm::Algorithm;
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
@@ -15,18 +15,41 @@ const MAX_LINE: usize = 4096;
 
 const FORMAT: &str = "bulla signature v";
 
+impl SignatureFile {
+    /// Parses the text of a signature file, for a manifest without its body.
+    ///
+    /// # Errors
+    /// [`Code::MalformedSignature`], naming the line and the field; [`Code::SignatureTooNew`].
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        let mut rest = text;
+        let file = Self::read_from(&mut rest)?;
+        if rest.is_empty() { Ok(file) } else { Err(trailing(file.kind)) }
+    }
+
+    /// Reads a signature file and stops where it ends: for a manifest at the start of its body; for all other kinds
+    /// nothing may follow.
+    ///
+    /// Reads at most 100 KiB.
+    ///
+    /// # Errors
+    /// As [`SignatureFile::parse`]; those of reading.
+    pub fn read_from(reader: &mut impl BufRead) -> Result<Self> {
+        read(reader)
+    }
+}
+
 fn malformed(message: impl Into<String>) -> KmsError {
     KmsError::new(Code::MalformedSignature, format!("not a signature file: {}", message.into()))
 }
 
-pub(super) fn trailing(kind: Kind) -> KmsError {
+fn trailing(kind: Kind) -> KmsError {
     match kind {
         Kind::Manifest => malformed("after the empty line: a manifest's body follows where none is expected"),
         Kind::File | Kind::Message => malformed("after the line of the signature: nothing may follow"),
     }
 }
 
-pub(super) fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
+fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     let mut lines = Lines { reader, number: 0, longest: MAX_LINE };
     let format = format_line(&lines.next("format")?)?;
     let kind = lines.field("kind", "file, manifest or message", Kind::parse)?;

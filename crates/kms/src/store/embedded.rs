@@ -11,7 +11,8 @@ use redb::{
     TableDefinition, TableError,
 };
 
-use super::{Change, Rows, STATE, Store, Table, changed, panics};
+use super::interface::{Change, Rows, STATE, Store, Table, changed};
+use super::panics;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 

@@ -1,6 +1,6 @@
 //! A store in this process's memory; it is gone when it is dropped.
 
-use super::{Change, Rows, STATE, Store, changed};
+use super::interface::{Change, Rows, STATE, Store, changed};
 use crate::error::Result;
 
 #[derive(Debug)]

@@ -5,41 +5,16 @@ use std::time::Duration;
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, AuthorizerBuilder};
 use biscuit_auth::{AuthorizerLimits, error};
 
-use super::{Operation, Revocations, Token, datalog, invalid, revocation_ids};
+use super::bearer::{Token, invalid};
+use super::datalog;
+use super::request::Request;
+use super::revocation::{Revocations, revocation_ids};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, Name};
 use crate::public_key::PublicKey;
-use crate::time::Timestamp;
 
 /// How much a token may make us compute: far more than one of the one form ever does.
 const LIMITS: AuthorizerLimits =
     AuthorizerLimits { max_facts: 512, max_iterations: 64, max_time: Duration::from_millis(200) };
-
-/// What somebody who shows a token wants to do.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    pub(super) operation: Operation,
-    pub(super) tenant: &'a Name,
-    pub(super) key: Option<&'a KeyFamily>,
-    pub(super) now: Timestamp,
-}
-
-impl<'a> Request<'a> {
-    /// Something with a key, of whatever version.
-    pub fn on_key(operation: Operation, key: &'a KeyFamily, now: Timestamp) -> Self {
-        Self { operation, tenant: key.tenant(), key: Some(key), now }
-    }
-
-    /// Something in a tenant that is about no key, such as making one: for tokens with [`Keys::All`](super::Keys::All) alone.
-    pub fn in_tenant(operation: Operation, tenant: &'a Name, now: Timestamp) -> Self {
-        Self { operation, tenant, key: None, now }
-    }
-
-    /// The tenant that it is about.
-    pub fn tenant(&self) -> &'a Name {
-        self.tenant
-    }
-}
 
 /// What a token permitted, for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::authorize::Request;
-use super::{Grant, Keys, Limits, Operation};
+use super::grant::{Grant, Keys, Limits, Operation};
+use super::request::Request;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyFamily;
 use crate::time::Timestamp;

@@ -8,7 +8,8 @@
 use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 
-use super::{Grant, Keys, Limits, datalog};
+use super::datalog;
+use super::grant::{Grant, Keys, Limits};
 use crate::id::{KeyFamily, Name};
 use crate::time::Timestamp;
 

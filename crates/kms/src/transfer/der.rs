@@ -14,8 +14,8 @@ use pkcs8::spki::AlgorithmIdentifierRef;
 use pkcs8::{LineEnding, ObjectIdentifier, PrivateKeyInfoRef, SecretDocument, SubjectPublicKeyInfoRef};
 use zeroize::Zeroizing;
 
-use super::private::PrivateKeyData;
-use super::{invalid_public, malformed};
+use super::private_key::PrivateKeyData;
+use super::refusal::{invalid_public, malformed};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backends, KeyMaterial, SOFTWARE, p256};
 use crate::error::{Code, KmsError, Result};

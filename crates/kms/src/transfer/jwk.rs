@@ -3,7 +3,7 @@
 use base64ct::{Base64UrlUnpadded, Encoding};
 use serde::{Deserialize, Serialize};
 
-use super::{invalid_public, unsupported};
+use super::refusal::{invalid_public, unsupported};
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::public_key::PublicKey;

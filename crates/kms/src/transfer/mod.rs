@@ -9,29 +9,13 @@ mod jwk;
 pub mod minisign;
 mod openssh;
 mod private;
+mod private_key;
 mod public;
+mod refusal;
 mod wrapped;
 
-pub use private::{PrivateFormat, PrivateKeyData};
+pub use private::PrivateFormat;
+pub use private_key::PrivateKeyData;
 pub use public::{PublicFormat, export_public, import_public};
+pub use refusal::MAX_INPUT;
 pub use wrapped::{WrappedKey, unwrap_aes_kwp, wrap_aes_kwp};
-
-use crate::algorithm::Algorithm;
-use crate::error::{Code, KmsError};
-
-/// The longest input that is looked at, in bytes: no key in any format is as long.
-pub const MAX_INPUT: usize = 64 << 10;
-
-/// The error of bytes that are no public key of a format.
-fn invalid_public(why: impl std::fmt::Display) -> KmsError {
-    KmsError::new(Code::InvalidPublicKey, format!("not a public key: {why}"))
-}
-
-/// The error of bytes that are no private key of a format. It says nothing of the bytes.
-fn malformed(why: impl std::fmt::Display) -> KmsError {
-    KmsError::new(Code::MalformedKey, format!("not a private key that can be imported: {why}"))
-}
-
-fn unsupported(format: &str, algorithm: Algorithm) -> KmsError {
-    KmsError::new(Code::UnsupportedFormat, format!("{format} has no form for keys of {algorithm}"))
-}

@@ -5,8 +5,8 @@ use ssh_key::public::{Ed25519PublicKey, KeyData};
 use ssh_key::{Algorithm as SshAlgorithm, LineEnding, PrivateKey};
 use zeroize::Zeroizing;
 
-use super::private::PrivateKeyData;
-use super::{invalid_public, malformed, unsupported};
+use super::private_key::PrivateKeyData;
+use super::refusal::{invalid_public, malformed, unsupported};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;

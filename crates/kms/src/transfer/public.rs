@@ -1,6 +1,7 @@
 //! Public keys, in and out.
 
-use super::{MAX_INPUT, der, invalid_public, jwk, minisign, openssh};
+use super::refusal::{MAX_INPUT, invalid_public};
+use super::{der, jwk, minisign, openssh};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;

@@ -22,8 +22,9 @@ use aes_kw::{KeyInit as _, KwpAes256};
 use bulla_blake3::Hash;
 use zeroize::Zeroizing;
 
-use super::private::PrivateKeyData;
-use super::{MAX_INPUT, der, malformed};
+use super::der;
+use super::private_key::PrivateKeyData;
+use super::refusal::{MAX_INPUT, malformed};
 use crate::algorithm::{Algorithm, Use};
 use crate::backend::{SharedKey, wrong_use};
 use crate::encoding;

@@ -21,15 +21,12 @@ use bulla_blake3::{Hash, Hasher};
 
 pub use path::{LinkTarget, ManifestPath};
 
+use self::path::malformed;
 use crate::encoding;
-use crate::error::{Code, KmsError, Result};
+use crate::error::{KmsError, Result};
 
 /// The most bytes of a line: a path and a link's target of 4,096 bytes each, every byte of them escaped.
 const MAX_LINE: usize = 64 * 1024;
-
-fn malformed(message: impl Into<String>) -> KmsError {
-    KmsError::new(Code::MalformedManifest, message)
-}
 
 /// One line of a manifest. `Display` is the line without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +69,7 @@ impl std::str::FromStr for Entry {
     /// Parses a line without its line feed.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`].
+    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest).
     fn from_str(line: &str) -> Result<Self> {
         if let Some(link) = line.strip_prefix("link  ") {
             let (path, target) = link
@@ -156,7 +153,7 @@ impl<W: Write> Writer<W> {
     /// Writes an entry.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`] when its path does not sort after the last one, or its line is too long; those of
+    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) when its path does not sort after the last one, or its line is too long; those of
     /// writing.
     pub fn push(&mut self, entry: &Entry) -> Result<()> {
         let line = format!("{entry}\n");

@@ -3,9 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::malformed;
 use crate::encoding::is_deceptive;
-use crate::error::{KmsError, Result};
+use crate::error::{Code, KmsError, Result};
+
+/// The error of a manifest that breaks its grammar.
+pub(super) fn malformed(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::MalformedManifest, message)
+}
 
 /// A path below the signed folder: bytes, since a name need not be UTF-8, with `/` between its components.
 ///
@@ -22,7 +26,7 @@ impl ManifestPath {
     /// From the bytes of a path.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) for a path that is refused, with the reason.
+    /// [`Code::MalformedManifest`] for a path that is refused, with the reason.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self> {
         let bytes = bytes.into();
         match refusal(&bytes) {
@@ -69,7 +73,7 @@ impl LinkTarget {
     /// From the bytes of a link's text.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) when it is empty or has a zero byte.
+    /// [`Code::MalformedManifest`] when it is empty or has a zero byte.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self> {
         let bytes = bytes.into();
         if bytes.is_empty() || bytes.contains(&0) {

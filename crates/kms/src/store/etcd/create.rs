@@ -3,9 +3,9 @@
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 
 use super::link::Failure;
-use super::{MOST_BYTES, MOST_OPERATIONS, ROW_OVERHEAD, RemoteRows};
+use super::rows::{MOST_BYTES, MOST_OPERATIONS, ROW_OVERHEAD, RemoteRows};
 use crate::error::{Code, KmsError, Result};
-use crate::store::{Rows, STATE, Table};
+use crate::store::interface::{Rows, STATE, Table};
 
 /// The row of `meta` that says who is making the store. It goes when the state comes.
 const CLAIM: &str = "claim";

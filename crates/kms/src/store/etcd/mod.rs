@@ -4,10 +4,12 @@
 //! expected one, at the revision at which it was found: so no two writers follow the same state, and a write that
 //! comes late, after its writer gave it up, finds another revision and does nothing.
 
+mod commit;
 mod create;
 mod link;
 mod options;
 mod outcome;
+mod rows;
 #[cfg(test)]
 pub(crate) mod tests;
 mod watch;
@@ -15,25 +17,13 @@ mod watch;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use etcd_client::{Client, Compare, CompareOp, Error, GetOptions, GetResponse, KeyValue, Txn, TxnOp};
-
 use self::create::Creation;
-use self::link::{Driver, Failure, Nodes};
+use self::link::{Driver, Nodes};
 pub use self::options::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
-use self::outcome::Outcome;
-use super::{Change, Changed, Changes, Row, Rows, STATE, Store, Table, changed};
-use crate::error::{Code, KmsError, Result};
-
-/// The most operations that etcd takes in a transaction (`--max-txn-ops`).
-const MOST_OPERATIONS: usize = 128;
-/// The most bytes that etcd takes in a request (`--max-request-bytes`), less what it writes around ours.
-const MOST_BYTES: usize = (3 << 19) - 4096;
-/// What a row costs in a request beside its name and value.
-const ROW_OVERHEAD: usize = 32;
-/// Rows that are read in one request; fewer where they are large.
-const PAGE: i64 = 1024;
-/// How often reading is begun anew when etcd drops the revision that is being read.
-const READINGS: usize = 3;
+use self::rows::{RemoteRows, Stored};
+use super::interface::{Change, Changed, Changes, Rows, Store};
+use crate::error::Result;
+use crate::random;
 
 /// The rows of one keystore in a cluster.
 pub(crate) struct EtcdStore {
@@ -44,30 +34,15 @@ pub(crate) struct EtcdStore {
     seen: i64,
 }
 
-/// Where the rows are.
-#[derive(Clone)]
-struct RemoteRows {
-    nodes: Nodes,
-    prefix: Arc<str>,
-}
-
-/// The state as the cluster has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Stored {
-    value: Vec<u8>,
-    /// The revision that wrote it.
-    revision: i64,
-}
-
 impl EtcdStore {
     /// Makes a store with these rows.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is anything under the prefix; [`Code::OutcomeUnknown`].
+    /// [`Code::AlreadyExists`](crate::Code::AlreadyExists) when there is anything under the prefix; [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown).
     pub(crate) fn create(options: &EtcdOptions, rows: &Rows) -> Result<Self> {
         let (driver, remote) = begin(options)?;
         let mut claim = [0; 16];
-        crate::random::fill(&mut claim)?;
+        random::fill(&mut claim)?;
         let creation = Creation::new(&remote, rows, claim)?;
         let seen = driver.run(creation.make())?;
         Ok(Self { driver, rows: remote, seen })
@@ -120,230 +95,5 @@ impl Store for EtcdStore {
 
     fn is_shared(&self) -> bool {
         true
-    }
-}
-
-impl Table {
-    fn in_etcd(self) -> &'static str {
-        match self {
-            Self::Meta => "meta",
-            Self::Records => "records",
-            Self::PrivateKeys => "private_keys",
-        }
-    }
-}
-
-impl RemoteRows {
-    fn key(&self, table: Table, name: &str) -> String {
-        format!("{}:{}/{name}", self.prefix, table.in_etcd())
-    }
-
-    fn state_key(&self) -> String {
-        self.key(Table::Meta, STATE)
-    }
-
-    /// The first key of ours and the first one that is no more.
-    fn range(&self) -> (String, String) {
-        // ';' comes after ':'.
-        (format!("{}:", self.prefix), format!("{};", self.prefix))
-    }
-
-    /// The table and the name of a key; nothing for keys of other kinds.
-    fn row(&self, key: &[u8]) -> Result<Option<(Table, String)>> {
-        let text = std::str::from_utf8(key)
-            .map_err(|_| KmsError::damaged("a row's name in etcd is not UTF-8; the keystore was edited"))?;
-        let row = text.strip_prefix(&*self.prefix).and_then(|rest| rest.strip_prefix(':')?.split_once('/'));
-        let table = |name: &str| Table::ALL.into_iter().find(|table| table.in_etcd() == name);
-        Ok(row.and_then(|(folder, name)| Some((table(folder)?, name.to_owned()))))
-    }
-
-    fn own_connection(&self) -> Self {
-        Self { nodes: self.nodes.another(), prefix: Arc::clone(&self.prefix) }
-    }
-
-    fn error(&self, failure: Failure) -> KmsError {
-        failure.into_error(&self.prefix)
-    }
-
-    /// Refuses what etcd would refuse, before anything is sent.
-    fn check_size<'a>(&self, rows: impl Iterator<Item = (&'a String, Option<&'a Vec<u8>>)>) -> Result<()> {
-        // The state is named in the conditions too, with its value.
-        let (mut operations, mut bytes) = (0, 1024);
-        for (name, value) in rows {
-            operations += 1;
-            bytes += self.prefix.len() + name.len() + value.map_or(0, Vec::len) + ROW_OVERHEAD;
-        }
-        if operations > MOST_OPERATIONS {
-            return Err(KmsError::new(
-                Code::TooLarge,
-                format!(
-                    "the change has {operations} rows, and etcd takes {MOST_OPERATIONS} at a time; \
-                     destroy older versions of the key one by one first"
-                ),
-            ));
-        }
-        if bytes > MOST_BYTES {
-            return Err(KmsError::new(
-                Code::TooLarge,
-                format!(
-                    "the change has {bytes} bytes, and etcd takes {MOST_BYTES} in a request; \
-                     a key with so many versions has to be replaced by a new key"
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Everything, as it is at one moment, and the revision of the state.
-    async fn read_all(&self) -> Result<(Rows, i64)> {
-        for _ in 0..READINGS {
-            if let Some(read) = self.read_pages().await? {
-                return Ok(read);
-            }
-        }
-        Err(KmsError::new(Code::Busy, "etcd is compacted faster than the keystore is read; try again"))
-    }
-
-    /// Nothing when etcd dropped the revision that was being read.
-    async fn read_pages(&self) -> Result<Option<(Rows, i64)>> {
-        let (mut from, end) = self.range();
-        let (mut rows, mut seen, mut revision, mut page) = (Rows::default(), 0, 0, PAGE);
-        loop {
-            let answer = match self.page(&from, &end, revision, page).await {
-                Ok(answer) => answer,
-                // The answer does not fit into a message: ask for less.
-                Err(Failure::Refused(error)) if is_too_long(&error) && page > 1 => {
-                    page /= 2;
-                    continue;
-                }
-                Err(Failure::Refused(error)) if error.to_string().contains("compacted") => return Ok(None),
-                Err(failure) => return Err(self.error(failure)),
-            };
-            if revision == 0 {
-                revision = answer.header().map_or(0, |header| header.revision());
-            }
-            for row in answer.kvs() {
-                if let Some((table, name)) = self.row(row.key())? {
-                    if (table, name.as_str()) == (Table::Meta, STATE) {
-                        seen = row.mod_revision();
-                    }
-                    rows.table_mut(table).insert(name, row.value().to_vec());
-                }
-            }
-            match answer.kvs().last() {
-                // The least key after the last one that was read.
-                Some(last) if answer.more() => from = String::from_utf8_lossy(last.key()).into_owned() + "\0",
-                _ => return Ok(Some((rows, seen))),
-            }
-        }
-    }
-
-    async fn page(&self, from: &str, end: &str, revision: i64, rows: i64) -> Result<GetResponse, Failure> {
-        let options = GetOptions::new().with_range(end).with_revision(revision).with_limit(rows);
-        self.nodes
-            .ask(|client: Client| {
-                let options = options.clone();
-                async move { client.kv_client().get(from, Some(options)).await }
-            })
-            .await
-    }
-
-    /// The state as the cluster has it now; nothing when there is none.
-    async fn state(&self) -> Result<Option<Stored>, Failure> {
-        self.state_at(0).await
-    }
-
-    /// The state at a revision; 0 is now.
-    async fn state_at(&self, revision: i64) -> Result<Option<Stored>, Failure> {
-        let options = GetOptions::new().with_revision(revision);
-        let key = self.state_key();
-        let answer = self
-            .nodes
-            .ask(|client: Client| {
-                let (key, options) = (key.clone(), options.clone());
-                async move { client.kv_client().get(key, Some(options)).await }
-            })
-            .await?;
-        Ok(answer.kvs().first().map(Stored::from))
-    }
-
-    /// Makes a change; the revision at which it was made.
-    ///
-    /// The state is read first, by which a node that is cut off is known before anything is sent: then the change has
-    /// certainly not been made, and the caller may try again.
-    async fn commit(&self, expected: Vec<u8>, change: Vec<Row>) -> Result<i64> {
-        let expected = match self.state().await.map_err(|failure| self.error(failure))? {
-            Some(state) if state.value == expected => state,
-            Some(_) => return Err(changed()),
-            None => return Err(self.gone()),
-        };
-        let new = change.iter().find(|(table, name, _)| (*table, name.as_str()) == (Table::Meta, STATE));
-        let new = new.and_then(|(_, _, value)| value.clone()).unwrap_or_else(|| expected.value.clone());
-        let operations: Vec<_> =
-            change.into_iter().map(|(table, name, value)| self.operation(table, &name, value)).collect();
-        let transaction = Txn::new().when(self.is_still(&expected)).and_then(operations);
-        let sent = self
-            .nodes
-            .ask_once(|client: Client| {
-                let transaction = transaction.clone();
-                async move { client.kv_client().txn(transaction).await }
-            })
-            .await;
-        match sent {
-            Ok(answer) if answer.succeeded() => Ok(answer.header().map_or(0, |header| header.revision())),
-            Ok(_) => Err(changed()),
-            Err(failure @ Failure::Refused(_)) => Err(self.error(failure)),
-            Err(Failure::Unanswered(why)) => match self.outcome(&expected, &new).await {
-                Outcome::Made { revision } => Ok(revision),
-                Outcome::NotMade => Err(self.error(Failure::Unanswered(why))),
-                Outcome::Outrun => Err(changed()),
-                Outcome::Gone => Err(self.gone()),
-                Outcome::Unknown(then) => Err(self.unknown(&why, &then)),
-            },
-        }
-    }
-
-    fn operation(&self, table: Table, name: &str, value: Option<Vec<u8>>) -> TxnOp {
-        let key = self.key(table, name);
-        match value {
-            Some(value) => TxnOp::put(key, value, None),
-            None => TxnOp::delete(key, None),
-        }
-    }
-
-    /// The conditions under which the state is the one that was seen. The revision alone would say so too, except in a
-    /// cluster that was restored from a backup and counts its revisions again.
-    fn is_still(&self, state: &Stored) -> Vec<Compare> {
-        vec![
-            Compare::mod_revision(self.state_key(), CompareOp::Equal, state.revision),
-            Compare::value(self.state_key(), CompareOp::Equal, state.value.clone()),
-        ]
-    }
-
-    fn gone(&self) -> KmsError {
-        KmsError::damaged(format!("the keystore {} in etcd is gone: it has no state any more", self.prefix))
-    }
-
-    fn unknown(&self, first: &str, then: &str) -> KmsError {
-        KmsError::new(
-            Code::OutcomeUnknown,
-            format!(
-                "the keystore {} in etcd stopped answering in the middle of a change ({first}; {then}): it was made or \
-                 it was not; look at the key when the cluster is whole, and make the change again if it is not there",
-                self.prefix
-            ),
-        )
-    }
-}
-
-/// Whether an answer was longer than a message may be.
-fn is_too_long(error: &Error) -> bool {
-    let text = error.to_string();
-    text.contains("length too large") || text.contains("larger than max")
-}
-
-impl From<&KeyValue> for Stored {
-    fn from(row: &KeyValue) -> Self {
-        Self { value: row.value().to_vec(), revision: row.mod_revision() }
     }
 }

@@ -2,8 +2,8 @@
 
 use etcd_client::{Client, Txn, TxnOp, TxnOpResponse};
 
-use super::{RemoteRows, Stored};
-use crate::store::etcd::link::Failure;
+use super::link::Failure;
+use super::rows::{RemoteRows, Stored};
 
 /// How many states back the past is searched for a change: as many changes as others may make in a few seconds.
 const STEPS: usize = 1000;

@@ -5,9 +5,10 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use etcd_client::{Client, EventType, WatchOptions, WatchResponse, WatchStream};
 use tokio::time::{Duration, sleep, timeout};
 
-use super::{RemoteRows, Stored, link::Failure};
+use super::link::Failure;
+use super::rows::{RemoteRows, Stored};
 use crate::error::Result;
-use crate::store::{Changed, Changes, STATE, Table};
+use crate::store::interface::{Changed, Changes, STATE, Table};
 
 /// The pause before a watch that has ended is begun anew.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -1,0 +1,269 @@
+//! The signature file and what stands in it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bulla_blake3::Hash;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{self, serde_as_text};
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyId, KeyRef};
+use crate::keystore::Keystore;
+use crate::prehash::{Prehash, Prehashed};
+use crate::public_key::PublicKey;
+use crate::reserved::RESERVED_PREFIX;
+use crate::time::Timestamp;
+use crate::verdict::Verdict;
+
+/// The most bytes that a comment may have.
+pub const MAX_COMMENT: usize = 1024;
+
+/// What kind of content was signed. A signature of one kind is never one of another.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The bytes of a file.
+    File,
+    /// A [`manifest`](super::manifest): the list of what is in a folder. It follows the signature in the same file.
+    Manifest,
+    /// A message that a program hands over.
+    Message,
+}
+
+impl Kind {
+    /// The name in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Manifest => "manifest",
+            Self::Message => "message",
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        [Self::File, Self::Manifest, Self::Message].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A trusted comment: one line that is signed with the rest.
+///
+/// At most [`MAX_COMMENT`] bytes of UTF-8; no control characters, no line separators and no marks that reorder text;
+/// no white space at either end. It may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Comment(String);
+
+impl Comment {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Comment {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let invalid = |why: &str| Err(KmsError::new(Code::InvalidArgument, format!("the comment {why}")));
+        if text.len() > MAX_COMMENT {
+            return invalid("is longer than 1024 bytes");
+        }
+        if text.chars().any(encoding::is_deceptive) {
+            return invalid("has a control character, a line separator or a mark that reorders text");
+        }
+        if text.trim() != text {
+            return invalid("begins or ends with white space");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Comment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+serde_as_text!(Comment);
+
+/// What is to be signed.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The kind of the content.
+    pub kind: Kind,
+    /// The BLAKE3 digest of the content.
+    pub digest: Hash,
+    /// The length of the content in bytes.
+    pub size: u64,
+    /// What the signer says of it.
+    pub comment: Comment,
+}
+
+impl Statement {
+    /// A statement about a message, without a comment.
+    pub fn message(message: &[u8]) -> Self {
+        Self {
+            kind: Kind::Message,
+            digest: bulla_blake3::hash(message),
+            size: message.len() as u64,
+            comment: Comment::default(),
+        }
+    }
+}
+
+/// A signature file. `Display` is its text, [`SignatureFile::parse`] the exact inverse.
+///
+/// The public key in it says under which key to check it, not who signed: anybody can put his own there. Compare it
+/// with one that came another way ([`SignatureFile::verify_with`]), or with a keystore's
+/// ([`SignatureFile::verify_in`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureFile {
+    /// What kind of content was signed.
+    pub kind: Kind,
+    /// The key version that signed.
+    pub key: KeyId,
+    /// Its public key, as the file claims.
+    pub public_key: PublicKey,
+    /// The BLAKE3 digest of the content; for a manifest, of its body.
+    pub digest: Hash,
+    /// The length of the content in bytes; for a manifest, of its body.
+    pub size: u64,
+    /// When it was signed, by the signer's clock.
+    pub signed_at: Timestamp,
+    /// What the signer says of it.
+    pub comment: Comment,
+    /// How [`SignatureFile::signed_bytes`] were hashed before they were signed, by an Ed25519 key; none: not at all.
+    pub prehash: Option<Prehash>,
+    /// The signature of [`SignatureFile::signed_bytes`], of the length that the key's algorithm has.
+    pub signature: Vec<u8>,
+}
+
+impl SignatureFile {
+    /// Signs a statement with the head of a key, at the present time.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign`].
+    pub fn sign<'a>(keystore: &Keystore, key: impl Into<KeyRef<'a>>, statement: Statement) -> Result<Self> {
+        Self::sign_with(keystore, key, statement, None)
+    }
+
+    /// The same with a signature of the statement's digest, for verifiers that know only those.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign_prehashed`].
+    pub fn sign_with<'a>(
+        keystore: &Keystore,
+        key: impl Into<KeyRef<'a>>,
+        statement: Statement,
+        prehash: Option<Prehash>,
+    ) -> Result<Self> {
+        let signed_at = Timestamp::now()?;
+        let unsigned = |key: &KeyId, public_key: &PublicKey| Self {
+            kind: statement.kind,
+            key: key.clone(),
+            public_key: public_key.clone(),
+            digest: statement.digest,
+            size: statement.size,
+            signed_at,
+            comment: statement.comment.clone(),
+            prehash,
+            signature: Vec::new(),
+        };
+        let mut file = None;
+        let mut signed_bytes =
+            |key: &KeyId, public_key: &PublicKey| file.insert(unsigned(key, public_key)).signed_bytes();
+        let signature = match prehash {
+            None => keystore.sign_statement(key.into(), signed_bytes)?,
+            Some(prehash) => keystore.sign_form(key.into(), |key, public_key| {
+                Prehashed::of_file(prehash, &signed_bytes(key, public_key))
+            })?,
+        };
+        let file = file.expect("the keystore asks what to sign before it signs");
+        Ok(Self { signature: signature.bytes, ..file })
+    }
+
+    /// Whether the holder of `public_key` signed this. `Invalid` also when the file claims another key.
+    ///
+    /// It says nothing of the content: compare [`SignatureFile::digest`] and [`SignatureFile::size`] with those of
+    /// the content at hand.
+    pub fn verify_with(&self, public_key: &PublicKey) -> Verdict {
+        if self.public_key != *public_key {
+            return Verdict::Invalid;
+        }
+        match self.prehash {
+            None => public_key.verify(&self.signed_bytes(), &self.signature),
+            Some(prehash) => {
+                let digest = Prehashed::of_file(prehash, &self.signed_bytes());
+                public_key.verify_prehashed(&digest, &self.signature)
+            }
+        }
+    }
+
+    /// Whether the keystore's key version that the file names signed this.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`] when the keystore has no such key, [`Code::UnknownVersion`] when the key has no such
+    /// version.
+    pub fn verify_in(&self, keystore: &Keystore) -> Result<Verdict> {
+        Ok(self.verify_with(&keystore.public_key(&self.key)?))
+    }
+
+    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1` or, with a prehash, `v2`, a zero byte, the kind, a zero byte, and the text up to the
+    /// line of the signature.
+    pub fn signed_bytes(&self) -> Vec<u8> {
+        let lines = self.signed_lines();
+        [
+            RESERVED_PREFIX,
+            b"v",
+            self.format().as_bytes(),
+            b"\0",
+            self.kind.as_str().as_bytes(),
+            b"\0",
+            lines.as_bytes(),
+        ]
+        .concat()
+    }
+
+    /// The number of the format: files without a prehash are of the first.
+    fn format(&self) -> &'static str {
+        if self.prehash.is_none() { "1" } else { "2" }
+    }
+
+    fn signed_lines(&self) -> String {
+        let Self { kind, key, public_key, digest, size, signed_at, comment, prehash, signature: _ } = self;
+        let prehash = prehash.map_or_else(String::new, |prehash| format!("prehash: {prehash}\n"));
+        let space = if comment.as_str().is_empty() { "" } else { " " };
+        format!(
+            "bulla signature v{}\n\
+             kind: {kind}\n\
+             key: {key}\n\
+             public-key: {public_key}\n\
+             digest-algorithm: blake3\n\
+             digest: {digest}\n\
+             size: {size}\n\
+             time: {signed_at}\n\
+             comment:{space}{comment}\n\
+             {prehash}",
+            self.format(),
+            digest = digest.to_hex(),
+        )
+    }
+}
+
+impl fmt::Display for SignatureFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}signature: {}", self.signed_lines(), encoding::base64(&self.signature))?;
+        match self.kind {
+            // The empty line before the body.
+            Kind::Manifest => f.write_str("\n"),
+            Kind::File | Kind::Message => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Making a change.
+
+use etcd_client::{Client, Txn, TxnOp};
+
+use super::link::Failure;
+use super::outcome::Outcome;
+use super::rows::RemoteRows;
+use crate::error::Result;
+use crate::store::interface::{Row, STATE, Table, changed};
+
+impl RemoteRows {
+    /// Makes a change; the revision at which it was made.
+    ///
+    /// The state is read first, by which a node that is cut off is known before anything is sent: then the change has
+    /// certainly not been made, and the caller may try again.
+    pub(super) async fn commit(&self, expected: Vec<u8>, change: Vec<Row>) -> Result<i64> {
+        let expected = match self.state().await.map_err(|failure| self.error(failure))? {
+            Some(state) if state.value == expected => state,
+            Some(_) => return Err(changed()),
+            None => return Err(self.gone()),
+        };
+        let new = change.iter().find(|(table, name, _)| (*table, name.as_str()) == (Table::Meta, STATE));
+        let new = new.and_then(|(_, _, value)| value.clone()).unwrap_or_else(|| expected.value.clone());
+        let operations: Vec<_> =
+            change.into_iter().map(|(table, name, value)| self.operation(table, &name, value)).collect();
+        let transaction = Txn::new().when(self.is_still(&expected)).and_then(operations);
+        let sent = self
+            .nodes
+            .ask_once(|client: Client| {
+                let transaction = transaction.clone();
+                async move { client.kv_client().txn(transaction).await }
+            })
+            .await;
+        match sent {
+            Ok(answer) if answer.succeeded() => Ok(answer.header().map_or(0, |header| header.revision())),
+            Ok(_) => Err(changed()),
+            Err(failure @ Failure::Refused(_)) => Err(self.error(failure)),
+            Err(Failure::Unanswered(why)) => match self.outcome(&expected, &new).await {
+                Outcome::Made { revision } => Ok(revision),
+                Outcome::NotMade => Err(self.error(Failure::Unanswered(why))),
+                Outcome::Outrun => Err(changed()),
+                Outcome::Gone => Err(self.gone()),
+                Outcome::Unknown(then) => Err(self.unknown(&why, &then)),
+            },
+        }
+    }
+
+    fn operation(&self, table: Table, name: &str, value: Option<Vec<u8>>) -> TxnOp {
+        let key = self.key(table, name);
+        match value {
+            Some(value) => TxnOp::put(key, value, None),
+            None => TxnOp::delete(key, None),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Rows as keys of etcd, and reading them.
+
+use std::sync::Arc;
+
+use etcd_client::{Client, Compare, CompareOp, Error, GetOptions, GetResponse, KeyValue};
+
+use super::link::{Failure, Nodes};
+use crate::error::{Code, KmsError, Result};
+use crate::store::interface::{Rows, STATE, Table};
+
+/// The most operations that etcd takes in a transaction (`--max-txn-ops`).
+pub(super) const MOST_OPERATIONS: usize = 128;
+/// The most bytes that etcd takes in a request (`--max-request-bytes`), less what it writes around ours.
+pub(super) const MOST_BYTES: usize = (3 << 19) - 4096;
+/// What a row costs in a request beside its name and value.
+pub(super) const ROW_OVERHEAD: usize = 32;
+/// Rows that are read in one request; fewer where they are large.
+const PAGE: i64 = 1024;
+/// How often reading is begun anew when etcd drops the revision that is being read.
+const READINGS: usize = 3;
+
+/// Where the rows are.
+#[derive(Clone)]
+pub(super) struct RemoteRows {
+    pub(super) nodes: Nodes,
+    pub(super) prefix: Arc<str>,
+}
+
+/// The state as the cluster has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) value: Vec<u8>,
+    /// The revision that wrote it.
+    pub(super) revision: i64,
+}
+
+impl Table {
+    fn in_etcd(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Records => "records",
+            Self::PrivateKeys => "private_keys",
+        }
+    }
+}
+
+impl RemoteRows {
+    pub(super) fn key(&self, table: Table, name: &str) -> String {
+        format!("{}:{}/{name}", self.prefix, table.in_etcd())
+    }
+
+    pub(super) fn state_key(&self) -> String {
+        self.key(Table::Meta, STATE)
+    }
+
+    /// The first key of ours and the first one that is no more.
+    pub(super) fn range(&self) -> (String, String) {
+        // ';' comes after ':'.
+        (format!("{}:", self.prefix), format!("{};", self.prefix))
+    }
+
+    /// The table and the name of a key; nothing for keys of other kinds.
+    pub(super) fn row(&self, key: &[u8]) -> Result<Option<(Table, String)>> {
+        let text = std::str::from_utf8(key)
+            .map_err(|_| KmsError::damaged("a row's name in etcd is not UTF-8; the keystore was edited"))?;
+        let row = text.strip_prefix(&*self.prefix).and_then(|rest| rest.strip_prefix(':')?.split_once('/'));
+        let table = |name: &str| Table::ALL.into_iter().find(|table| table.in_etcd() == name);
+        Ok(row.and_then(|(folder, name)| Some((table(folder)?, name.to_owned()))))
+    }
+
+    pub(super) fn own_connection(&self) -> Self {
+        Self { nodes: self.nodes.another(), prefix: Arc::clone(&self.prefix) }
+    }
+
+    pub(super) fn error(&self, failure: Failure) -> KmsError {
+        failure.into_error(&self.prefix)
+    }
+
+    /// Refuses what etcd would refuse, before anything is sent.
+    pub(super) fn check_size<'a>(
+        &self,
+        rows: impl Iterator<Item = (&'a String, Option<&'a Vec<u8>>)>,
+    ) -> Result<()> {
+        // The state is named in the conditions too, with its value.
+        let (mut operations, mut bytes) = (0, 1024);
+        for (name, value) in rows {
+            operations += 1;
+            bytes += self.prefix.len() + name.len() + value.map_or(0, Vec::len) + ROW_OVERHEAD;
+        }
+        if operations > MOST_OPERATIONS {
+            return Err(KmsError::new(
+                Code::TooLarge,
+                format!(
+                    "the change has {operations} rows, and etcd takes {MOST_OPERATIONS} at a time; \
+                     destroy older versions of the key one by one first"
+                ),
+            ));
+        }
+        if bytes > MOST_BYTES {
+            return Err(KmsError::new(
+                Code::TooLarge,
+                format!(
+                    "the change has {bytes} bytes, and etcd takes {MOST_BYTES} in a request; \
+                     a key with so many versions has to be replaced by a new key"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Everything, as it is at one moment, and the revision of the state.
+    pub(super) async fn read_all(&self) -> Result<(Rows, i64)> {
+        for _ in 0..READINGS {
+            if let Some(read) = self.read_pages().await? {
+                return Ok(read);
+            }
+        }
+        Err(KmsError::new(Code::Busy, "etcd is compacted faster than the keystore is read; try again"))
+    }
+
+    /// Nothing when etcd dropped the revision that was being read.
+    async fn read_pages(&self) -> Result<Option<(Rows, i64)>> {
+        let (mut from, end) = self.range();
+        let (mut rows, mut seen, mut revision, mut page) = (Rows::default(), 0, 0, PAGE);
+        loop {
+            let answer = match self.page(&from, &end, revision, page).await {
+                Ok(answer) => answer,
+                // The answer does not fit into a message: ask for less.
+                Err(Failure::Refused(error)) if is_too_long(&error) && page > 1 => {
+                    page /= 2;
+                    continue;
+                }
+                Err(Failure::Refused(error)) if error.to_string().contains("compacted") => return Ok(None),
+                Err(failure) => return Err(self.error(failure)),
+            };
+            if revision == 0 {
+                revision = answer.header().map_or(0, |header| header.revision());
+            }
+            for row in answer.kvs() {
+                if let Some((table, name)) = self.row(row.key())? {
+                    if (table, name.as_str()) == (Table::Meta, STATE) {
+                        seen = row.mod_revision();
+                    }
+                    rows.table_mut(table).insert(name, row.value().to_vec());
+                }
+            }
+            match answer.kvs().last() {
+                // The least key after the last one that was read.
+                Some(last) if answer.more() => from = String::from_utf8_lossy(last.key()).into_owned() + "\0",
+                _ => return Ok(Some((rows, seen))),
+            }
+        }
+    }
+
+    async fn page(&self, from: &str, end: &str, revision: i64, rows: i64) -> Result<GetResponse, Failure> {
+        let options = GetOptions::new().with_range(end).with_revision(revision).with_limit(rows);
+        self.nodes
+            .ask(|client: Client| {
+                let options = options.clone();
+                async move { client.kv_client().get(from, Some(options)).await }
+            })
+            .await
+    }
+
+    /// The state as the cluster has it now; nothing when there is none.
+    pub(super) async fn state(&self) -> Result<Option<Stored>, Failure> {
+        self.state_at(0).await
+    }
+
+    /// The state at a revision; 0 is now.
+    pub(super) async fn state_at(&self, revision: i64) -> Result<Option<Stored>, Failure> {
+        let options = GetOptions::new().with_revision(revision);
+        let key = self.state_key();
+        let answer = self
+            .nodes
+            .ask(|client: Client| {
+                let (key, options) = (key.clone(), options.clone());
+                async move { client.kv_client().get(key, Some(options)).await }
+            })
+            .await?;
+        Ok(answer.kvs().first().map(Stored::from))
+    }
+
+    /// The conditions under which the state is the one that was seen. The revision alone would say so too, except in a
+    /// cluster that was restored from a backup and counts its revisions again.
+    pub(super) fn is_still(&self, state: &Stored) -> Vec<Compare> {
+        vec![
+            Compare::mod_revision(self.state_key(), CompareOp::Equal, state.revision),
+            Compare::value(self.state_key(), CompareOp::Equal, state.value.clone()),
+        ]
+    }
+
+    pub(super) fn gone(&self) -> KmsError {
+        KmsError::damaged(format!("the keystore {} in etcd is gone: it has no state any more", self.prefix))
+    }
+
+    pub(super) fn unknown(&self, first: &str, then: &str) -> KmsError {
+        KmsError::new(
+            Code::OutcomeUnknown,
+            format!(
+                "the keystore {} in etcd stopped answering in the middle of a change ({first}; {then}): it was made or \
+                 it was not; look at the key when the cluster is whole, and make the change again if it is not there",
+                self.prefix
+            ),
+        )
+    }
+}
+
+/// Whether an answer was longer than a message may be.
+fn is_too_long(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("length too large") || text.contains("larger than max")
+}
+
+impl From<&KeyValue> for Stored {
+    fn from(row: &KeyValue) -> Self {
+        Self { value: row.value().to_vec(), revision: row.mod_revision() }
+    }
+}

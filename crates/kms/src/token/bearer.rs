@@ -1,0 +1,150 @@
+//! The token itself, which whoever holds it may use.
+
+use std::fmt;
+use std::str::FromStr;
+
+use biscuit_auth::builder::{Algorithm as RootAlgorithm, BiscuitBuilder, BlockBuilder};
+use biscuit_auth::{KeyPair, PrivateKey, UnverifiedBiscuit};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Serialize;
+
+use super::grant::{Grant, Keys, Limits};
+use super::revocation::revocation_ids;
+use super::{datalog, form};
+use crate::error::{Code, KmsError, Result};
+
+/// The longest token that is looked at, as text.
+pub const MAX_TOKEN: usize = 16 << 10;
+/// The most blocks of a token: each is a signature to check.
+pub const MAX_BLOCKS: usize = 16;
+
+/// A token. Whoever has it may use it: it prints nothing of itself, and is wiped when it is dropped.
+///
+/// `FromStr` reads the text form, base64url, and checks its size and form. Who signed it is checked when it is used.
+#[derive(Clone)]
+pub struct Token(SecretString);
+
+impl Token {
+    /// Makes a token. `seed` is the root key, `version` the one that the token names.
+    pub(crate) fn mint(seed: &[u8], version: u32, grant: &Grant) -> Result<Self> {
+        if grant.operations.is_empty() {
+            return Err(KmsError::new(Code::InvalidArgument, "a token permits at least one operation"));
+        }
+        let keys = match &grant.keys {
+            Keys::These(keys) if keys.is_empty() => {
+                return Err(KmsError::new(Code::InvalidArgument, "a token is about at least one key"));
+            }
+            Keys::These(keys) => keys.as_slice(),
+            Keys::All => &[],
+        };
+        if let Some(other) = keys.iter().find(|key| *key.tenant() != grant.tenant) {
+            let message = format!("the key {other} is not one of the tenant {}", grant.tenant);
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        let mint = || {
+            let root = KeyPair::from(&PrivateKey::from_bytes(seed, RootAlgorithm::Ed25519)?);
+            let builder = BiscuitBuilder::new().code(datalog::grant(grant))?.root_key_id(version);
+            builder.build(&root)?.to_base64()
+        };
+        Self::checked(mint().map_err(unmade)?)
+    }
+
+    /// A weaker token, which its holder can make alone.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] when the limits take nothing away or leave nothing, and when the token would be too long;
+    /// [`Code::InvalidToken`] when the token cannot be attenuated.
+    pub fn attenuate(&self, limits: &Limits) -> Result<Self> {
+        let code = datalog::limits(limits)?;
+        let append = || self.unverified()?.append(BlockBuilder::new().code(code)?)?.to_base64();
+        Self::checked(append().map_err(unmade)?)
+    }
+
+    /// What the token says, without any proof of who made it.
+    ///
+    /// # Errors
+    /// [`Code::InvalidToken`].
+    pub fn inspect(&self) -> Result<Inspection> {
+        let token = self.unverified().map_err(invalid)?;
+        let ids = revocation_ids(token.revocation_identifiers());
+        let block = |(index, revocation_id)| {
+            let source = token.print_block_source(index).map_err(invalid)?;
+            Ok(Block { revocation_id, source })
+        };
+        let blocks = ids.into_iter().enumerate().map(block).collect::<Result<_>>()?;
+        Ok(Inspection { root_version: token.root_key_id(), blocks })
+    }
+
+    /// The text, for those who are to have it.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    pub(super) fn unverified(&self) -> Result<UnverifiedBiscuit, biscuit_auth::error::Token> {
+        UnverifiedBiscuit::from_base64(self.expose())
+    }
+
+    fn checked(text: String) -> Result<Self> {
+        let text = SecretString::from(text);
+        if text.expose_secret().len() > MAX_TOKEN {
+            let message = format!("a token has at most {MAX_TOKEN} characters");
+            return Err(KmsError::new(Code::InvalidToken, message));
+        }
+        let token = Self(text);
+        let parsed = token.unverified().map_err(invalid)?;
+        if parsed.block_count() > MAX_BLOCKS {
+            let message = format!("a token has at most {MAX_BLOCKS} blocks");
+            return Err(KmsError::new(Code::InvalidToken, message));
+        }
+        if parsed.external_public_keys().iter().any(Option::is_some) {
+            let message = "the token has a block of a third party, which has no meaning here";
+            return Err(KmsError::new(Code::InvalidToken, message));
+        }
+        if !form::is_known(&parsed) {
+            let message = "the token says something that is not understood here";
+            return Err(KmsError::new(Code::InvalidToken, message));
+        }
+        Ok(token)
+    }
+}
+
+impl FromStr for Token {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::checked(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// What a token says: see [`Token::inspect`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Inspection {
+    /// The version of the root key that is said to have signed it.
+    pub root_version: Option<u32>,
+    /// The grant, and then what was taken away, in their order.
+    pub blocks: Vec<Block>,
+}
+
+/// One block of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Block {
+    /// What revokes this block and all tokens that go on from it: hexadecimal.
+    pub revocation_id: String,
+    /// Facts and checks in Datalog.
+    pub source: String,
+}
+
+/// The error of a token that cannot be read. What the library says of it quotes nothing of the token's secret.
+pub(super) fn invalid(error: biscuit_auth::error::Token) -> KmsError {
+    KmsError::new(Code::InvalidToken, "not a token: its base64 or its form is broken").with_source(error)
+}
+
+fn unmade(error: biscuit_auth::error::Token) -> KmsError {
+    KmsError::new(Code::InvalidToken, "the token cannot be made or attenuated").with_source(error)
+}

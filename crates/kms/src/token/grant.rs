@@ -1,0 +1,135 @@
+//! What a token may permit, and what may be taken away from it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::encoding::serde_as_text;
+use crate::error::{Code, KmsError, Result};
+use crate::id::{KeyFamily, Name};
+use crate::time::Timestamp;
+
+/// The label and the purpose of a tenant's root key.
+pub const ROOT: &str = "tokens";
+
+/// What a token may permit. The names are stable.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// Signing a message, a digest or a statement.
+    Sign,
+    /// Verifying in the keystore.
+    Verify,
+    /// Decapsulating a key.
+    Decapsulate,
+    /// Making keys.
+    Create,
+    /// Importing keys and versions.
+    Import,
+    /// Taking a private key out, wrapped for a recipient.
+    Export,
+    /// Making the next version of a key.
+    Rotate,
+    /// Changing a key: its label, its rotation policy, its least version; disabling and enabling it; revoking a version.
+    Update,
+    /// Scheduling destruction, and destroying.
+    Destroy,
+    /// Taking back a scheduled destruction.
+    Restore,
+    /// Reading public keys, attestations and lists.
+    Read,
+    /// Reading the audit log.
+    Audit,
+    /// Making and restoring backups.
+    Backup,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Sign,
+        Self::Verify,
+        Self::Decapsulate,
+        Self::Create,
+        Self::Import,
+        Self::Export,
+        Self::Rotate,
+        Self::Update,
+        Self::Destroy,
+        Self::Restore,
+        Self::Read,
+        Self::Audit,
+        Self::Backup,
+    ];
+
+    /// The name in a token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sign => "sign",
+            Self::Verify => "verify",
+            Self::Decapsulate => "decapsulate",
+            Self::Create => "create",
+            Self::Import => "import",
+            Self::Export => "export",
+            Self::Rotate => "rotate",
+            Self::Update => "update",
+            Self::Destroy => "destroy",
+            Self::Restore => "restore",
+            Self::Read => "read",
+            Self::Audit => "audit",
+            Self::Backup => "backup",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Operation {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|operation| operation.as_str() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|operation| operation.as_str()).collect();
+            let message = format!("the operation {text:?} is unknown; known are: {}", names.join(", "));
+            KmsError::new(Code::InvalidArgument, message)
+        })
+    }
+}
+
+serde_as_text!(Operation);
+
+/// Which keys of a tenant a grant is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// All, also those that are made later, and operations that are about no key, such as making one.
+    All,
+    /// These, in all their versions.
+    These(Vec<KeyFamily>),
+}
+
+/// What a new token permits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose keys.
+    pub tenant: Name,
+    /// Which of them.
+    pub keys: Keys,
+    /// What may be done with them. At least one.
+    pub operations: Vec<Operation>,
+    /// Until when, to the second; later fractions are cut off.
+    pub expires: Timestamp,
+}
+
+/// What a holder takes away from a token. `None` takes nothing away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// These keys alone.
+    pub keys: Option<Vec<KeyFamily>>,
+    /// These operations alone.
+    pub operations: Option<Vec<Operation>>,
+    /// No longer than this.
+    pub expires: Option<Timestamp>,
+}

@@ -1,0 +1,31 @@
+//! What is asked of a token.
+
+use super::grant::Operation;
+use crate::id::{KeyFamily, Name};
+use crate::time::Timestamp;
+
+/// What somebody who shows a token wants to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub(super) operation: Operation,
+    pub(super) tenant: &'a Name,
+    pub(super) key: Option<&'a KeyFamily>,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> Request<'a> {
+    /// Something with a key, of whatever version.
+    pub fn on_key(operation: Operation, key: &'a KeyFamily, now: Timestamp) -> Self {
+        Self { operation, tenant: key.tenant(), key: Some(key), now }
+    }
+
+    /// Something in a tenant that is about no key, such as making one: for tokens with [`Keys::All`](super::Keys::All) alone.
+    pub fn in_tenant(operation: Operation, tenant: &'a Name, now: Timestamp) -> Self {
+        Self { operation, tenant, key: None, now }
+    }
+
+    /// The tenant that it is about.
+    pub fn tenant(&self) -> &'a Name {
+        self.tenant
+    }
+}

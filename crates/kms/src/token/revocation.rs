@@ -1,0 +1,57 @@
+//! Tokens that are no longer honoured.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::encoding;
+use crate::error::{Code, KmsError, Result};
+
+/// The revocation ids of a token, in hexadecimal.
+pub(super) fn revocation_ids(ids: Vec<Vec<u8>>) -> Vec<String> {
+    ids.iter().map(|id| encoding::hex(id)).collect()
+}
+
+/// Tokens that are no longer honoured, by the revocation ids of their blocks.
+///
+/// The text form has one id in each line, in lower-case hexadecimal. Empty lines and lines that begin with `#` are read over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Revocations(BTreeSet<String>);
+
+impl Revocations {
+    /// Revokes a block, and every token that has it.
+    pub fn add(&mut self, revocation_id: impl Into<String>) {
+        self.0.insert(revocation_id.into());
+    }
+
+    pub(super) fn has_any(&self, ids: &[String]) -> bool {
+        ids.iter().any(|id| self.0.contains(id))
+    }
+}
+
+impl FromStr for Revocations {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut revoked = Self::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let is_id = line.len() % 2 == 0 && line.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            if !is_id {
+                let message = format!("line {number} is no revocation id, which is lower-case hexadecimal");
+                return Err(KmsError::new(Code::InvalidArgument, message));
+            }
+            revoked.add(line);
+        }
+        Ok(revoked)
+    }
+}
+
+impl fmt::Display for Revocations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|id| writeln!(f, "{id}"))
+    }
+}
