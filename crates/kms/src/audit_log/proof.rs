@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::checkpoint::Checkpoint;
 use super::entry::{Content, Digest, Entry, Line};
 use super::walk::ProblemKind;
-use super::{tree, verify};
+use super::{reading, tree};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 use crate::verdict::Verdict;
@@ -139,7 +139,7 @@ struct Tree {
 impl Tree {
     fn read(folder: &Path, wanted: Option<u64>) -> Result<Self> {
         let (mut leaves, mut line) = (Vec::new(), None);
-        let report = verify::read(folder, &mut |entry, text| {
+        let report = reading::read(folder, &mut |entry, text| {
             leaves.push(tree::leaf(text.as_bytes()));
             if Some(entry.number) == wanted {
                 line = Some(text.to_owned());
