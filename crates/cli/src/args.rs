@@ -2,7 +2,9 @@
 
 mod audit;
 mod audit_log;
+mod guard_place;
 mod seal;
+mod shared;
 mod token;
 mod transfer;
 
@@ -11,20 +13,22 @@ pub(crate) use self::audit_log::{
     AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
     AuditLogShowArgs, AuditLogVerifyArgs,
 };
+pub(crate) use self::guard_place::GuardPlace;
 pub(crate) use self::seal::{
     IdentityArgs, KeysBackupArgs, KeysGuardArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs,
     ResealArgs, SealArgs, SealToArgs,
 };
+use self::shared::algorithm;
+pub(crate) use self::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
-    Bound, ExportPublicArgs, ImportFormat, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
+    ExportPublicArgs, ImportFormat, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
     KeysSuccessionArgs, PublicKeyFormat,
 };
 
 use crate::algorithm::Algorithm;
-use crate::store::GuardPlace;
 use bulla_kms::backend::SOFTWARE;
-use bulla_kms::pkcs11::{self, TokenConfig};
+use bulla_kms::pkcs11;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -82,43 +86,6 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// How much is said on standard output, and in which form.
-#[derive(Args, Clone, Copy)]
-pub(crate) struct ReportArgs {
-    /// Print one JSON object a line instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Print problems only
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-/// Where the keystore is and what opens it.
-#[derive(Args, Clone)]
-pub(crate) struct KeystoreArgs {
-    /// The folder of the keystore [default: `bulla` in your data folder]
-    #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
-    pub(crate) keystore: Option<PathBuf>,
-
-    /// Read the keystore's passphrase from the first line of FILE
-    ///
-    /// Without it, bulla asks for the passphrase on the terminal. A keystore that is sealed by a key file needs none.
-    #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
-    pub(crate) passphrase_file: Option<PathBuf>,
-
-    /// Open with the identity in FILE, which `bulla identity` or age-keygen made
-    #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
-    pub(crate) identity: Option<PathBuf>,
-
-    /// The token that holds the private keys of the backend `pkcs11`, as a URI of RFC 7512
-    ///
-    /// For example 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'. The PIN is read from the
-    /// file, from a variable (pin-source=env:NAME), or, without pin-source, asked for on the terminal. Nothing asks the token to verify.
-    #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
-    pub(crate) pkcs11: Option<TokenConfig>,
-}
-
 /// Who holds the private keys of a new key.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
@@ -144,6 +111,16 @@ pub(crate) enum SignatureFormat {
     Bulla,
     /// PATH.minisig: files only, for those who verify with minisign
     Minisign,
+}
+
+impl SignatureFormat {
+    /// What the name of the signature file ends with.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Bulla => ".bulla",
+            Self::Minisign => ".minisig",
+        }
+    }
 }
 
 /// How a statement is hashed before it is signed.
@@ -181,7 +158,7 @@ pub(crate) struct SignArgs {
     pub(crate) paths: Vec<PathBuf>,
 
     /// The key to sign with: its label or its id
-    #[arg(short, long, value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    #[arg(short, long, value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
     /// One line of text that is signed too
@@ -343,7 +320,7 @@ pub(crate) struct KeysNewArgs {
     pub(crate) label: String,
 
     /// What the key is for; part of its id
-    #[arg(long, default_value = crate::store::DEFAULT_PURPOSE)]
+    #[arg(long, default_value = DEFAULT_PURPOSE)]
     pub(crate) purpose: String,
 
     /// Who makes and holds the private keys
@@ -351,7 +328,7 @@ pub(crate) struct KeysNewArgs {
     pub(crate) backend: Backend,
 
     /// The algorithm
-    #[arg(short, long, value_name = "NAME", value_parser = transfer::algorithm(), default_value = "ed25519", hide_possible_values = true)]
+    #[arg(short, long, value_name = "NAME", value_parser = algorithm(), default_value = "ed25519", hide_possible_values = true)]
     pub(crate) algorithm: bulla_kms::Algorithm,
 
     /// Allow the private key to be exported, by a token that permits it; it cannot be changed later
@@ -380,7 +357,7 @@ pub(crate) struct KeysListArgs {
 #[derive(Args)]
 pub(crate) struct KeysShowArgs {
     /// The key: its label or its id
-    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
     #[command(flatten)]
@@ -394,7 +371,7 @@ pub(crate) struct KeysShowArgs {
 #[derive(Args)]
 pub(crate) struct KeyArgs {
     /// The key: its label or its id
-    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
     #[command(flatten)]

@@ -1,7 +1,8 @@
 //! Errors that end a command or one of its items: what is wrong, and what to do next.
 
+use crate::diagnostics::{error_line, hint_line};
 use crate::exit::{BROKEN_PIPE, Exit};
-use crate::output;
+use bulla_kms::{Code, KmsError};
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -62,9 +63,9 @@ impl Error {
 
     /// Prints the error and its hint on standard error.
     pub(crate) fn print(&self) {
-        output::error_line(&self.to_string());
+        error_line(&self.to_string());
         if let Some(hint) = &self.hint {
-            output::hint_line(hint);
+            hint_line(hint);
         }
     }
 
@@ -88,6 +89,39 @@ impl fmt::Display for Error {
         match &self.subject {
             Some(subject) => write!(f, "{subject}: {}", self.message),
             None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl From<KmsError> for Error {
+    fn from(error: KmsError) -> Self {
+        let hint = match error.code {
+            Code::Locked => {
+                Some("another process is using the keystore; run the command again when it is done")
+            }
+            Code::StoreTooNew | Code::SignatureTooNew | Code::SealedTooNew => {
+                Some("install a newer version of bulla; nothing was changed")
+            }
+            Code::StoreDamaged => Some("restore the folder of the keystore from a copy; nothing was changed"),
+            Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
+            Code::KeyDisabled => Some("`bulla keys enable` makes it sign again"),
+            Code::WrongPassphrase => {
+                Some("check the passphrase; without it what it seals cannot be had back")
+            }
+            Code::LogDamaged => Some(
+                "`bulla audit-log verify` says what is wrong; keep the folder as it is, and begin another log elsewhere",
+            ),
+            Code::UnsupportedAlgorithm => Some("a key on a token needs the token: name it with --pkcs11 URI"),
+            Code::RolledBack | Code::GuardMismatch => Some(
+                "put the newest keystore and its guard in their places; `bulla keys guard` accepts what is there",
+            ),
+            Code::StorageFull => Some("free some space and run the command again; this change was not made"),
+            _ => None,
+        };
+        let converted = Error::new(error.code.as_str(), error.message);
+        match hint {
+            Some(hint) => converted.hint(hint),
+            None => converted,
         }
     }
 }

@@ -4,26 +4,29 @@
 mod algorithm;
 mod args;
 mod commands;
+mod diagnostics;
 mod error;
 mod exit;
 mod files;
+mod findings;
 mod folder;
 mod interrupt;
 mod minisign;
 mod output;
 mod progress;
-mod report;
 mod store;
+mod style;
 mod trust;
 
+use bulla_kms::audit_log::Actor;
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
-    output::choose_colour(cli.color);
+    choose_colour(cli.color);
     let run = || commands::run(cli.command);
-    let done = match store::actor() {
+    let done = match actor() {
         Some(actor) => actor.acting(run),
         None => run(),
     };
@@ -31,4 +34,23 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => error.report(),
     }
+}
+
+/// Fixes for the whole process whether colours are used.
+fn choose_colour(when: args::ColourWhen) {
+    match when {
+        // anstream itself looks at the terminal, NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
+        args::ColourWhen::Auto => anstream::ColorChoice::Auto,
+        args::ColourWhen::Always => anstream::ColorChoice::Always,
+        args::ColourWhen::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// On whose behalf the command runs: the user, by number.
+fn actor() -> Option<Actor> {
+    #[cfg(unix)]
+    return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();
+    #[cfg(not(unix))]
+    return None;
 }

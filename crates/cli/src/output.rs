@@ -1,34 +1,13 @@
-//! Printing: text for people, JSON lines for programs, problems on standard error.
+//! Printing results: text for people, JSON lines for programs.
 
-use crate::args::ColourWhen;
 use crate::error::{Error, Result};
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use base64ct::{Base64, Encoding};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// The colours that results and problems are printed in.
-pub(crate) mod style {
-    use super::{AnsiColor, Style};
-
-    pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-    pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-    pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
-}
-
-/// Fixes for the whole process whether colours are used.
-pub(crate) fn choose_colour(when: ColourWhen) {
-    match when {
-        // anstream itself looks at the terminal, NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
-        ColourWhen::Auto => anstream::ColorChoice::Auto,
-        ColourWhen::Always => anstream::ColorChoice::Always,
-        ColourWhen::Never => anstream::ColorChoice::Never,
-    }
-    .write_global();
-}
 
 /// Standard output, buffered.
 pub(crate) struct Out {
@@ -118,23 +97,6 @@ impl Out {
             None => cannot,
         }
     }
-}
-
-/// Prints `bulla: TEXT` on standard error. A closed standard error is nothing that could be reported.
-pub(crate) fn error_line(text: &str) {
-    let bad = style::BAD;
-    let _ = writeln!(anstream::stderr(), "{bad}bulla:{bad:#} {text}");
-}
-
-/// Prints what to do next, under an error.
-pub(crate) fn hint_line(text: &str) {
-    let hint = style::HINT;
-    let _ = writeln!(anstream::stderr(), "  {hint}hint:{hint:#} {text}");
-}
-
-/// Prints a remark that is no error.
-pub(crate) fn note_line(text: &str) {
-    let _ = writeln!(anstream::stderr(), "bulla: {text}");
 }
 
 /// A path in JSON: `path` as text and, only where the name is not UTF-8, its bytes as `path_base64`.

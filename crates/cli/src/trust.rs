@@ -3,8 +3,8 @@
 use crate::args::VerifyArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
+use crate::findings::{Finding, Problem};
 use crate::minisign;
-use crate::report::{Finding, Problem};
 use crate::store::Access;
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};

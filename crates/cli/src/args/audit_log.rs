@@ -1,6 +1,6 @@
 //! The arguments of `bulla audit-log`.
 
-use super::{KeystoreArgs, ReportArgs};
+use super::shared::{KeystoreArgs, ReportArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

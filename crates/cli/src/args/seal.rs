@@ -1,7 +1,7 @@
 //! The flags of `bulla seal`, `open`, `reseal`, `identity`, and of `bulla keys reseal`, `guard`, `backup` and `restore`.
 
-use super::{Bound, KeystoreArgs, ReportArgs};
-use crate::store::GuardPlace;
+use super::guard_place::GuardPlace;
+use super::shared::{Bound, KeystoreArgs, ReportArgs};
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 //! The flags of `bulla token`.
 
-use super::KeystoreArgs;
-use super::transfer::duration;
+use super::shared::{KeystoreArgs, duration};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

@@ -1,7 +1,6 @@
 //! The flags of `bulla keys import`, `export`, `policy` and `destroy`.
 
-use super::{KeystoreArgs, ReportArgs};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use super::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs, algorithm, duration};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,36 +43,6 @@ pub(crate) enum ImportFormat {
     Jwk,
     /// A public key of minisign; needs --public
     Minisign,
-}
-
-/// The parser of algorithms, which knows their names.
-pub(super) fn algorithm() -> impl TypedValueParser<Value = bulla_kms::Algorithm> {
-    PossibleValuesParser::new(bulla_kms::Algorithm::ALL.map(bulla_kms::Algorithm::as_str))
-        .try_map(|name| name.parse::<bulla_kms::Algorithm>())
-}
-
-/// A length of time: a number and s, m, h or d.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let form = || format!("{text:?} is not a number and s, m, h or d, such as 90d");
-    let unit = text.chars().last().ok_or_else(form)?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(form()),
-    };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| form())?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(form)
-}
-
-/// A bound, or that there is none.
-#[derive(Clone, Copy)]
-pub(crate) enum Bound<T> {
-    /// There is none.
-    None,
-    /// This one.
-    At(T),
 }
 
 fn duration_or_none(text: &str) -> Result<Bound<Duration>, String> {
@@ -140,7 +109,7 @@ pub(crate) struct KeysImportArgs {
     pub(crate) key_passphrase_file: Option<PathBuf>,
 
     /// What the key is for; part of its id
-    #[arg(long, default_value = crate::store::DEFAULT_PURPOSE)]
+    #[arg(long, default_value = DEFAULT_PURPOSE)]
     pub(crate) purpose: String,
 
     /// Allow the private key to be exported, by a token that permits it
@@ -202,7 +171,7 @@ Examples:
   bulla keys policy releases --minimum-version 3        versions 1 and 2 verify no more")]
 pub(crate) struct KeysPolicyArgs {
     /// The key: its label or its id
-    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
     /// A version signs no longer than this: a number and s, m, h or d; `none` for no bound
@@ -276,7 +245,7 @@ Examples:
   bulla verify app --public-key old.pub --follow releases.succession")]
 pub(crate) struct KeysSuccessionArgs {
     /// The key: its label or its id
-    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
     /// Write to FILE instead of standard output
@@ -293,7 +262,7 @@ pub(crate) struct KeysSuccessionArgs {
 #[derive(Args)]
 pub(crate) struct ExportPublicArgs {
     /// The key: its label or its id
-    #[arg(value_name = "LABEL|ID", default_value = crate::store::DEFAULT_LABEL)]
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
     /// The form of the public key

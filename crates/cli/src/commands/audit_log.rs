@@ -4,12 +4,14 @@ use crate::args::{
     AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs, AuditLogShowArgs,
     AuditLogVerifyArgs, KeystoreArgs,
 };
+use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
-use crate::output::{JsonPath, Out, note_line, style};
+use crate::output::{JsonPath, Out};
 use crate::store::{self, Access};
+use crate::style;
 use crate::trust::GivenKey;
 use bulla_kms::audit_log::{self, Checkpoint, ConsistencyProof, InclusionProof, Problem, Report};
 use bulla_kms::{Attestation, KeyId, PublicKey, Verdict, VersionState};

@@ -1,8 +1,9 @@
 //! `bulla check`: files against the checksums that `bulla sum`, b3sum or b2sum printed.
 
+use super::hashing::{Hashing, or_stdin, threads};
 use crate::algorithm::Algorithm;
 use crate::args::{ReadArgs, ReportArgs};
-use crate::commands::sum::{Hashing, or_stdin, threads};
+use crate::diagnostics::error_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::STDIN;
@@ -10,8 +11,9 @@ use crate::files::name::shown;
 use crate::files::order::{Threads, in_order};
 use crate::files::read::ReadError;
 use crate::files::size::is_large;
-use crate::output::{JsonError, JsonPath, Out, error_line, style};
+use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
+use crate::style;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,16 +1,18 @@
 //! `bulla keys`: making, showing and rotating keys.
 
+use super::key_change::{change, name, print_changed};
 use super::{backup, policy, transfer};
 use crate::args::{
     Bound, ExportPublicArgs, KeyArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs, KeysNewArgs,
-    KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, KeystoreArgs, PublicKeyFormat, ReportArgs,
+    KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
-use crate::output::{JsonPath, Out, style};
+use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, Named, NewSeal};
+use crate::style;
 use bulla_kms::token::ROOT;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public};
 use bulla_kms::{Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, Use, VersionState};
@@ -182,7 +184,7 @@ fn succession(args: &KeysSuccessionArgs) -> Result<()> {
             .hint("publish the public key itself: `bulla keys export-public`"));
     }
     let text: String = statements.iter().map(ToString::to_string).collect();
-    publish(text.as_bytes(), args.output.as_deref())
+    write_or_print(text.as_bytes(), args.output.as_deref())
 }
 
 fn on_key(
@@ -191,36 +193,6 @@ fn on_key(
     print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
 ) -> Result<()> {
     change(&args.keystore, &args.key, args.report, wanted, print)
-}
-
-/// Changes a key and prints it as it is then.
-pub(super) fn change(
-    keystore: &KeystoreArgs,
-    key: &str,
-    report: ReportArgs,
-    wanted: &KeyChange,
-    print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
-) -> Result<()> {
-    let keystore = Access::existing(keystore)?.open()?;
-    let named = Named::find(&keystore, key)?;
-    let key = keystore.update(named.family(), None, wanted)?;
-    drop(keystore);
-    print_changed(&key, report, &format!("{} was changed", name(&key)), print)
-}
-
-fn print_changed(
-    key: &Attestation,
-    report: ReportArgs,
-    done: &str,
-    print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
-) -> Result<()> {
-    let mut out = Out::after(done);
-    if report.json {
-        out.json(key)?;
-    } else if !report.quiet {
-        print(&mut out, key)?;
-    }
-    out.flush()
 }
 
 fn is_public_only(key: &Attestation) -> bool {
@@ -317,11 +289,11 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
         None => NamedPublicKey { key: version.id, public_key: version.public_key }.to_string().into_bytes(),
         Some(format) => write_public(&version.public_key, format)?,
     };
-    publish(&text, args.output.as_deref())
+    write_or_print(&text, args.output.as_deref())
 }
 
 /// Writes what others may have to a file, or to standard output.
-fn publish(text: &[u8], output: Option<&Path>) -> Result<()> {
+fn write_or_print(text: &[u8], output: Option<&Path>) -> Result<()> {
     match output {
         Some(path) => atomic::write(path, |file| file.write_all(text)),
         None => {
@@ -329,13 +301,5 @@ fn publish(text: &[u8], output: Option<&Path>) -> Result<()> {
             out.bytes(text)?;
             out.flush()
         }
-    }
-}
-
-/// A key by its label, or by its id if it has none.
-pub(super) fn name(key: &Attestation) -> String {
-    match &key.label {
-        Some(label) => label.to_string(),
-        None => key.key.to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! `bulla keys policy` and `destroy`.
 
-use super::keys::{change, name};
+use super::key_change::{change, name};
 use super::token::from_now;
 use crate::args::{Bound, KeysDestroyArgs, KeysPolicyArgs};
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! `bulla sign`: signature files for files and folders.
 
-use crate::args::{self, SignArgs, SignatureFormat};
+use crate::args::{self, DEFAULT_LABEL, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::{shell_word, shown};
@@ -80,7 +80,7 @@ fn check_usage(args: &SignArgs) -> Result<()> {
 
 /// Checks that the key is there and signs.
 fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
-    if args.key == store::DEFAULT_LABEL {
+    if args.key == DEFAULT_LABEL {
         store::ensure_default(keystore)?;
     }
     let key = keystore.attest(Named::find(keystore, &args.key)?.family())?;
@@ -105,7 +105,7 @@ fn destination(path: &Path, args: &SignArgs) -> Result<Destination> {
         Some(output) if output == Path::new(STDIN) => Ok(Destination::Stdout),
         Some(output) => Ok(Destination::File(output.clone())),
         None if path == Path::new(STDIN) => Ok(Destination::Stdout),
-        None => Ok(Destination::File(sidecar(path, args.format)?)),
+        None => Ok(Destination::File(sidecar(path, args.format.extension())?)),
     }
 }
 

@@ -1,11 +1,12 @@
 //! `bulla token`: capabilities.
 
 use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
+use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
 use crate::files::{atomic, secret};
-use crate::output::{Out, note_line};
+use crate::output::Out;
 use crate::store::{self, Access, Named};
 use bulla_kms::Timestamp;
 use bulla_kms::token::{Grant, Keys, Limits, MAX_TOKEN, ROOT, Token};

@@ -10,11 +10,11 @@ use crate::files::order::{Threads, in_order};
 use crate::files::read::{Links, Pace, ReadError, Source};
 use crate::files::sidecar::sidecar;
 use crate::files::size::{is_large, total_size};
+use crate::findings::{Finding, Problem, Report, Signed};
 use crate::folder;
 use crate::minisign;
 use crate::output::Out;
 use crate::progress::Progress;
-use crate::report::{Finding, Problem, Report, Signed};
 use crate::trust::Trust;
 use bulla_kms::signature::manifest;
 use bulla_kms::{Code, Kind, KmsError, SignatureFile};
@@ -78,7 +78,7 @@ fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
         None if path == Path::new(STDIN) => {
             Err(Error::new("usage", "to verify standard input, name its signature with --signature FILE"))
         }
-        None => sidecar(path, args.format),
+        None => sidecar(path, args.format.extension()),
     }
 }
 
@@ -98,7 +98,7 @@ fn open_signature(path: &Path, signature: &Path) -> Result<File> {
             error => return Error::from(error).about(shown(signature)),
         }
         let error = about(Error::new("no_signature", format!("there is no signature {}", shown(signature))));
-        match sidecar(path, SignatureFormat::Minisign) {
+        match sidecar(path, SignatureFormat::Minisign.extension()) {
             Ok(other) if other != signature && other.exists() => {
                 error.hint(format!("there is {}: add --format minisign", shown(&other)))
             }

@@ -1,6 +1,5 @@
 //! The signature file beside what it signs.
 
-use crate::args::SignatureFormat;
 use crate::error::{Error, Result};
 use crate::files::kind::describe;
 use crate::files::name::shown;
@@ -8,12 +7,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// `PATH.bulla` or `PATH.minisig`, beside `path`. Paths such as `.` and `a/..` get the real name of their folder.
-pub(crate) fn sidecar(path: &Path, format: SignatureFormat) -> Result<PathBuf> {
-    let extension = match format {
-        SignatureFormat::Bulla => ".bulla",
-        SignatureFormat::Minisign => ".minisig",
-    };
+/// PATH with the extension, such as `PATH.bulla` and `PATH.minisig`, beside `path`. Paths such as `.` and `a/..` get the real name of their folder.
+pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
     let resolved;
     let named = if path.file_name().is_some() {
         path

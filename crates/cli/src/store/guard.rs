@@ -1,87 +1,49 @@
 //! What else a keystore may need to be opened: a guard that notices older copies of it, and a token.
 
-use super::{STORE_FILE, folder};
-use crate::args::KeystoreArgs;
+use super::place::{STORE_FILE, folder};
+use crate::args::{GuardPlace, KeystoreArgs};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use bulla_kms::pkcs11::{PinSource, Pkcs11, TokenConfig, TokenGuard, TokenKeyProvider};
 use bulla_kms::rollback::{FileGuard, NamedGuard, RollbackGuard, StoreGuard};
 use bulla_kms::{Code, Keystore, KeystoreOptions, Name, SecretString, Unlock};
-use std::fmt;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf, absolute};
-use std::str::FromStr;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 
-/// Where a rollback guard is, as the command line says it and the keystore remembers it.
-#[derive(Clone)]
-pub(crate) enum GuardPlace {
-    /// In a file, by its absolute path.
-    File(PathBuf),
-    /// On the token, under this name.
-    Token(Name),
-}
-
-impl FromStr for GuardPlace {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text.split_once(':') {
-            Some(("file", path)) if !path.is_empty() => {
-                absolute(path).map(Self::File).map_err(|error| error.to_string())
+/// Makes the guard, for a keystore in `folder`.
+///
+/// # Errors
+/// When there is one already, or it would lie beside the keystore, where it is put back together with it.
+fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
+    match place {
+        GuardPlace::File(path) => {
+            let cannot = |error| Error::io("cannot find the folder", &error).about(shown(folder));
+            if path.to_str().is_none() {
+                return Err(Error::new("invalid_argument", "the path of a guard is UTF-8").about(shown(path)));
             }
-            Some(("pkcs11", name)) => name.parse().map(Self::Token).map_err(|error| format!("{error}")),
-            _ => Err("a guard is file:PATH, or pkcs11:NAME for one on the token of --pkcs11".to_owned()),
+            if path.starts_with(absolute(folder).map_err(cannot)?) {
+                let message = "who puts the keystore's folder back puts this guard back with it";
+                return Err(Error::new("invalid_argument", message)
+                    .about(shown(path))
+                    .hint("name a file in another folder, better on another disk"));
+            }
+            Ok(Arc::new(FileGuard::create(path).map_err(|error| already_there(error, &shown(path)))?))
+        }
+        GuardPlace::Token(name) => {
+            let guard = TokenGuard::create(needed(token)?, name.clone());
+            Ok(Arc::new(guard.map_err(|error| already_there(error, name.as_str()))?))
         }
     }
 }
 
-impl fmt::Display for GuardPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "file:{}", path.display()),
-            Self::Token(name) => write!(f, "pkcs11:{name}"),
-        }
-    }
-}
-
-impl GuardPlace {
-    /// Makes the guard, for a keystore in `folder`.
-    ///
-    /// # Errors
-    /// When there is one already, or it would lie beside the keystore, where it is put back together with it.
-    fn make(&self, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
-        match self {
-            Self::File(path) => {
-                let cannot = |error| Error::io("cannot find the folder", &error).about(shown(folder));
-                if path.to_str().is_none() {
-                    return Err(
-                        Error::new("invalid_argument", "the path of a guard is UTF-8").about(shown(path))
-                    );
-                }
-                if path.starts_with(absolute(folder).map_err(cannot)?) {
-                    let message = "who puts the keystore's folder back puts this guard back with it";
-                    return Err(Error::new("invalid_argument", message)
-                        .about(shown(path))
-                        .hint("name a file in another folder, better on another disk"));
-                }
-                Ok(Arc::new(FileGuard::create(path).map_err(|error| already_there(error, &shown(path)))?))
-            }
-            Self::Token(name) => {
-                let guard = TokenGuard::create(needed(token)?, name.clone());
-                Ok(Arc::new(guard.map_err(|error| already_there(error, name.as_str()))?))
-            }
-        }
-    }
-
-    /// The guard that is there.
-    fn find(&self, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
-        Ok(match self {
-            Self::File(path) => Arc::new(FileGuard::new(path)),
-            Self::Token(name) => Arc::new(TokenGuard::new(needed(token)?, name.clone())?),
-        })
-    }
+/// The guard that is there.
+fn find(place: &GuardPlace, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
+    Ok(match place {
+        GuardPlace::File(path) => Arc::new(FileGuard::new(path)),
+        GuardPlace::Token(name) => Arc::new(TokenGuard::new(needed(token)?, name.clone())?),
+    })
 }
 
 fn already_there(error: bulla_kms::KmsError, name: &str) -> Error {
@@ -173,7 +135,7 @@ pub(super) fn options_of(
             ),
         )
     })?;
-    Ok(KeystoreOptions { guard: Arc::new(NamedGuard::new(&name, place.find(token)?)?), ..options })
+    Ok(KeystoreOptions { guard: Arc::new(NamedGuard::new(&name, find(&place, token)?)?), ..options })
 }
 
 /// What a new keystore works with.
@@ -184,20 +146,11 @@ pub(super) fn options_with(
 ) -> Result<KeystoreOptions> {
     let options = options(token);
     let Some(place) = guard else { return Ok(options) };
-    let guard = NamedGuard::new(&place.to_string(), place.make(folder, token)?)?;
+    let guard = NamedGuard::new(&place.to_string(), make(place, folder, token)?)?;
     Ok(KeystoreOptions { guard: Arc::new(guard), ..options })
 }
 
 /// The guard that the keystore remembers, if it does.
 pub(crate) fn guard(args: &KeystoreArgs) -> Result<Option<String>> {
     Ok(Keystore::guard_name(&folder(args)?.join(STORE_FILE))?)
-}
-
-impl super::Access {
-    /// Gives the keystore another guard, or none.
-    pub(crate) fn set_guard(&self, args: &KeystoreArgs, place: Option<&GuardPlace>) -> Result<()> {
-        let keystore = self.open()?;
-        let new = options_with(place, &self.folder, token(args).as_ref())?.guard;
-        Ok(keystore.set_guard(&*new)?)
-    }
 }

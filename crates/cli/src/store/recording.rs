@@ -1,17 +1,25 @@
 //! The beginning of an audit log, which may be interrupted at any moment: first the log is made, then the key that signs it, which
 //! is recorded in it, then the first checkpoint.
 
-use super::{Access, LOG_FOLDER, LOG_LABEL, log_options, parse_name, tenant};
+use super::place::{parse_name, tenant};
+use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
-use crate::output::note_line;
-use bulla_kms::audit_log::{self, AuditLog};
-use bulla_kms::{Code, Keystore};
+use bulla_kms::Code;
+use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
 use std::path::Path;
+
+/// The label of the key that signs the audit log.
+pub(super) const LOG_LABEL: &str = "audit-log";
+
+pub(super) fn log_options() -> Result<AuditLogOptions> {
+    let signer = Some((tenant()?, parse_name(LOG_LABEL)?));
+    Ok(AuditLogOptions { signer, ..AuditLogOptions::default() })
+}
 
 /// How far the log in a folder came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begun {
+pub(super) enum Begun {
     /// There is none.
     No,
     /// It has no checkpoint: its beginning was interrupted.
@@ -20,7 +28,7 @@ enum Begun {
     Whole,
 }
 
-fn begun(folder: &Path) -> Result<Begun> {
+pub(super) fn begun(folder: &Path) -> Result<Begun> {
     match audit_log::read(folder, &mut |_, _| Ok(())) {
         Err(error) if error.code == Code::NotFound => Ok(Begun::No),
         Err(error) => Err(error.into()),
@@ -59,23 +67,5 @@ pub(super) fn note_recovered(log: &AuditLog) {
             "the audit log ended in half a line ({} bytes) that a crash left; it was taken off, and that is recorded",
             recovered.bytes
         ));
-    }
-}
-
-impl Access {
-    /// Begins a log for a keystore that was made of the backup of one with a log: a backup holds the key of the log and not the log.
-    pub(super) fn begin_log_after_restoring(&self, keystore: Keystore) -> Result<()> {
-        let has_key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_some();
-        // It is locked as long as it is open.
-        drop(keystore);
-        // A log that lies in the folder is the one of the keystore that was lost, and goes on.
-        if has_key && begun(&self.folder.join(LOG_FOLDER))? != Begun::Whole {
-            let (folder, _) = self.begin_log()?;
-            note_line(&format!(
-                "a backup holds no audit log: another one was begun in {}; keep the old one to prove what it holds",
-                shown(&folder)
-            ));
-        }
-        Ok(())
     }
 }

@@ -1,18 +1,17 @@
-//! Changing what opens a keystore, and making one of a backup.
+//! Changing what opens and what guards a keystore, and making one of a backup.
 
-use super::{
-    Access, Asked, KEY_FILE, NewSeal, STORE_FILE, folder, has_key_file, new_key_file, new_token_key, options,
-    passphrase_of, token,
-};
-use crate::args::KeystoreArgs;
+use super::access::{Access, NewSeal};
+use super::guard::{new_token_key, options, options_with, token};
+use super::key_file_naming::{KEY_FILE, has_key_file, name_key_file, new_key_file};
+use super::passphrase::{Asked, passphrase_of};
+use super::place::{STORE_FILE, folder};
+use crate::args::{GuardPlace, KeystoreArgs};
 use crate::error::Result;
 use crate::files::name::shown;
 use crate::files::private::check_keystore;
 use crate::interrupt;
-use bulla_kms::seal::Identity;
 use bulla_kms::{Backup, Keystore, Name, Unlock};
 use std::path::Path;
-use std::sync::Arc;
 
 impl Access {
     /// Puts another secret in the place of the one that opens the keystore.
@@ -28,6 +27,23 @@ impl Access {
         name: &Name,
     ) -> Result<()> {
         self.reseal(keystore, &new_token_key(token(args).as_ref(), name)?)
+    }
+
+    /// Puts a new key file in its place. It gets its name after the keystore opens with it, and a command that is
+    /// interrupted in between is completed by the next one: see [`super::key_file_naming`].
+    pub(crate) fn reseal_by_key_file(&mut self, keystore: &Keystore) -> Result<()> {
+        interrupt::guard();
+        let unlock = Unlock::KeyFile(new_key_file(&self.folder)?);
+        self.reseal(keystore, &unlock)?;
+        self.unlock = unlock;
+        name_key_file(&self.folder, &mut self.unlock)
+    }
+
+    /// Gives the keystore another guard, or none.
+    pub(crate) fn set_guard(&self, args: &KeystoreArgs, place: Option<&GuardPlace>) -> Result<()> {
+        let keystore = self.open()?;
+        let new = options_with(place, &self.folder, token(args).as_ref())?.guard;
+        Ok(keystore.set_guard(&*new)?)
     }
 
     /// A new keystore made of a backup.
@@ -52,14 +68,8 @@ impl Access {
         let options = options(token(args).as_ref());
         let keystore = backup.restore(&folder.join(STORE_FILE), &unlock, &options)?;
         let mut access = Self { folder, unlock, options };
-        access.name_key_file()?;
+        name_key_file(&access.folder, &mut access.unlock)?;
         access.begin_log_after_restoring(keystore)?;
         Ok(access)
     }
-}
-
-/// What opens a keystore that is sealed to a recipient.
-pub(super) fn identity(args: &KeystoreArgs) -> Result<Unlock> {
-    let path = args.identity.as_deref().unwrap_or(Path::new(""));
-    Ok(Unlock::Provider(Arc::new(Identity::read(path)?)))
 }

@@ -3,7 +3,7 @@
 //!
 //! A key file gets its name while the keystore is open for writing, and so by one process at a time.
 
-use super::{Access, STORE_FILE};
+use super::place::STORE_FILE;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use bulla_kms::{Code, KeyFile, KeystoreOptions, Unlock};
@@ -41,30 +41,18 @@ pub(super) fn new_key_file(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-impl Access {
-    /// Gives the key file its name, if that is what opens the keystore, which the caller has just made or changed and still has
-    /// open.
-    pub(super) fn name_key_file(&mut self) -> Result<()> {
-        let (now, next) = (self.folder.join(KEY_FILE), self.folder.join(NEXT_KEY_FILE));
-        if let Unlock::KeyFile(path) = &mut self.unlock
-            && *path == next
-        {
-            let cannot = |error| Error::io("cannot rename the new key file", &error).about(shown(&next));
-            std::fs::rename(&next, &now).map_err(cannot)?;
-            *path = now;
-        }
-        Ok(())
+/// Gives the key file its name, if that is what opens the keystore, which the caller has just made or changed and still has
+/// open.
+pub(super) fn name_key_file(folder: &Path, unlock: &mut Unlock) -> Result<()> {
+    let (now, next) = (folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
+    if let Unlock::KeyFile(path) = unlock
+        && *path == next
+    {
+        let cannot = |error| Error::io("cannot rename the new key file", &error).about(shown(&next));
+        std::fs::rename(&next, &now).map_err(cannot)?;
+        *path = now;
     }
-
-    /// Puts a new key file in its place. It gets its name after the keystore opens with it, and a command that is
-    /// interrupted in between is completed by the next one: see [`settled_key_file`].
-    pub(crate) fn reseal_by_key_file(&mut self, keystore: &bulla_kms::Keystore) -> Result<()> {
-        crate::interrupt::guard();
-        let unlock = Unlock::KeyFile(new_key_file(&self.folder)?);
-        self.reseal(keystore, &unlock)?;
-        self.unlock = unlock;
-        self.name_key_file()
-    }
+    Ok(())
 }
 
 /// The key file of a keystore. When the naming of a new one was interrupted, it gets its name now, if it opens the keystore. One

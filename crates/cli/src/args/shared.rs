@@ -1,0 +1,79 @@
+//! What the flags of several commands have in common.
+
+use bulla_kms::pkcs11::TokenConfig;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The label of the key that signs when no other is named.
+pub(crate) const DEFAULT_LABEL: &str = "default";
+/// The purpose of keys that sign files.
+pub(crate) const DEFAULT_PURPOSE: &str = "files";
+
+/// How much is said on standard output, and in which form.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ReportArgs {
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print problems only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Where the keystore is and what opens it.
+#[derive(Args, Clone)]
+pub(crate) struct KeystoreArgs {
+    /// The folder of the keystore [default: `bulla` in your data folder]
+    #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
+    pub(crate) keystore: Option<PathBuf>,
+
+    /// Read the keystore's passphrase from the first line of FILE
+    ///
+    /// Without it, bulla asks for the passphrase on the terminal. A keystore that is sealed by a key file needs none.
+    #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
+    pub(crate) passphrase_file: Option<PathBuf>,
+
+    /// Open with the identity in FILE, which `bulla identity` or age-keygen made
+    #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
+    pub(crate) identity: Option<PathBuf>,
+
+    /// The token that holds the private keys of the backend `pkcs11`, as a URI of RFC 7512
+    ///
+    /// For example 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'. The PIN is read from the
+    /// file, from a variable (pin-source=env:NAME), or, without pin-source, asked for on the terminal. Nothing asks the token to verify.
+    #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
+    pub(crate) pkcs11: Option<TokenConfig>,
+}
+
+/// The parser of algorithms, which knows their names.
+pub(super) fn algorithm() -> impl TypedValueParser<Value = bulla_kms::Algorithm> {
+    PossibleValuesParser::new(bulla_kms::Algorithm::ALL.map(bulla_kms::Algorithm::as_str))
+        .try_map(|name| name.parse::<bulla_kms::Algorithm>())
+}
+
+/// A length of time: a number and s, m, h or d.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let form = || format!("{text:?} is not a number and s, m, h or d, such as 90d");
+    let unit = text.chars().last().ok_or_else(form)?;
+    let seconds: u64 = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err(form()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| form())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(form)
+}
+
+/// A bound, or that there is none.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound<T> {
+    /// There is none.
+    None,
+    /// This one.
+    At(T),
+}

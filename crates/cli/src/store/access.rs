@@ -1,0 +1,221 @@
+//! A keystore and what opens it.
+
+use super::guard::{Guarding, new_token_key, options_of, options_with, token, token_key};
+use super::key_file_naming::{KEY_FILE, has_key_file, lost, name_key_file, new_key_file, settled_key_file};
+use super::keys::ensure_default;
+use super::passphrase::{Asked, passphrase};
+use super::place::{LOG_FOLDER, STORE_FILE, exists, folder, parse_name, tenant};
+use super::recording::{self, LOG_LABEL};
+use crate::args::{DEFAULT_LABEL, GuardPlace, KeystoreArgs};
+use crate::diagnostics::note_line;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::files::private::check_keystore;
+use crate::interrupt;
+use bulla_kms::audit_log::AuditLog;
+use bulla_kms::pkcs11;
+use bulla_kms::seal::Identity;
+use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, Name, Snapshot, Unlock, UnlockMethod};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A keystore and what opens it. The keystore itself is open, and locked for others, only as long as it is used.
+pub(crate) struct Access {
+    pub(super) folder: PathBuf,
+    pub(super) unlock: Unlock,
+    pub(super) options: KeystoreOptions,
+}
+
+/// What is to open a keystore that is yet to be made.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum NewSeal {
+    /// A passphrase if there is a file with one, else a key file.
+    AsGiven,
+    /// A passphrase, which is asked for if there is no file with it.
+    Passphrase,
+    /// The key of that name on the token, which is made if there is none.
+    TokenKey(Name),
+}
+
+impl Access {
+    /// The keystore that is there.
+    ///
+    /// # Errors
+    /// When there is none, or the passphrase cannot be had.
+    pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
+        Self::find(args, Guarding::Asked)
+    }
+
+    /// The same as it is, however old it may be.
+    pub(crate) fn existing_unguarded(args: &KeystoreArgs) -> Result<Self> {
+        Self::find(args, Guarding::Accepting)
+    }
+
+    fn find(args: &KeystoreArgs, guarding: Guarding) -> Result<Self> {
+        let folder = folder(args)?;
+        let store = folder.join(STORE_FILE);
+        check_keystore(&folder, &store)?;
+        let had_key_file = has_key_file(&folder);
+        let method = match Keystore::unlock_method(&store) {
+            Err(error) if error.code == Code::NotFound && had_key_file => return Err(lost(&folder)),
+            Err(error) if error.code == Code::NotFound => {
+                return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
+                    .hint("`bulla keys init` creates one; to verify, give the signer's key with --public-key FILE"));
+            }
+            method => method?,
+        };
+        let token = token(args);
+        let options = options_of(&store, token.as_ref(), guarding)?;
+        let unlock = match method {
+            UnlockMethod::KeyFile => Unlock::KeyFile(settled_key_file(&folder, &options)),
+            UnlockMethod::Passphrase => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
+            UnlockMethod::Provider { method, key_name } if method == pkcs11::NAME => {
+                token_key(token.as_ref(), &key_name)?
+            }
+            UnlockMethod::Provider { .. } if args.identity.is_some() => identity(args)?,
+            UnlockMethod::Provider { .. } => {
+                let message = format!("the keystore is opened by {method}");
+                return Err(Error::new("wrong_unlock_method", message)
+                    .hint("name the file of its identity with --identity FILE"));
+            }
+        };
+        Ok(Self { folder, unlock, options })
+    }
+
+    /// The keystore that is there, or a new one with the key `default`.
+    pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
+        if exists(args)? {
+            return Self::existing(args);
+        }
+        match Self::create(args, NewSeal::AsGiven, None) {
+            // Another process was first.
+            Err(error) if error.code() == Code::AlreadyExists.as_str() && exists(args)? => {
+                Self::existing(args)
+            }
+            made => made,
+        }
+    }
+
+    /// A new keystore with the key `default`. It is said so on standard error.
+    ///
+    /// # Errors
+    /// When there is one already, or was one.
+    pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal, guard: Option<&GuardPlace>) -> Result<Self> {
+        let folder = folder(args)?;
+        check_keystore(&folder, &folder.join(STORE_FILE))?;
+        interrupt::guard();
+        let had_key_file = has_key_file(&folder);
+        if exists(args)? {
+            return Err(Error::new(
+                "already_exists",
+                format!("there is a keystore in {} already", shown(&folder)),
+            ));
+        }
+        if had_key_file {
+            return Err(lost(&folder));
+        }
+        let token = token(args);
+        let unlock = match seal {
+            NewSeal::TokenKey(name) => new_token_key(token.as_ref(), &name)?,
+            NewSeal::AsGiven if args.passphrase_file.is_none() => Unlock::KeyFile(new_key_file(&folder)?),
+            NewSeal::AsGiven | NewSeal::Passphrase => {
+                Unlock::Passphrase(passphrase(args, &folder, Asked::Twice)?)
+            }
+        };
+        let options = options_with(guard, &folder, token.as_ref())?;
+        let mut access = Self { folder, unlock, options };
+        let store = access.folder.join(STORE_FILE);
+        let keystore = match access.options.create(&store, &access.unlock) {
+            Ok(keystore) => {
+                name_key_file(&access.folder, &mut access.unlock)?;
+                keystore
+            }
+            // Another process was first, and the folder's key file opens what it made.
+            Err(KmsError { code: Code::AlreadyExists | Code::NotFound, .. })
+                if store.symlink_metadata().is_ok() =>
+            {
+                if let Unlock::KeyFile(path) = &mut access.unlock {
+                    *path = settled_key_file(&access.folder, &access.options);
+                }
+                access.open()?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        ensure_default(&keystore)?;
+        let opened_by = match access.unlock {
+            Unlock::KeyFile(_) => {
+                format!("opened by the key file {KEY_FILE} in it: whoever has both can sign as you")
+            }
+            Unlock::Passphrase(_) => "opened by your passphrase".to_owned(),
+            Unlock::Provider(_) => "opened by its key on the token".to_owned(),
+        };
+        note_line(&format!(
+            "created the keystore {} with the key `{DEFAULT_LABEL}`, {opened_by}",
+            shown(&access.folder)
+        ));
+        Ok(access)
+    }
+
+    /// Opens the keystore. Drop it soon: meanwhile other processes wait.
+    pub(crate) fn open(&self) -> Result<Keystore> {
+        let keystore = self.open_unrecorded()?;
+        // The keystore is locked first: who waits for it needs not wait for the log.
+        Ok(match self.log(&keystore)? {
+            Some(log) => keystore.audited(log),
+            None => keystore,
+        })
+    }
+
+    /// The keys as they are now, for those who only look at them. Nothing is written, and nothing stays locked.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+        interrupt::guard();
+        Ok(self.options.snapshot(&self.folder.join(STORE_FILE), &self.unlock)?)
+    }
+
+    pub(super) fn open_unrecorded(&self) -> Result<Keystore> {
+        interrupt::guard();
+        Ok(self.options.open(&self.folder.join(STORE_FILE), &self.unlock)?)
+    }
+
+    /// The audit log, if one was begun.
+    pub(super) fn log(&self, keystore: &Keystore) -> Result<Option<Arc<AuditLog>>> {
+        if keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_none() {
+            return recording::refuse_without_key(&self.folder.join(LOG_FOLDER)).map(|()| None);
+        }
+        let folder = self.folder.join(LOG_FOLDER);
+        let log = match AuditLog::open(&folder, recording::log_options()?) {
+            Ok(log) => log,
+            Err(error) if error.code == Code::NotFound => {
+                return Err(Error::new(
+                    "audit_log_missing",
+                    format!("the audit log {} is gone", shown(&folder)),
+                )
+                .hint("restore its folder from a copy; `bulla audit-log init` begins another log"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        recording::note_recovered(&log);
+        Ok(Some(Arc::new(log)))
+    }
+
+    /// The keystore's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Which kind of secret opens it.
+    pub(crate) fn method(&self) -> &'static str {
+        match self.unlock {
+            Unlock::KeyFile(_) => "key_file",
+            Unlock::Passphrase(_) => "passphrase",
+            Unlock::Provider(ref provider) if provider.method() == pkcs11::NAME => "token",
+            Unlock::Provider(_) => "identity",
+        }
+    }
+}
+
+/// What opens a keystore that is sealed to a recipient.
+fn identity(args: &KeystoreArgs) -> Result<Unlock> {
+    let path = args.identity.as_deref().unwrap_or(Path::new(""));
+    Ok(Unlock::Provider(Arc::new(Identity::read(path)?)))
+}

@@ -1,0 +1,86 @@
+//! Which key a person means.
+
+use super::place::{TENANT, parse_name, tenant};
+use crate::args::{DEFAULT_LABEL, DEFAULT_PURPOSE};
+use crate::error::{Error, Result};
+use bulla_kms::{Algorithm, KeyFamily, KeyId, KeyRef, Keystore, KmsError, Name, NewKey, Snapshot};
+
+/// Makes the key `default` if there is none: the process that made the keystore may have been stopped before.
+pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
+    let label = parse_name(DEFAULT_LABEL)?;
+    match keystore.find(&tenant()?, &label)? {
+        Some(family) => Ok(family),
+        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.family().clone()),
+    }
+}
+
+/// Makes a key that the command itself needs, whatever it was told about others.
+pub(super) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
+    let new = NewKey::new(tenant()?, purpose, Algorithm::Ed25519);
+    Ok(keystore.create_key(new.label(label))?)
+}
+
+/// Where a key is found by its label.
+pub(crate) trait Labels {
+    /// The key of a tenant that has the label.
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError>;
+}
+
+impl Labels for Keystore {
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
+        self.find(tenant, label)
+    }
+}
+
+impl Labels for Snapshot {
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
+        Ok(self.find(tenant, label))
+    }
+}
+
+/// The key that a person means: all of it, or one version.
+pub(crate) enum Named {
+    Family(KeyFamily),
+    Version(KeyId),
+}
+
+impl Named {
+    /// Finds the key by its label, its id, or its id with a version.
+    pub(crate) fn find(keys: &impl Labels, text: &str) -> Result<Self> {
+        if text.contains('/') {
+            return match text.parse::<KeyId>() {
+                Ok(id) => Ok(Self::Version(id)),
+                Err(_) => Ok(Self::Family(text.parse().map_err(|error: KmsError| no_such_key(text, error))?)),
+            };
+        }
+        let found = match (text.parse(), TENANT.parse()) {
+            (Ok(label), Ok(tenant)) => keys.labelled(&tenant, &label)?,
+            _ => None,
+        };
+        found.map(Self::Family).ok_or_else(|| {
+            Error::new("key_not_found", format!("there is no key with the label {text:?}"))
+                .hint("`bulla keys list` lists the keys, `bulla keys new LABEL` makes one")
+        })
+    }
+
+    /// The key without a version.
+    pub(crate) fn family(&self) -> &KeyFamily {
+        match self {
+            Self::Family(family) => family,
+            Self::Version(id) => id.family(),
+        }
+    }
+
+    /// The key as it is to sign.
+    pub(crate) fn as_ref(&self) -> KeyRef<'_> {
+        match self {
+            Self::Family(family) => family.into(),
+            Self::Version(id) => id.into(),
+        }
+    }
+}
+
+fn no_such_key(text: &str, error: KmsError) -> Error {
+    Error::new(error.code.as_str(), format!("{text:?} is no key id: {error}"))
+        .hint("`bulla keys list` prints the ids of your keys")
+}

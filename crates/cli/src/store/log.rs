@@ -1,0 +1,69 @@
+//! The audit log of a keystore.
+
+use super::access::Access;
+use super::keys::create_key;
+use super::place::{LOG_FOLDER, parse_name, tenant};
+use super::recording::{self, Begun, LOG_LABEL, begun};
+use crate::diagnostics::note_line;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use bulla_kms::audit_log::Checkpoint;
+use bulla_kms::{Attestation, KeyFamily, Keystore};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The purpose of the key that signs the audit log.
+const LOG_PURPOSE: &str = "audit";
+
+impl Access {
+    /// Begins an audit log, or completes one whose beginning was interrupted; gives its folder and the key that signs it.
+    pub(crate) fn begin_log(&self) -> Result<(PathBuf, KeyFamily)> {
+        let keystore = self.open_unrecorded()?;
+        let folder = self.folder.join(LOG_FOLDER);
+        let log = Arc::new(recording::create_or_complete(&folder)?);
+        let keystore = keystore.audited(log.clone());
+        let label = parse_name(LOG_LABEL)?;
+        let key = match keystore.find(&tenant()?, &label)? {
+            Some(key) => key,
+            None => create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?.family().clone(),
+        };
+        log.checkpoint(&keystore, &key)?;
+        Ok((folder, key))
+    }
+
+    /// Seals the audit log by a checkpoint.
+    pub(crate) fn seal_log(&self) -> Result<Checkpoint> {
+        let keystore = self.open_unrecorded()?;
+        let log = self.log(&keystore)?.ok_or_else(no_log)?;
+        let keystore = keystore.audited(log.clone());
+        let key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
+        Ok(log.checkpoint(&keystore, &key)?)
+    }
+
+    /// The key that signs the audit log.
+    pub(crate) fn log_key(&self) -> Result<Attestation> {
+        let keys = self.snapshot()?;
+        let key = keys.find(&tenant()?, &parse_name(LOG_LABEL)?).ok_or_else(no_log)?;
+        Ok(keys.attest(&key)?)
+    }
+
+    /// Begins a log for a keystore that was made of the backup of one with a log: a backup holds the key of the log and not the log.
+    pub(super) fn begin_log_after_restoring(&self, keystore: Keystore) -> Result<()> {
+        let has_key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_some();
+        // It is locked as long as it is open.
+        drop(keystore);
+        // A log that lies in the folder is the one of the keystore that was lost, and goes on.
+        if has_key && begun(&self.folder.join(LOG_FOLDER))? != Begun::Whole {
+            let (folder, _) = self.begin_log()?;
+            note_line(&format!(
+                "a backup holds no audit log: another one was begun in {}; keep the old one to prove what it holds",
+                shown(&folder)
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn no_log() -> Error {
+    Error::new("not_found", "the keystore has no audit log").hint("`bulla audit-log init` begins one")
+}

@@ -1,0 +1,106 @@
+//! Passphrases: from a file, or asked for.
+
+use crate::args::KeystoreArgs;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::files::private::check_secret;
+use crate::interrupt;
+use bulla_kms::SecretString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// A passphrase is read up to this length.
+const MAX_PASSPHRASE: usize = 4096;
+
+/// How often a passphrase is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Once,
+    /// A new one: a slip of the finger would lock its owner out.
+    Twice,
+}
+
+/// The passphrase of a keystore.
+pub(super) fn passphrase(args: &KeystoreArgs, folder: &Path, asked: Asked) -> Result<SecretString> {
+    let what = format!("the keystore {}", shown(folder));
+    passphrase_of(&what, args.passphrase_file.as_deref(), asked)
+}
+
+/// The passphrase of something: from a file, or asked for.
+pub(crate) fn passphrase_of(what: &str, file: Option<&Path>, asked: Asked) -> Result<SecretString> {
+    match file {
+        Some(file) => passphrase_from_file(file),
+        None => passphrase_from_terminal(what, asked),
+    }
+}
+
+/// The passphrase of a private key that is to be imported; `shown` names its file.
+pub(crate) fn key_passphrase(file: Option<&Path>, shown: &str) -> Result<SecretString> {
+    if let Some(file) = file {
+        return passphrase_from_file(file);
+    }
+    if !io::stderr().is_terminal() {
+        return Err(Error::new(
+            "no_passphrase",
+            "the key is encrypted, and there is no terminal to ask for its passphrase",
+        )
+        .about(shown)
+        .hint("name a file that holds it with --key-passphrase-file FILE"));
+    }
+    interrupt::guard();
+    Ok(SecretString::from(ask(&format!("Passphrase of the key {shown}: "))?.as_str()))
+}
+
+/// The first line of the file, without its end.
+fn passphrase_from_file(path: &Path) -> Result<SecretString> {
+    let error = |message: &str| Error::new("passphrase_file", message).about(shown(path));
+    let cannot_read = |error| Error::io("cannot read the passphrase", &error).about(shown(path));
+    let file = File::open(path).map_err(cannot_read)?;
+    check_secret(path, &file.metadata().map_err(cannot_read)?)?;
+    // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PASSPHRASE));
+    file.take(MAX_PASSPHRASE as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
+    if bytes.len() > MAX_PASSPHRASE {
+        return Err(error("a passphrase file has at most 4096 bytes"));
+    }
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok("") => Err(error("the passphrase, which is the first line, is empty")),
+        Ok(line) => Ok(SecretString::from(line)),
+        Err(_) => Err(error("the passphrase, which is the first line, is not UTF-8")),
+    }
+}
+
+fn passphrase_from_terminal(what: &str, asked: Asked) -> Result<SecretString> {
+    if !io::stderr().is_terminal() {
+        return Err(Error::new(
+            "no_passphrase",
+            format!("{what} is opened by a passphrase, and there is no terminal to ask for it"),
+        )
+        .hint(match asked {
+            Asked::Once => "name a file that holds it with --passphrase-file FILE or BULLA_PASSPHRASE_FILE",
+            Asked::Twice => "name a file that holds the new one; --help says by which flag",
+        }));
+    }
+    // Reading a passphrase switches the terminal's echo off: an interrupt must switch it on again.
+    interrupt::guard();
+    let first = ask(&format!("Passphrase of {what}: "))?;
+    if first.is_empty() {
+        return Err(Error::new("no_passphrase", "the passphrase is empty"));
+    }
+    if asked == Asked::Twice && *ask("The same again: ")? != *first {
+        return Err(
+            Error::new("no_passphrase", "the two passphrases are not the same").hint("run the command again")
+        );
+    }
+    Ok(SecretString::from(first.as_str()))
+}
+
+fn ask(prompt: &str) -> Result<Zeroizing<String>> {
+    rpassword::prompt_password(prompt)
+        .map(Zeroizing::new)
+        .map_err(|error| Error::io("cannot read the passphrase", &error).about("terminal"))
+}
