@@ -1,32 +1,5 @@
 //! Ctrl-C, a closed terminal and their like: an interrupted command leaves no unfinished file behind, and the terminal as it found it.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The temporary files that exist now.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// The list of temporary files, locked: while a caller holds it, no signal ends the process.
-///
-/// A file is created and put on the list under one lock, and renamed and taken off under one lock, so that there is
-/// no moment at which an interrupt would miss it.
-pub(crate) struct Unfinished(MutexGuard<'static, Vec<PathBuf>>);
-
-impl Unfinished {
-    pub(crate) fn lock() -> Self {
-        guard();
-        Self(UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn add(&mut self, path: &Path) {
-        self.0.push(path.to_owned());
-    }
-
-    pub(crate) fn remove(&mut self, path: &Path) {
-        self.0.retain(|other| other != path);
-    }
-}
-
 #[cfg(unix)]
 pub(crate) use unix::guard;
 
@@ -36,7 +9,7 @@ pub(crate) fn guard() {}
 
 #[cfg(unix)]
 mod unix {
-    use super::Unfinished;
+    use bulla_files::Unfinished;
     use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
@@ -73,7 +46,7 @@ mod unix {
     fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
         let Some(signal) = signals.forever().next() else { return };
         let unfinished = Unfinished::lock();
-        for path in unfinished.0.iter() {
+        for path in unfinished.paths() {
             let _ = std::fs::remove_file(path);
         }
         if let Some((terminal, state)) = terminal {

@@ -4,45 +4,17 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use tempfile::{NamedTempFile, TempPath};
+use bulla_files::{Draft, Existing, Readers, create_folder, folder_of, sync_folder};
 
 use crate::error::{Code, KmsError, Result};
 
-/// The folder a path lies in.
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// A temporary file (mode 0600) in the folder of `path`, so that it can be renamed to `path`. The folder is made,
-/// with mode 0700, if it is missing.
-pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile> {
-    let folder = folder(path);
+/// A file (mode 0600) that is to be at `path`. The folder is made, with mode 0700, if it is missing.
+pub(crate) fn draft(path: &Path) -> Result<Draft> {
+    let folder = folder_of(path);
     create_folder(folder)
         .map_err(|error| KmsError::io(format!("cannot create {}", folder.display()), error))?;
-    tempfile::Builder::new()
-        .prefix(".bulla-")
-        .tempfile_in(folder)
+    Draft::create(folder, Readers::Owner)
         .map_err(|error| KmsError::io(format!("cannot create a file in {}", folder.display()), error))
-}
-
-/// Makes a folder and those above it that are missing, each of them on the disk.
-fn create_folder(folder: &Path) -> io::Result<()> {
-    let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    for folder in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
-        match builder.create(folder) {
-            // Another process made it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-            created => created?,
-        }
-        sync_folder(self::folder(folder))?;
-    }
-    Ok(())
 }
 
 /// Makes a file (mode 0600) with this content, whole and on the disk when this returns.
@@ -53,31 +25,31 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(already_exists(path));
     }
-    let mut file = temporary(path)?;
-    file.write_all(content)
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
-    publish(file.into_temp_path(), path)
+    put(path, content, Existing::Kept)
 }
 
-/// Gives a finished, synced temporary file its name, for good.
+/// The same in the place of what has that name, if something has.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<()> {
+    put(path, content, Existing::Replaced)
+}
+
+fn put(path: &Path, content: &[u8], existing: Existing) -> Result<()> {
+    let mut draft = draft(path)?;
+    let written = draft.file().and_then(|file| file.write_all(content));
+    written.map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
+    persist(draft, path, existing)
+}
+
+/// Makes a finished file durable and gives it its name, for good.
 ///
 /// # Errors
-/// [`Code::AlreadyExists`] when something has that name; it stays as it is.
-pub(crate) fn publish(file: TempPath, path: &Path) -> Result<()> {
-    file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+/// [`Code::AlreadyExists`] when something has that name and is to be kept; it stays as it is.
+pub(crate) fn persist(draft: Draft, path: &Path, existing: Existing) -> Result<()> {
+    draft.persist(path, existing).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => already_exists(path),
-        _ => KmsError::io(format!("cannot create {}", path.display()), error.error),
+        _ => KmsError::io(format!("cannot write {}", path.display()), error),
     })?;
-    sync_folder(folder(path))
-        .map_err(|error| KmsError::io(format!("cannot sync the folder of {}", path.display()), error))
-}
-
-/// Gives a finished, synced temporary file its name, in the place of what has it.
-pub(crate) fn replace(file: TempPath, path: &Path) -> Result<()> {
-    file.persist(path)
-        .map_err(|error| KmsError::io(format!("cannot replace {}", path.display()), error.error))?;
-    sync_folder(folder(path))
+    sync_folder(folder_of(path))
         .map_err(|error| KmsError::io(format!("cannot sync the folder of {}", path.display()), error))
 }
 
@@ -97,16 +69,4 @@ pub(crate) fn is_at(_file: &File, _path: &Path) -> io::Result<bool> {
 
 pub(crate) fn already_exists(path: &Path) -> KmsError {
     KmsError::new(Code::AlreadyExists, format!("{} exists already", path.display()))
-}
-
-/// A rename is on the disk only when its folder is.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Windows has no handle on a folder that can be synced; NTFS journals the rename.
-#[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }

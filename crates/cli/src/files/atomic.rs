@@ -1,9 +1,9 @@
 //! Writing a file so that it is there as a whole or not at all.
 
-use super::draft::{Draft, Existing, Readers};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
-use std::fs::File;
+use crate::interrupt;
+use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -51,10 +51,8 @@ fn put(
     existing: Existing,
     fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    interrupt::guard();
+    let folder = folder_of(path);
     let written = || -> Result<(), Failure> {
         let mut draft = Draft::create(folder, readers)?;
         let mut buffer = BufWriter::with_capacity(1 << 16, draft.file()?);
@@ -84,9 +82,4 @@ fn cannot_write(path: &Path, error: &io::Error) -> Error {
         }
         _ => cannot(error),
     }
-}
-
-/// Makes a new name in `folder` last. Windows has no such call and needs none.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -1,7 +1,6 @@
 //! Files as they are on a real disk: odd names, links, special files, files that change while they are read.
 
 pub(crate) mod atomic;
-mod draft;
 pub(crate) mod kind;
 pub(crate) mod name;
 pub(crate) mod order;

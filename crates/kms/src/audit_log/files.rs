@@ -1,7 +1,7 @@
 //! The files of a log in its folder.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,10 +67,7 @@ pub(super) fn no_log(folder: &Path) -> KmsError {
 /// Makes a file with its first line, on the disk and whole, or not at all.
 pub(super) fn create_part(part: &Part, header: &Header) -> Result<(File, u64)> {
     let line = header.to_line() + "\n";
-    let mut file = files::temporary(&part.path)?;
-    let cannot = |error| KmsError::io(format!("cannot write {}", part.path.display()), error);
-    file.write_all(line.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(cannot)?;
-    files::publish(file.into_temp_path(), &part.path)?;
+    files::create(&part.path, line.as_bytes())?;
     Ok((append_to(part)?, line.len() as u64))
 }
 
@@ -151,13 +148,7 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
 
 /// Puts the newest checkpoint beside the entries, in one step.
 pub(super) fn set_head(folder: &Path, checkpoint: &Checkpoint) -> Result<()> {
-    let path = folder.join(HEAD);
-    let mut file = files::temporary(&path)?;
-    let cannot = |error| KmsError::io(format!("cannot write {}", path.display()), error);
-    file.write_all(checkpoint.to_string().as_bytes())
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(cannot)?;
-    files::replace(file.into_temp_path(), &path)
+    files::replace(&folder.join(HEAD), checkpoint.to_string().as_bytes())
 }
 
 #[cfg(test)]

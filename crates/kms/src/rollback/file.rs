@@ -1,7 +1,7 @@
 //! A guard in a file of its own.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::guard::{RollbackGuard, StoreMark, rolled_back};
@@ -49,10 +49,7 @@ impl FileGuard {
     /// # Errors
     /// [`Code::AlreadyExists`] when there is something at `path`; those of writing.
     pub fn create(path: &Path) -> Result<Self> {
-        if path.symlink_metadata().is_ok() {
-            return Err(files::already_exists(path));
-        }
-        files::publish(written(path, None)?, path)?;
+        files::create(path, text(None).as_bytes())?;
         Ok(Self::new(path))
     }
 
@@ -122,20 +119,8 @@ impl RollbackGuard for FileGuard {
             self.check_against(&known, mark)?;
         }
         let next = Known { store: mark.store, counter: mark.counter, digest: mark.digest };
-        files::replace(written(&self.path, Some(&next))?, &self.path)
+        files::replace(&self.path, text(Some(&next)).as_bytes())
     }
-}
-
-/// A finished, synced temporary file beside `path`.
-fn written(path: &Path, known: Option<&Known>) -> Result<tempfile::TempPath> {
-    let mut file = files::temporary(path)?;
-    let write = |file: &mut File| {
-        file.write_all(text(known).as_bytes())?;
-        file.sync_all()
-    };
-    write(file.as_file_mut())
-        .map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
-    Ok(file.into_temp_path())
 }
 
 fn text(known: Option<&Known>) -> String {

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use bulla_files::Existing;
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{
     AccessGuard, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageBackend as _,
@@ -52,11 +53,13 @@ impl EmbeddedStore {
     /// # Errors
     /// [`Code::AlreadyExists`] when there is something at `path`.
     pub(crate) fn create(path: &Path, rows: &Rows) -> Result<Self> {
-        let (file, temporary) = files::temporary(path)?.into_parts();
+        let mut draft = files::draft(path)?;
+        let file = draft.file().and_then(|file| file.try_clone());
+        let file = file.map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
         let database = builder().create_file(file).map_err(|error| failure(path, error))?;
         let all = rows.iter().map(|(table, name, value)| (table, name, Some(value)));
         write(&database, None, all).map_err(|error| error.at(path))?;
-        files::publish(temporary, path)?;
+        files::persist(draft, path, Existing::Kept)?;
         Ok(Self { path: path.to_owned(), database: Some(database) })
     }
 

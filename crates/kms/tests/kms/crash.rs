@@ -1,7 +1,7 @@
 //! Processes that are killed, and disks that are full.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, KeyId, Keystore, NewKey, Unlock, Verdict};
 
@@ -90,6 +90,20 @@ fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
     });
 }
 
+/// Whether files can be made in the folder that have no name yet.
+fn has_files_without_a_name(folder: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Mode, OFlags};
+        rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR | Mode::WUSR).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = folder;
+        false
+    }
+}
+
 #[test]
 fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
     if let Some(place) = child().map(Place) {
@@ -103,11 +117,12 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
         let (folder, place, _) = parent();
         let test = "crash::a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed";
         let told = lines(test, folder.path(), Harm::Kill(delay));
-        let made: Vec<_> = fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("made-"))
-            .collect();
+        let all: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        let made: Vec<_> = all.iter().filter(|path| name(path).starts_with("made-")).cloned().collect();
+        // A store that is not whole yet has no name, and so a kill leaves nothing of it: but for the key file and the first store, all
+        // that is there was made.
+        assert!(!has_files_without_a_name(folder.path()) || all.len() == made.len() + 2, "{all:?}");
         assert!(made.len() == told.len() || made.len() == told.len() + 1);
         for path in made {
             assert_eq!(Keystore::open(&path, &place.unlock()).unwrap().list().unwrap(), []);

@@ -1,7 +1,7 @@
 //! A file while it is written. Where the file system can do that it has no name until all of it is there (`O_TMPFILE`), so that
 //! no death of the process leaves anything; elsewhere it has a temporary name and is locked as long as its process lives.
 
-use crate::interrupt::{self, Unfinished};
+use crate::unfinished::Unfinished;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,8 +16,8 @@ const SUFFIX: &str = ".tmp";
 const RANDOM: usize = 6;
 
 /// Who may read the finished file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Readers {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
     /// Whom the umask permits it.
     Any,
     /// Its owner alone.
@@ -25,21 +25,24 @@ pub(super) enum Readers {
 }
 
 /// What becomes of something that has the final name already.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Existing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// The new file takes its place.
     Replaced,
     /// The new file is an error, and the old one stays.
     Kept,
 }
 
-/// A file that is being written. Until it is done only its owner may read it. An error or an interrupt removes it.
-pub(super) struct Draft {
+/// A file that is being written. Until it is done only its owner may read it. Dropping it removes it.
+#[derive(Debug)]
+pub struct Draft {
     /// `None` once it has its final name.
     content: Option<Content>,
     folder: PathBuf,
     readers: Readers,
 }
 
+#[derive(Debug)]
 enum Content {
     #[cfg(target_os = "linux")]
     Unnamed(File),
@@ -48,8 +51,10 @@ enum Content {
 
 impl Draft {
     /// Starts a file in `folder`, after removing what processes that are gone left there.
-    pub(super) fn create(folder: &Path, readers: Readers) -> io::Result<Self> {
-        interrupt::guard();
+    ///
+    /// # Errors
+    /// Any error of the system.
+    pub fn create(folder: &Path, readers: Readers) -> io::Result<Self> {
         remove_leftovers_once(folder);
         #[cfg(target_os = "linux")]
         if let Some(file) = linux::unnamed(folder) {
@@ -74,8 +79,11 @@ impl Draft {
         Ok(Self { content: Some(Content::Named(file)), folder: folder.to_owned(), readers })
     }
 
-    /// The file to write to.
-    pub(super) fn file(&mut self) -> io::Result<&mut File> {
+    /// The file to write to, and to read from.
+    ///
+    /// # Errors
+    /// None as long as the file has not its final name.
+    pub fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.content {
             #[cfg(target_os = "linux")]
             Some(Content::Unnamed(file)) => Ok(file),
@@ -89,7 +97,7 @@ impl Draft {
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] when something has that name and is to be kept; any error of the system. Nothing is
     /// left behind then, and `path` is as it was.
-    pub(super) fn persist(mut self, path: &Path, existing: Existing) -> io::Result<()> {
+    pub fn persist(mut self, path: &Path, existing: Existing) -> io::Result<()> {
         if self.readers == Readers::Any {
             widen(self.file()?)?;
         }

@@ -1,0 +1,51 @@
+//! Folders: of files that are written, and on the disk.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// The folder in which a path lies; `.` for a name alone.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a folder and those above it that are missing, with mode 0700, each of them on the disk.
+///
+/// # Errors
+/// Any error of the system.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    for folder in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
+        match builder.create(folder) {
+            // Another process made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            created => created?,
+        }
+        sync_folder(folder_of(folder))?;
+    }
+    Ok(())
+}
+
+/// Makes new names in a folder last: a rename is on the disk only when its folder is.
+///
+/// # Errors
+/// Any error of the system.
+#[cfg(unix)]
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Windows has no handle on a folder that can be synced; NTFS journals the rename.
+///
+/// # Errors
+/// None.
+#[cfg(not(unix))]
+pub fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
