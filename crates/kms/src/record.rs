@@ -136,7 +136,7 @@ pub(crate) struct StoreState {
     /// One more with each change, so that two states of one store are never equal.
     pub(crate) generation: u64,
     pub(crate) records: u64,
-    /// When it was made, by the clock of the store's rollback guard; 1970 in stores that did not say so yet.
+    /// When it was made, by the clock of the store's rollback guard.
     pub(crate) changed: Timestamp,
     pub(crate) binding: [u8; 32],
     /// The BLAKE3 digest of the name of the rollback guard, which lies in a row of its own, if the store remembers one.
@@ -179,13 +179,7 @@ impl StoreState {
         let (generation, rest) = bytes.split_first_chunk().ok_or_else(error)?;
         let (records, rest) = rest.split_first_chunk().ok_or_else(error)?;
         let (binding, rest) = rest.split_first_chunk().ok_or_else(error)?;
-        let (changed, rest) = match rest {
-            [] => (0, rest),
-            rest => {
-                let (changed, rest) = rest.split_first_chunk().ok_or_else(error)?;
-                (u64::from_be_bytes(*changed), rest)
-            }
-        };
+        let (changed, rest) = rest.split_first_chunk().ok_or_else(error)?;
         let guard = match rest {
             [] => None,
             digest => Some(digest.try_into().map_err(|_| error())?),
@@ -193,7 +187,7 @@ impl StoreState {
         Ok(Self {
             generation: u64::from_be_bytes(*generation),
             records: u64::from_be_bytes(*records),
-            changed: Timestamp::from_unix_millis(changed).map_err(|_| error())?,
+            changed: Timestamp::from_unix_millis(u64::from_be_bytes(*changed)).map_err(|_| error())?,
             binding: *binding,
             guard,
         })

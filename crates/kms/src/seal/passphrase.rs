@@ -99,9 +99,6 @@ impl Passphrase {
         }
         Ok(Self { secret, cost })
     }
-
-    /// The length of a capsule: cost (12), salt (32).
-    pub(crate) const CAPSULE: usize = 44;
 }
 
 impl KeyProvider for Passphrase {

@@ -5,40 +5,27 @@ use bulla_blake3 as blake3;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::envelope::{Envelope, Place};
-use super::key_file::KeyFileProvider;
-use super::passphrase::Passphrase;
 use super::provider::{Capsule, KeyProvider, WrappedKey};
 use super::unlock::UnlockMethod;
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 
-/// How the root key is protected. It lies in the clear, since it must be read before anything can be opened. Format 1 is
-/// for passphrases and key files:
+/// How the root key is protected: the root key under a key of a provider. It lies in the clear, since it must be read before
+/// anything can be opened.
 ///
 /// ```text
 /// magic      4   "BPRO"
 /// format     1   1
-/// method     1   1 passphrase, 2 key file
-/// capsule   44   of the provider: cost of Argon2id (12), salt (32)
-/// root       n   envelope with the 32 bytes of the root key
+/// root       n   the root key as a wrapped key
 /// checksum  32   BLAKE3 of everything before
 /// ```
-///
-/// and format 2 for every other provider: magic, format, the wrapped key as [`WrappedKey`] writes it, checksum.
 ///
 /// The checksum has no key: it tells damage from a wrong passphrase. An edit of the other fields gives another
 /// key-encryption key, which does not open the envelope.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Protection {
-    /// Format 1: the envelope lies under the provider's key itself.
-    Own { capsule: Capsule, root: Envelope },
-    /// Format 2.
-    Wrapped(WrappedKey),
-}
+pub(crate) struct Protection(WrappedKey);
 
-const MAGIC: &[u8; 4] = b"BPRO";
-/// The methods of format 1 and their numbers.
-const OWN: [(u8, &str); 2] = [(1, Passphrase::METHOD), (2, KeyFileProvider::METHOD)];
+const MAGIC: &[u8; 5] = b"BPRO\x01";
 
 impl Protection {
     /// Makes a root key and protects it.
@@ -49,24 +36,12 @@ impl Protection {
 
     /// Protects a root key.
     pub(crate) fn of(root: &RootKey, provider: &dyn KeyProvider) -> Result<Self> {
-        if OWN.iter().any(|(_, method)| *method == provider.method()) {
-            let (key, bytes) = provider.new_key()?;
-            let capsule = Capsule::new(provider.method(), provider.key_name(), bytes)?;
-            return Ok(Self::Own { capsule, root: Envelope::seal(&key, Place::RootKey, &root.0)? });
-        }
-        Ok(Self::Wrapped(WrappedKey::wrap(provider, Place::RootKey, &root.0)?))
+        Ok(Self(WrappedKey::wrap(provider, Place::RootKey, &root.0)?))
     }
 
-    /// What the provider needs to open it.
-    pub(crate) fn capsule(&self) -> &Capsule {
-        match self {
-            Self::Own { capsule, .. } => capsule,
-            Self::Wrapped(wrapped) => &wrapped.capsule,
-        }
-    }
-
+    /// What opens it.
     pub(crate) fn method(&self) -> UnlockMethod {
-        UnlockMethod::of(self.capsule())
+        UnlockMethod::of(&self.0.capsule)
     }
 
     /// Opens the root key.
@@ -75,7 +50,7 @@ impl Protection {
     /// [`Code::WrongUnlockMethod`] when it opens by another method; those of [`KeyProvider::key`] and
     /// [`KeyProvider::wrong_key`].
     pub(crate) fn open(&self, provider: &dyn KeyProvider) -> Result<RootKey> {
-        if !provider.fits(self.capsule()) {
+        if !provider.fits(&self.0.capsule) {
             return Err(KmsError::new(
                 Code::WrongUnlockMethod,
                 format!(
@@ -85,32 +60,12 @@ impl Protection {
                 ),
             ));
         }
-        let root = match self {
-            Self::Own { capsule, root } => {
-                let opened = root.open(&*provider.key(capsule)?, &Place::RootKey);
-                let root = opened.ok_or_else(|| provider.wrong_key())?;
-                root.as_slice().try_into().map(Zeroizing::new)
-            }
-            Self::Wrapped(wrapped) => Ok(wrapped.unwrap(provider, &Place::RootKey)?),
-        };
-        let root = root.map_err(|_| KmsError::damaged("the root key has a wrong length"))?;
-        Ok(RootKey(*root))
+        Ok(RootKey(*self.0.unwrap(provider, &Place::RootKey)?))
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        match self {
-            Self::Own { capsule, root } => {
-                let number = OWN.iter().find(|(_, method)| *method == capsule.method());
-                bytes.extend_from_slice(&[1, number.expect("format 1 is for these methods").0]);
-                bytes.extend_from_slice(capsule.bytes());
-                bytes.extend_from_slice(&root.to_bytes());
-            }
-            Self::Wrapped(wrapped) => {
-                bytes.push(2);
-                wrapped.write(&mut bytes);
-            }
-        }
+        self.0.write(&mut bytes);
         let checksum = blake3::hash(&bytes);
         bytes.extend_from_slice(checksum.as_bytes());
         bytes
@@ -122,23 +77,12 @@ impl Protection {
         if blake3::hash(body).as_bytes() != checksum {
             return Err(error());
         }
-        let protection = match body.strip_prefix(MAGIC).and_then(|rest| rest.split_first()) {
-            Some((1, rest)) => Self::parse_own(rest),
-            Some((2, rest)) => match WrappedKey::read(rest) {
-                Some((wrapped, [])) => Some(Self::Wrapped(wrapped)),
-                _ => None,
-            },
+        match body.strip_prefix(MAGIC).and_then(WrappedKey::read) {
+            Some((wrapped, [])) => Some(Self(wrapped)),
             _ => None,
-        };
-        protection.filter(|protection| protection.to_bytes() == bytes).ok_or_else(error)
-    }
-
-    fn parse_own(bytes: &[u8]) -> Option<Self> {
-        let (number, rest) = bytes.split_first()?;
-        let (_, method) = OWN.iter().find(|(known, _)| known == number)?;
-        let (capsule, root) = rest.split_at_checked(Passphrase::CAPSULE)?;
-        let capsule = Capsule::new(*method, "", capsule).ok()?;
-        Some(Self::Own { capsule, root: Envelope::parse(root).ok()? })
+        }
+        .filter(|protection| protection.to_bytes() == bytes)
+        .ok_or_else(error)
     }
 }
 
@@ -202,7 +146,7 @@ impl Sealer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seal::Argon2Cost;
+    use crate::seal::passphrase::{Argon2Cost, Passphrase};
     use crate::seal::provider::KeyEncryptionKey;
 
     fn passphrase(text: &str) -> Passphrase {
@@ -277,8 +221,10 @@ mod tests {
         let right = Passphrase::with_cost("right".into(), dear).unwrap();
         let (protection, _) = Protection::create(&right).unwrap();
         let bytes = protection.to_bytes();
-        // The memory of Argon2id from 64 to 32 KiB, and the salt's first byte.
-        for (at, flip) in [(9, 64 ^ 32), (18, 1)] {
+        // Behind the names of the method and the key and the length of the capsule: the memory of Argon2id from 64 to 32 KiB, and the
+        // salt's first byte.
+        let capsule = MAGIC.len() + 1 + Passphrase::METHOD.len() + 1 + 2;
+        for (at, flip) in [(capsule + 3, 64 ^ 32), (capsule + 12, 1)] {
             let mut edited = bytes[..bytes.len() - 32].to_vec();
             edited[at] ^= flip;
             edited.extend_from_slice(blake3::hash(&edited).as_bytes());
