@@ -21,6 +21,8 @@ mod mlkem;
 pub(crate) mod p256;
 #[cfg(feature = "slhdsa")]
 mod slhdsa;
+#[cfg(test)]
+pub(crate) mod test_backend;
 
 pub use self::backends::Backends;
 pub(crate) use self::ed25519_tables::DecodedKey;

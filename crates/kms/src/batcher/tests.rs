@@ -5,9 +5,8 @@ use std::task::Wake;
 use std::thread::ThreadId;
 
 use super::*;
-use crate::backend::{
-    Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request, SOFTWARE, SignRequest,
-};
+use crate::backend::test_backend::{self, Replaced, software};
+use crate::backend::{PrivateKey, Request, SignRequest};
 use crate::{Algorithm, KeystoreOptions, NewKey};
 
 /// A message at which the backend panics.
@@ -72,49 +71,29 @@ impl Gate {
     }
 }
 
-fn inner() -> &'static Arc<dyn Backend> {
-    Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap()
-}
-
-impl Backend for Gated {
-    fn name(&self) -> &str {
-        SOFTWARE
-    }
-
-    fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        inner().capabilities(algorithm)
-    }
-
-    fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
-        inner().generate(algorithm)
-    }
-
-    fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
-        Ok(Arc::new(GatedKey(Arc::clone(&self.0), inner().load(algorithm, material)?)))
-    }
-
-    fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
-        inner().prepare(algorithm, public_key)
+impl Replaced for Gated {
+    fn load(&self, key: Arc<dyn PrivateKey>) -> Arc<dyn PrivateKey> {
+        Arc::new(GatedKey(Arc::clone(&self.0), key))
     }
 
     fn verify(&self, request: Request<'_>) -> Verdict {
         self.0.pass(&[request.message]);
-        inner().verify(request)
+        software().verify(request)
     }
 
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
         self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
-        inner().verify_many(requests)
+        software().verify_many(requests)
     }
 
-    fn sign_many(&self, algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
+    fn sign_many(&self, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
         self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
         let inner_keys = requests.iter().map(|SignRequest { key, message }| {
             let key: &dyn Any = *key;
             let GatedKey(_, key) = key.downcast_ref().expect("a key that this backend loaded");
             SignRequest { key: &**key, message }
         });
-        inner().sign_many(algorithm, &inner_keys.collect::<Vec<_>>())
+        software().sign_many(Algorithm::Ed25519, &inner_keys.collect::<Vec<_>>())
     }
 }
 
@@ -127,10 +106,6 @@ impl PrivateKey for GatedKey {
         self.0.pass(&[message]);
         self.1.sign(message)
     }
-
-    fn decapsulate(&self, ciphertext: &[u8]) -> Result<crate::backend::SharedKey> {
-        self.1.decapsulate(ciphertext)
-    }
 }
 
 struct Place {
@@ -142,7 +117,7 @@ struct Place {
 
 fn place(tenants: usize) -> Place {
     let gate = Arc::new(Gate::default());
-    let backends = Backends::none().with(Arc::new(Gated(Arc::clone(&gate))));
+    let backends = test_backend::backends_with(Gated(Arc::clone(&gate)));
     let keystore = Arc::new(KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory());
     let new = |tenant: usize| {
         NewKey::new(format!("tenant-{tenant}").parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519)

@@ -204,50 +204,20 @@ impl Keystore {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::{KeystoreOptions, NewKey};
     use super::*;
-    use crate::backend::{Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, SOFTWARE};
+    use crate::backend::test_backend::{self, Replaced};
 
     /// The backend in software, whose answers about many have another number than there are requests.
     #[derive(Debug)]
     struct Miscounting(usize);
 
-    fn inner() -> &'static Arc<dyn Backend> {
-        Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap()
-    }
-
-    impl Backend for Miscounting {
-        fn name(&self) -> &str {
-            SOFTWARE
-        }
-
-        fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-            inner().capabilities(algorithm)
-        }
-
-        fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
-            inner().generate(algorithm)
-        }
-
-        fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
-            inner().load(algorithm, material)
-        }
-
-        fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
-            inner().prepare(algorithm, public_key)
-        }
-
-        fn verify(&self, request: Request<'_>) -> Verdict {
-            inner().verify(request)
-        }
-
+    impl Replaced for Miscounting {
         fn verify_many(&self, _requests: &[Request<'_>]) -> Vec<Verdict> {
             vec![Verdict::Valid; self.0]
         }
 
-        fn sign_many(&self, _: Algorithm, _: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
+        fn sign_many(&self, _requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
             vec![Ok(vec![7; 64]); self.0]
         }
     }
@@ -255,7 +225,7 @@ mod tests {
     #[test]
     fn a_backend_that_miscounts_signs_nothing_and_verifies_nothing() {
         for (given, wrong) in [(0, true), (1, true), (2, true), (3, false), (4, true)] {
-            let backends = Backends::none().with(Arc::new(Miscounting(given)));
+            let backends = test_backend::backends_with(Miscounting(given));
             let keystore = KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory();
             let new = NewKey::new("local".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
             let key = keystore.create_key(new).unwrap();
