@@ -4,7 +4,10 @@ use crate::error::{Code, KmsError, Result};
 
 /// Fills `bytes` with random bytes from the operating system.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes).map_err(|error| {
-        KmsError::new(Code::RandomUnavailable, "the operating system gave no random bytes").with_source(error)
-    })
+    getrandom::fill(bytes).map_err(unavailable)
+}
+
+/// The error of an operating system that gives none.
+pub(crate) fn unavailable(error: getrandom::Error) -> KmsError {
+    KmsError::new(Code::RandomUnavailable, "the operating system gave no random bytes").with_source(error)
 }

@@ -6,29 +6,33 @@
 
 use std::sync::Arc;
 
+use bulla_pq::mldsa::{ParameterSet, SEED};
+use bulla_pq::{SigningKey as PqSigningKey, VerifyingKey};
 use ed25519_dalek::{Signer as _, SigningKey};
-use ml_dsa::{MlDsa65, VerifyingKey};
 use sha2::{Digest as _, Sha512};
 use zeroize::Zeroizing;
 
+use super::ed25519_strict;
 use super::encoded_key::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
-use super::{ed25519_strict, mldsa};
+use super::post_quantum::wrong_length;
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
+use crate::random;
 use crate::verdict::Verdict;
 
 const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";
 const LABEL: &[u8] = b"COMPSIG-MLDSA65-Ed25519-SHA512";
 
 const ALGORITHM: Algorithm = Algorithm::MlDsa65Ed25519;
+const MLDSA: ParameterSet = ParameterSet::MlDsa65;
 
 #[derive(Debug)]
 pub(super) struct Software;
 
 /// Both public keys, decoded.
 struct PublicPair {
-    mldsa: VerifyingKey<MlDsa65>,
+    mldsa: Box<dyn VerifyingKey>,
     ed25519: ed25519_dalek::VerifyingKey,
 }
 
@@ -46,15 +50,15 @@ impl Backend for Software {
     }
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
-        let mut seeds = Zeroizing::new(vec![0; mldsa::SEED + ed25519_dalek::SECRET_KEY_LENGTH]);
-        crate::random::fill(&mut seeds)?;
+        let mut seeds = Zeroizing::new(vec![0; SEED + ed25519_dalek::SECRET_KEY_LENGTH]);
+        random::fill(&mut seeds)?;
         Ok(seeds)
     }
 
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let error = || KmsError::damaged(format!("a sealed key of {ALGORITHM} does not have 64 bytes"));
-        let (first, second) = material.split_first_chunk::<{ mldsa::SEED }>().ok_or_else(error)?;
-        let mldsa = mldsa::SoftwareKey::new(Algorithm::MlDsa65, first)?;
+        let (first, second) = material.split_first_chunk::<SEED>().ok_or_else(error)?;
+        let mldsa = MLDSA.signing_key(first).ok_or_else(error)?;
         let ed25519 = SigningKey::try_from(second).map_err(|_| error())?;
         Ok(Arc::new(SoftwareKey { mldsa, ed25519 }))
     }
@@ -63,18 +67,17 @@ impl Backend for Software {
         let (first, second) = halves(public_key, Algorithm::MlDsa65.public_key_length());
         // A wrong length is that of the second half, and its error is the one that is told.
         let ed25519 = ed25519_strict::decode(second)?;
-        Ok(Box::new(PublicPair { mldsa: mldsa::decode(algorithm, first)?, ed25519 }))
+        let mldsa = MLDSA.verifying_key(first).ok_or_else(|| wrong_length(algorithm))?;
+        Ok(Box::new(PublicPair { mldsa, ed25519 }))
     }
 
     fn verify(&self, request: Request<'_>) -> Verdict {
         let Some(key) = request.public_key.prepared::<PublicPair>() else { return Verdict::Invalid };
         let (first, second) = halves(request.signature, Algorithm::MlDsa65.output_length());
         let message = representative(request.message);
-        let verdicts = [
-            mldsa::verify(&key.mldsa, &message, LABEL, first),
-            ed25519_strict::verify(&key.ed25519, &message, second),
-        ];
-        if verdicts == [Verdict::Valid; 2] { Verdict::Valid } else { Verdict::Invalid }
+        let mldsa = key.mldsa.verify(&message, LABEL, first);
+        let ed25519 = ed25519_strict::verify(&key.ed25519, &message, second);
+        if mldsa && ed25519 == Verdict::Valid { Verdict::Valid } else { Verdict::Invalid }
     }
 }
 
@@ -88,18 +91,18 @@ fn halves(bytes: &[u8], first: usize) -> (&[u8], &[u8]) {
 }
 
 struct SoftwareKey {
-    mldsa: mldsa::SoftwareKey<MlDsa65>,
+    mldsa: Box<dyn PqSigningKey>,
     ed25519: SigningKey,
 }
 
 impl PrivateKey for SoftwareKey {
     fn public_key(&self) -> Result<Vec<u8>> {
-        Ok([self.mldsa.public_bytes(), self.ed25519.verifying_key().to_bytes().to_vec()].concat())
+        Ok([self.mldsa.public_key(), self.ed25519.verifying_key().to_bytes().to_vec()].concat())
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let message = representative(message);
-        let mut signature = self.mldsa.sign_with_context(&message, LABEL)?;
+        let mut signature = self.mldsa.sign(&message, LABEL).map_err(random::unavailable)?;
         signature.extend_from_slice(&self.ed25519.sign(&message).to_bytes());
         Ok(signature)
     }

@@ -1,15 +1,11 @@
-//! ML-KEM (FIPS 203) by `ml-kem`, and X-Wing (draft-connolly-cfrg-xwing-kem) by `x-wing`, both of RustCrypto, in
-//! software. The material is the seed: 64 random bytes for ML-KEM (FIPS 203, section 7.1), 32 for X-Wing.
+//! ML-KEM (FIPS 203) and X-Wing (draft-connolly-cfrg-xwing-kem) in software. The material is the seed: 64 random bytes
+//! for ML-KEM (FIPS 203, section 7.1), 32 for X-Wing.
 
 use std::sync::Arc;
 
-use getrandom::SysRng;
-use getrandom::rand_core::UnwrapErr;
-use ml_kem::kem::{Ciphertext, Decapsulator, EncapsulationKey, TryDecapsulate};
-use ml_kem::{Encapsulate as _, KeyExport as _, KeyInit, MlKem512, MlKem768, MlKem1024, TryKeyInit as _};
-use x_wing::DecapsulationKeyRejectNonContrib;
-use x25519_dalek::StaticSecret;
-use zeroize::{Zeroize as _, Zeroizing};
+use bulla_pq::kem::{self, InvalidKey};
+use bulla_pq::{DecapsulationKey, EncapsulationKey};
+use zeroize::Zeroizing;
 
 use super::encoded_key::{EncodedKey, Prepared};
 use super::interface::{
@@ -17,49 +13,25 @@ use super::interface::{
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
+use crate::random;
 use crate::verdict::Verdict;
 
 #[derive(Debug)]
 pub(super) struct Software;
 
-/// A private key of one of the algorithms.
-trait Private: TryDecapsulate + KeyInit + Send + Sync + 'static {}
-
-impl<D: TryDecapsulate + KeyInit + Send + Sync + 'static> Private for D {}
-
-/// The public key that belongs to one of type `D`.
-type PublicOf<D> = EncapsulationKey<<D as Decapsulator>::Kem>;
-
-/// What there is for one algorithm.
-struct Set {
-    seed: usize,
-    load: fn(Algorithm, &[u8]) -> Result<Arc<dyn PrivateKey>>,
-    prepare: fn(Algorithm, &[u8]) -> Result<Prepared>,
-    encapsulate: fn(&EncodedKey) -> Option<Encapsulated>,
-}
-
-impl Set {
-    fn of<D: Private>() -> Self
-    where
-        PublicOf<D>: Send + Sync + 'static,
-    {
-        Self { seed: D::key_size(), load: load::<D>, prepare: prepare::<D>, encapsulate: encapsulate::<D> }
-    }
-}
-
-fn set(algorithm: Algorithm) -> Option<Set> {
+fn kem(algorithm: Algorithm) -> Option<kem::Algorithm> {
     match algorithm {
-        Algorithm::MlKem512 => Some(Set::of::<ml_kem::DecapsulationKey<MlKem512>>()),
-        Algorithm::MlKem768 => Some(Set::of::<ml_kem::DecapsulationKey<MlKem768>>()),
-        Algorithm::MlKem1024 => Some(Set::of::<ml_kem::DecapsulationKey<MlKem1024>>()),
-        Algorithm::XWing => Some(Set::of::<DecapsulationKeyRejectNonContrib>()),
+        Algorithm::MlKem512 => Some(kem::Algorithm::MlKem512),
+        Algorithm::MlKem768 => Some(kem::Algorithm::MlKem768),
+        Algorithm::MlKem1024 => Some(kem::Algorithm::MlKem1024),
+        Algorithm::XWing => Some(kem::Algorithm::XWing),
         _ => None,
     }
 }
 
-/// The set of an algorithm that the backend said to serve.
-fn served(algorithm: Algorithm) -> Set {
-    set(algorithm).expect("only algorithms that are served are asked for")
+/// The implementation of an algorithm that the backend said to serve.
+fn served(algorithm: Algorithm) -> kem::Algorithm {
+    kem(algorithm).expect("only algorithms that are served are asked for")
 }
 
 impl Backend for Software {
@@ -68,30 +40,40 @@ impl Backend for Software {
     }
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        set(algorithm).map(|_| Capabilities { verify_lanes: 1, sign_lanes: 1, material_is_key: true })
+        kem(algorithm).map(|_| Capabilities { verify_lanes: 1, sign_lanes: 1, material_is_key: true })
     }
 
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
-        let mut seed = Zeroizing::new(vec![0; served(algorithm).seed]);
-        crate::random::fill(&mut seed)?;
+        let mut seed = Zeroizing::new(vec![0; served(algorithm).seed_length()]);
+        random::fill(&mut seed)?;
         Ok(seed)
     }
 
     fn expanded(&self, algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
-        expanded(algorithm, seed)
+        kem(algorithm)?.expanded(seed)
     }
 
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
-        (served(algorithm).load)(algorithm, material)
+        let key = served(algorithm)
+            .decapsulation_key(material)
+            .ok_or_else(|| KmsError::damaged(format!("a sealed key of {algorithm} has a wrong length")))?;
+        Ok(Arc::new(SoftwareKey { algorithm, key }))
     }
 
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
-        let prepared = (served(algorithm).prepare)(algorithm, public_key)?;
-        if algorithm == Algorithm::XWing && !has_large_order(public_key) {
-            let why = "not a public key of X-Wing: its part of X25519 is of low order";
-            return Err(KmsError::new(Code::InvalidPublicKey, why));
+        match served(algorithm).encapsulation_key(public_key) {
+            Ok(key) => Ok(Box::new(key)),
+            Err(error) => {
+                let why = match error {
+                    InvalidKey::Encoding => {
+                        format!("it has {} bytes, of numbers in their range", algorithm.public_key_length())
+                    }
+                    InvalidKey::LowOrder => "its part of X25519 is of low order".to_owned(),
+                };
+                let message = format!("not a public key of {algorithm}: {why}");
+                Err(KmsError::new(Code::InvalidPublicKey, message))
+            }
         }
-        Ok(prepared)
     }
 
     /// Nothing verifies under a key that does not sign.
@@ -100,97 +82,30 @@ impl Backend for Software {
     }
 
     fn encapsulate(&self, public_key: &EncodedKey) -> Result<Encapsulated> {
-        // Whether there are random bytes is asked here, where it can be answered by an error.
-        crate::random::fill(&mut [0])?;
-        (served(public_key.algorithm()).encapsulate)(public_key).ok_or_else(|| {
+        let key = public_key.prepared::<Box<dyn EncapsulationKey>>().ok_or_else(|| {
             KmsError::new(Code::InvalidPublicKey, format!("not a public key of {}", public_key.algorithm()))
-        })
+        })?;
+        let (ciphertext, shared_key) = key.encapsulate().map_err(random::unavailable)?;
+        Ok(Encapsulated { ciphertext, shared_key })
     }
 }
 
-/// Whether the part of X25519, which ends a public key of X-Wing, makes a shared secret that others do not know. Under one of
-/// low order it is zero for every private key (RFC 7748, section 6.1), and half of the hybrid is gone.
-fn has_large_order(public_key: &[u8]) -> bool {
-    // Which private key it is does not matter: each is a multiple of 8, and none of another factor of the order.
-    let any = StaticSecret::from([1; 32]);
-    public_key
-        .last_chunk::<32>()
-        .is_some_and(|point| any.diffie_hellman(&x25519_dalek::PublicKey::from(*point)).was_contributory())
-}
-
-fn load<D: Private>(algorithm: Algorithm, seed: &[u8]) -> Result<Arc<dyn PrivateKey>> {
-    let key = D::new_from_slice(seed)
-        .map_err(|_| KmsError::damaged(format!("a sealed key of {algorithm} has a wrong length")))?;
-    Ok(Arc::new(SoftwareKey { algorithm, key }))
-}
-
-fn prepare<D: Private>(algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared>
-where
-    PublicOf<D>: Send + Sync + 'static,
-{
-    match PublicOf::<D>::new_from_slice(public_key) {
-        Ok(key) => Ok(Box::new(key)),
-        Err(_) => {
-            let length = algorithm.public_key_length();
-            let why =
-                format!("not a public key of {algorithm}: it has {length} bytes, of numbers in their range");
-            Err(KmsError::new(Code::InvalidPublicKey, why))
-        }
-    }
-}
-
-/// The expanded private key (FIPS 203, algorithm 16).
-#[allow(deprecated, reason = "deprecated is to import it; here it is compared with one")]
-fn expanded(algorithm: Algorithm, seed: &KeyMaterial) -> Option<KeyMaterial> {
-    use ml_kem::{DecapsulationKey, ExpandedKeyEncoding};
-
-    fn of<D: ExpandedKeyEncoding + KeyInit>(seed: &[u8]) -> Option<KeyMaterial> {
-        let mut bytes = D::new_from_slice(seed).ok()?.to_expanded_bytes();
-        let expanded = Zeroizing::new(bytes.to_vec());
-        bytes.as_mut_slice().zeroize();
-        Some(expanded)
-    }
-    match algorithm {
-        Algorithm::MlKem512 => of::<DecapsulationKey<MlKem512>>(seed),
-        Algorithm::MlKem768 => of::<DecapsulationKey<MlKem768>>(seed),
-        Algorithm::MlKem1024 => of::<DecapsulationKey<MlKem1024>>(seed),
-        _ => None,
-    }
-}
-
-fn encapsulate<D: Private>(public_key: &EncodedKey) -> Option<Encapsulated>
-where
-    PublicOf<D>: 'static,
-{
-    let (ciphertext, mut shared) =
-        public_key.prepared::<PublicOf<D>>()?.encapsulate_with_rng(&mut UnwrapErr(SysRng));
-    let shared_key = Zeroizing::new(shared.as_slice().try_into().ok()?);
-    shared.as_mut_slice().zeroize();
-    Some(Encapsulated { ciphertext: ciphertext.to_vec(), shared_key })
-}
-
-/// A private key. The crates wipe it when it is dropped.
-struct SoftwareKey<D> {
+struct SoftwareKey {
     algorithm: Algorithm,
-    key: D,
+    key: Box<dyn DecapsulationKey>,
 }
 
-impl<D: Private> PrivateKey for SoftwareKey<D> {
+impl PrivateKey for SoftwareKey {
     fn public_key(&self) -> Result<Vec<u8>> {
-        Ok(self.key.encapsulation_key().to_bytes().to_vec())
+        Ok(self.key.public_key())
     }
 
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
-        let invalid = || {
+        self.key.decapsulate(ciphertext).ok_or_else(|| {
             let length = self.algorithm.output_length();
             let why = format!("not a ciphertext of {}, which has {length} bytes", self.algorithm);
             KmsError::new(Code::InvalidCiphertext, why)
-        };
-        let ciphertext = <&Ciphertext<D::Kem>>::try_from(ciphertext).map_err(|_| invalid())?;
-        let mut shared = self.key.try_decapsulate(ciphertext).map_err(|_| invalid())?;
-        let bytes = shared.as_slice().try_into().map_err(|_| invalid())?;
-        shared.as_mut_slice().zeroize();
-        Ok(Zeroizing::new(bytes))
+        })
     }
 }
 

@@ -19,6 +19,8 @@ mod mldsa;
 mod mlkem;
 #[cfg(feature = "p256")]
 pub(crate) mod p256;
+#[cfg(any(feature = "mldsa", feature = "slhdsa"))]
+mod post_quantum;
 #[cfg(feature = "slhdsa")]
 mod slhdsa;
 #[cfg(test)]

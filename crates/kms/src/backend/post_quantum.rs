@@ -1,0 +1,37 @@
+//! What the post-quantum signatures of `bulla-pq` have in common here.
+
+use bulla_pq::VerifyingKey;
+
+use super::interface::{PrivateKey, Request};
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+use crate::random;
+use crate::verdict::Verdict;
+
+/// A private key, which signs in an empty context.
+pub(super) struct SigningKey(pub(super) Box<dyn bulla_pq::SigningKey>);
+
+impl PrivateKey for SigningKey {
+    fn public_key(&self) -> Result<Vec<u8>> {
+        Ok(self.0.public_key())
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
+        self.0.sign(message, b"").map_err(random::unavailable)
+    }
+}
+
+/// The verdict under a key that was prepared as a `Box<dyn VerifyingKey>`.
+pub(super) fn verify(request: Request<'_>) -> Verdict {
+    match request.public_key.prepared::<Box<dyn VerifyingKey>>() {
+        Some(key) if key.verify(request.message, b"", request.signature) => Verdict::Valid,
+        _ => Verdict::Invalid,
+    }
+}
+
+/// The error of a public key that does not have the length of its algorithm.
+pub(super) fn wrong_length(algorithm: Algorithm) -> KmsError {
+    let length = algorithm.public_key_length();
+    let message = format!("not a public key of {algorithm}: it does not have {length} bytes");
+    KmsError::new(Code::InvalidPublicKey, message)
+}

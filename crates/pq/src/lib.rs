@@ -1,0 +1,66 @@
+//! Post-quantum algorithms over bytes, by the crates of RustCrypto: ML-DSA, SLH-DSA, ML-KEM, and X-Wing.
+//!
+//! Those crates are generic, and their code is compiled where a parameter set is named. All of them are named here and nowhere
+//! else, so that it is compiled once. What comes out are keys behind small traits: [`SigningKey`] and [`VerifyingKey`],
+//! [`DecapsulationKey`] and [`EncapsulationKey`].
+//!
+//! Each key wipes itself from memory when it is dropped.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "mlkem")]
+pub mod kem;
+#[cfg(feature = "mldsa")]
+pub mod mldsa;
+#[cfg(feature = "slhdsa")]
+pub mod slhdsa;
+
+use zeroize::Zeroizing;
+
+/// The operating system gave no random bytes.
+pub use getrandom::Error as RandomError;
+
+/// Secret bytes, which are wiped from memory when they are dropped.
+pub type Secret = Zeroizing<Vec<u8>>;
+
+/// A key that two parties share after an encapsulation: 32 bytes.
+pub type SharedKey = Zeroizing<[u8; 32]>;
+
+/// A private key that signs.
+pub trait SigningKey: Send + Sync {
+    /// The bytes of its public key.
+    fn public_key(&self) -> Vec<u8>;
+
+    /// A pure, hedged (randomized) signature. `context` has at most 255 bytes.
+    ///
+    /// # Errors
+    /// The operating system gives no random bytes.
+    ///
+    /// # Panics
+    /// The context is longer.
+    fn sign(&self, message: &[u8], context: &[u8]) -> Result<Vec<u8>, RandomError>;
+}
+
+/// A public key that verifies.
+pub trait VerifyingKey: Send + Sync {
+    /// Whether `signature` is one of the message in this context. One of a wrong length is not.
+    fn verify(&self, message: &[u8], context: &[u8], signature: &[u8]) -> bool;
+}
+
+/// A private key that decapsulates.
+pub trait DecapsulationKey: Send + Sync {
+    /// The bytes of its public key.
+    fn public_key(&self) -> Vec<u8>;
+
+    /// The key that the ciphertext carries; `None` when the ciphertext has a wrong length. A ciphertext that was made for another
+    /// key may give a key that nobody else has, as the algorithm's specification says.
+    fn decapsulate(&self, ciphertext: &[u8]) -> Option<SharedKey>;
+}
+
+/// A public key that encapsulates.
+pub trait EncapsulationKey: Send + Sync {
+    /// A ciphertext for the holder of the private key, and the key that it carries.
+    ///
+    /// # Errors
+    /// The operating system gives no random bytes.
+    fn encapsulate(&self) -> Result<(Vec<u8>, SharedKey), RandomError>;
+}
