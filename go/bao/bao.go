@@ -1,14 +1,13 @@
-// Package bao is verified streaming: with the BLAKE3 hash of a whole input, and an encoding that carries the tree of hashes
-// beside it, any part can be read and checked as it arrives, without the rest.
+// Package bao implements verified streaming. With the BLAKE3 hash of a whole input, and an encoding that contains the tree of
+// hashes, a reader can read and check any part as it arrives, without the rest.
 //
-// The formats are those of the Rust crate bao, version 0.13: an encoding is the length of the input (8 bytes,
-// little-endian) and then the tree in pre-order, where a parent is its two chaining values (64 bytes) and a leaf is a chunk
-// (at most 1024 bytes). A combined encoding holds the chunks; an outboard encoding leaves them where they are. A slice
-// is what one needs of a combined encoding to check a part of the input. The hash is that of
-// package blake3.
+// The formats are those of the Rust crate bao, version 0.13. An encoding is the length of the input (8 bytes, little-endian),
+// followed by the tree in pre-order. A parent is its two chaining values (64 bytes), and a leaf is a chunk (at most 1024 bytes).
+// A combined encoding contains the chunks; an outboard encoding does not. A slice is the part of a combined encoding that a
+// reader needs to check a part of the input. The hash is that of package blake3.
 //
-// No byte is handed out before it is checked. An encoding that does not match its hash gives [ErrMismatch], one that ends too
-// early gives [io.ErrUnexpectedEOF].
+// The package returns only checked bytes. For an encoding that does not match its hash, the error is [ErrMismatch]; for one that
+// ends too early, it is [io.ErrUnexpectedEOF].
 package bao
 
 import (
@@ -29,16 +28,16 @@ const (
 	maxLen = math.MaxInt64 / 2
 )
 
-// ErrMismatch says that an encoding is not that of the input with the given hash.
+// ErrMismatch means that an encoding does not belong to the input with the given hash.
 var ErrMismatch = errors.New("bao: the data does not match the hash")
 
-// ErrLength says that an encoding states an impossible length.
+// ErrLength means that an encoding states an impossible length.
 var ErrLength = errors.New("bao: the encoding states an impossible length")
 
-// EncodedSize is the length in bytes of the combined encoding of n bytes.
+// EncodedSize returns the length in bytes of the combined encoding of n bytes.
 func EncodedSize(n int64) int64 { return headerLen + treeSize(uint64(n)) }
 
-// OutboardSize is the length in bytes of the outboard encoding of n bytes.
+// OutboardSize returns the length in bytes of the outboard encoding of n bytes.
 func OutboardSize(n int64) int64 { return headerLen + parentsSize(uint64(n)) }
 
 func chunks(n uint64) uint64 { return max(1, (n+guts.ChunkLen-1)/guts.ChunkLen) }

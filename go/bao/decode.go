@@ -6,8 +6,8 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Decoder reads the input back from an encoding, and checks it. It is an [io.Reader]; after an error it gives nothing more. It does
-// not read past the end of the encoding: whether something follows there is the caller's to decide.
+// Decoder reads the input from an encoding, and checks it. It is an [io.Reader]. After an error it returns no more bytes. It does
+// not read past the end of the encoding: the caller decides whether anything may follow.
 type Decoder struct {
 	tree, data io.Reader // where parents and chunks come from
 	hash       [32]byte
@@ -19,18 +19,18 @@ type Decoder struct {
 	ready      []byte // checked bytes that are not handed out yet
 }
 
-// NewDecoder reads from a combined encoding.
+// NewDecoder returns a decoder that reads from a combined encoding.
 func NewDecoder(encoding io.Reader, hash [32]byte) *Decoder {
 	return &Decoder{tree: encoding, data: encoding, hash: hash, to: maxLen}
 }
 
-// NewOutboardDecoder reads from data, checked by its outboard encoding.
+// NewOutboardDecoder returns a decoder that reads from data and checks it with the outboard encoding.
 func NewOutboardDecoder(data, encoding io.Reader, hash [32]byte) *Decoder {
 	return &Decoder{tree: encoding, data: data, hash: hash, to: maxLen}
 }
 
-// NewSliceDecoder reads the given part of the input from the slice that [ExtractSlice] made for the same part. A part that
-// goes past the end of the input ends there, and that this is the end is checked too.
+// NewSliceDecoder returns a decoder that reads the given part of the input from the slice that [ExtractSlice] made for the same
+// part. If the part goes past the end of the input, it ends there, and the decoder also checks that this is the end.
 func NewSliceDecoder(slice io.Reader, hash [32]byte, start, length uint64) *Decoder {
 	return &Decoder{tree: slice, data: slice, hash: hash, from: start, to: sliceEnd(start, length)}
 }
@@ -43,7 +43,7 @@ func sliceEnd(start, length uint64) uint64 {
 	return ^uint64(0)
 }
 
-// Read hands out checked bytes.
+// Read returns only checked bytes.
 func (d *Decoder) Read(p []byte) (int, error) {
 	if !d.started {
 		d.started = true

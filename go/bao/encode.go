@@ -50,13 +50,13 @@ type memory []byte
 
 func (m memory) WriteAt(p []byte, at int64) (int, error) { return copy(m[at:], p), nil }
 
-// EncodeTo writes the combined encoding of the first size bytes of data, and returns their hash. The parts of the encoding
-// are not written in order. If data ends before, the error is [io.ErrUnexpectedEOF].
+// EncodeTo writes the combined encoding of the first size bytes of data, and returns their hash. It does not write the parts of
+// the encoding in order. If data ends too early, the error is [io.ErrUnexpectedEOF].
 func EncodeTo(dst io.WriterAt, data io.Reader, size int64) (hash [32]byte, err error) {
 	return encodeTo(dst, data, size, combined)
 }
 
-// EncodeOutboardTo is [EncodeTo] for the outboard encoding.
+// EncodeOutboardTo is like [EncodeTo], for the outboard encoding.
 func EncodeOutboardTo(dst io.WriterAt, data io.Reader, size int64) (hash [32]byte, err error) {
 	return encodeTo(dst, data, size, outboard)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// ExtractSlice writes what one needs to check and read the given part of the input, out of its combined encoding.
-// It checks nothing itself: that is for [NewSliceDecoder].
+// ExtractSlice writes a slice: the part of the combined encoding that a reader needs to check and read the given part of the
+// input. It checks nothing itself; [NewSliceDecoder] does.
 func ExtractSlice(dst io.Writer, encoding io.ReaderAt, start, length uint64) error {
 	x := extractor{dst: dst, tree: encoding, layout: combined, from: start, to: sliceEnd(start, length)}
 	return x.extract()
 }
 
-// ExtractSliceOutboard is [ExtractSlice] for an input and its outboard encoding.
+// ExtractSliceOutboard is like [ExtractSlice], for an input and its outboard encoding.
 func ExtractSliceOutboard(dst io.Writer, data, encoding io.ReaderAt, start, length uint64) error {
 	x := extractor{dst: dst, tree: encoding, data: data, layout: outboard, from: start, to: sliceEnd(start, length)}
 	return x.extract()

@@ -1,10 +1,10 @@
-// Bench measures package blake3 against the other BLAKE3 packages for Go, interleaved in one process. It prints a table, or
-// with -records the records of spec/bench-record.md, one line each; `cargo xtask bench go` launches it so, five times.
-// It works in a checkout only: its go.mod replaces the library's module by the folder above.
+// Bench compares package blake3 with the other BLAKE3 packages for Go, interleaved in one process. It prints a table. With
+// -records it prints the records of spec/bench-record.md, one per line; `cargo xtask bench go` launches it five times in this way.
+// It works only in a checkout: its go.mod replaces the library's module with the folder above.
 //
 //	go run . [-records] [-rounds 51] [-sample 200us] [-cases PREFIX,...] [-sizes BYTES,...]
 //
-// The variables BULLA_BENCH_LAUNCH, BULLA_BENCH_CASES and BULLA_BENCH_SIZES stand for the flags where those are not given.
+// If a flag is not given, the variable BULLA_BENCH_LAUNCH, BULLA_BENCH_CASES or BULLA_BENCH_SIZES replaces it.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// Package blake3 computes BLAKE3 hashes: plain, keyed and for key derivation, of any output length, at the limit of the
-// machine. It is Go and Go assembly, without cgo; build with the tag purego to leave the assembly out.
+// Package blake3 computes BLAKE3 hashes: plain, keyed and for key derivation, with any output length, at the limit of the
+// machine. It is written in Go and Go assembly, without cgo. Build with the tag purego to leave out the assembly.
 //
-// [Sum256] is the one-shot call. [Hasher] takes its input piece by piece and implements [hash.Hash]. [Sum] and
-// [Hasher.Finalize] write outputs of any length, [OutputReader] reads them as a stream. [SumMany] hashes many small
-// independent inputs side by side. [HashFile] and [HashReader] read their input themselves, with progress and
+// [Sum256] is the one-shot call. [Hasher] takes its input in pieces and implements [hash.Hash]. [Sum] and
+// [Hasher.Finalize] write outputs of any length; [OutputReader] reads them as a stream. [SumMany] hashes many small
+// independent inputs at once. [HashFile] and [HashReader] read their input themselves, with progress and
 // cancellation.
 //
 // BLAKE3 is specified in "BLAKE3: one function, fast everywhere" by O'Connor, Aumasson, Neves and Wilcox-O'Hearn.
@@ -25,12 +25,12 @@ const (
 	BlockSize = guts.BlockLen
 )
 
-// Kernel is the name of the implementation that this process uses: portable, x86_64/sse4.1, x86_64/avx2,
-// x86_64/avx512 or aarch64/neon. The environment variable BULLA_BLAKE3_FORCE_KERNEL, read once at the start of the process,
-// forces one by name; a name that this machine does not have is a panic that lists those it has.
+// Kernel returns the name of the kernel that this process uses: portable, x86_64/sse4.1, x86_64/avx2, x86_64/avx512 or
+// aarch64/neon. The environment variable BULLA_BLAKE3_FORCE_KERNEL, read once at the start of the process, forces a kernel
+// by name. If this machine does not have it, the package panics and lists the kernels that the machine has.
 func Kernel() string { return guts.Active().String() }
 
-// Sum256 is the 32-byte hash of data. A large input is hashed by several goroutines, at most GOMAXPROCS.
+// Sum256 returns the 32-byte hash of data. Several goroutines, at most GOMAXPROCS, hash a large input.
 func Sum256(data []byte) (sum [32]byte) {
 	sumInto(&sum, data, &guts.IV, 0)
 	return sum
@@ -48,7 +48,7 @@ func sumInto(sum *[32]byte, data []byte, key *guts.CV, mode uint32) {
 	}
 }
 
-// Sum512 is the 64-byte hash of data; its first half is that of [Sum256].
+// Sum512 returns the 64-byte hash of data. Its first half is the hash of [Sum256].
 func Sum512(data []byte) (sum [64]byte) {
 	n := rootNode(data, &guts.IV, 0)
 	n.Root(sum[:], 0)
@@ -61,15 +61,15 @@ func Sum(data, out []byte) {
 	fill(out, &n)
 }
 
-// SumKeyed is the 32-byte hash of data in the keyed mode: a message authentication code.
+// SumKeyed returns the 32-byte hash of data in the keyed mode: a message authentication code.
 func SumKeyed(key *[KeySize]byte, data []byte) (sum [32]byte) {
 	words := guts.CVFromBytes(key)
 	sumInto(&sum, data, &words, guts.KeyedHash)
 	return sum
 }
 
-// DeriveKey fills out, of any length, with a key derived from material. The context says what the key is for: it is
-// a constant of the program, unique to this use, and holds nothing secret or variable (BLAKE3 paper, section 6.2).
+// DeriveKey fills out, of any length, with a key derived from material. The context says what the key is for. It should be a
+// constant of the program, unique to this use, and contain nothing secret or variable (BLAKE3 paper, section 6.2).
 func DeriveKey(context string, material []byte, out []byte) {
 	key := contextKey(context)
 	n := rootNode(material, &key, guts.DeriveKeyMaterial)

@@ -25,13 +25,13 @@ type stage struct {
 	queued int
 }
 
-// Hasher computes a hash of input that arrives piece by piece. It implements [hash.Hash], [io.StringWriter],
+// Hasher computes a hash of input that arrives in pieces. It implements [hash.Hash], [io.StringWriter],
 // [encoding.BinaryMarshaler], [encoding.BinaryAppender] and [encoding.BinaryUnmarshaler]. Make one with [New], [NewKeyed]
-// or [NewDeriveKey]; the zero value is one of the plain hash. It must not be used by two goroutines at once, nor copied other than by
-// [Hasher.Clone].
+// or [NewDeriveKey]; the zero value computes the plain hash. Two goroutines must not use a Hasher at the same time. Copy it only
+// with [Hasher.Clone].
 //
-// A short message allocates no memory, nor does a long one in one write, or in writes of whole kibibytes from 16 up. A long
-// message in other writes allocates a buffer of 19 KiB once, which Reset keeps.
+// A short message allocates no memory. A long message in one write allocates none either, nor do writes of whole kibibytes from
+// 16 up. A long message in other writes allocates a buffer of 19 KiB once, which Reset keeps.
 type Hasher struct {
 	_       noCopy
 	key     guts.CV
@@ -55,10 +55,10 @@ var (
 	_ io.ReaderFrom = (*Hasher)(nil)
 )
 
-// New is a hasher of the plain hash.
+// New returns a hasher for the plain hash.
 func New() *Hasher { return &Hasher{key: guts.IV} }
 
-// NewKeyed is a hasher of the keyed mode, or an error if the key does not have 32 bytes.
+// NewKeyed returns a hasher for the keyed mode, or an error if the key does not have 32 bytes.
 func NewKeyed(key []byte) (*Hasher, error) {
 	h := new(Hasher)
 	if err := h.setKey(key); err != nil {
@@ -76,19 +76,19 @@ func (h *Hasher) setKey(key []byte) error {
 	return nil
 }
 
-// NewDeriveKey is a hasher of key material: its outputs are keys for the use that context names. See [DeriveKey].
+// NewDeriveKey returns a hasher for key material. Its outputs are keys for the use that context names. See [DeriveKey].
 func NewDeriveKey(context string) *Hasher {
 	return &Hasher{key: contextKey(context), mode: guts.DeriveKeyMaterial}
 }
 
-// SetConcurrency lets Write use up to n goroutines when it is given several hundred kibibytes at once. With n of 0
-// or 1, as at first, it uses none.
+// SetConcurrency lets Write use up to n goroutines if it gets several hundred kibibytes at once. With n of 0 or 1, the default,
+// it uses none.
 func (h *Hasher) SetConcurrency(n int) { h.workers = n }
 
-// Size is the length of what Sum appends: 32 bytes.
+// Size returns the number of bytes that Sum appends: 32.
 func (h *Hasher) Size() int { return Size }
 
-// BlockSize is the length of a block, 64 bytes. Writes of other lengths cost no more.
+// BlockSize returns the length of a block, 64 bytes. Writes of other lengths cost no more.
 func (h *Hasher) BlockSize() int { return BlockSize }
 
 // Reset returns the hasher to its state before any input; key and mode stay.
@@ -101,7 +101,7 @@ func (h *Hasher) Reset() {
 	}
 }
 
-// Clone is an independent copy of the hasher in its present state.
+// Clone returns an independent copy of the hasher in its present state.
 func (h *Hasher) Clone() *Hasher {
 	c := &Hasher{key: h.key, mode: h.mode, workers: h.workers, pending: h.pending, offset: h.offset, stack: h.stack, buf: h.buf}
 	if h.stage != nil {
@@ -297,7 +297,7 @@ func (h *Hasher) node() guts.Node {
 	return h.stack.Root(buf[:], n, 0, &h.key, h.mode)
 }
 
-// Sum256 is the 32-byte hash of the input so far. The hasher stays as it is.
+// Sum256 returns the 32-byte hash of the input so far. It does not change the hasher.
 func (h *Hasher) Sum256() (sum [32]byte) {
 	h.ready()
 	if h.stage == nil && h.stack.Count == 0 && h.offset == 0 {
@@ -308,17 +308,17 @@ func (h *Hasher) Sum256() (sum [32]byte) {
 	return n.Root256()
 }
 
-// Sum appends the 32-byte hash of the input so far to b. The hasher stays as it is.
+// Sum appends the 32-byte hash of the input so far to b. It does not change the hasher.
 func (h *Hasher) Sum(b []byte) []byte {
 	sum := h.Sum256()
 	return append(b, sum[:]...)
 }
 
-// Finalize fills out, of any length, with the hash of the input so far. The hasher stays as it is.
+// Finalize fills out, of any length, with the hash of the input so far. It does not change the hasher.
 func (h *Hasher) Finalize(out []byte) {
 	n := h.root()
 	fill(out, &n)
 }
 
-// Digest is a reader of the output of the hash of the input so far. Later writes to the hasher do not change it.
+// Digest returns a reader for the hash output of the input so far. Later writes to the hasher do not change it.
 func (h *Hasher) Digest() *Digest { return &OutputReader{guts.Output{Node: h.root()}} }

@@ -6,9 +6,8 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// SumMany sets out[i] to the 32-byte hash of inputs[i]. Short inputs, whatever their lengths, are hashed side by side in
-// the lanes of the widest kernel, several times as fast as one call each. It panics if out is
-// shorter than inputs, before it writes anything.
+// SumMany sets out[i] to the 32-byte hash of inputs[i]. It hashes short inputs of any length at once, in the lanes of the widest
+// kernel, several times as fast as one call each. If out is shorter than inputs, it panics before it writes anything.
 func SumMany(inputs [][]byte, out [][32]byte) {
 	checkRoom(len(inputs), len(out))
 	out = out[:len(inputs)]
@@ -20,7 +19,7 @@ func SumMany(inputs [][]byte, out [][32]byte) {
 	}
 }
 
-// SumManyKeyed is [SumMany] in the keyed mode.
+// SumManyKeyed is like [SumMany], in the keyed mode.
 func SumManyKeyed(key *[KeySize]byte, inputs [][]byte, out [][32]byte) {
 	checkRoom(len(inputs), len(out))
 	out = out[:len(inputs)]

@@ -8,7 +8,7 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// OutputReader reads the output of a hash, up to 2^64-1 bytes of it, from any position. It is made by [Hasher.Digest].
+// OutputReader reads the output of a hash, up to 2^64-1 bytes, from any position. [Hasher.Digest] makes one.
 type OutputReader struct {
 	output guts.Output
 }
@@ -18,11 +18,11 @@ type Digest = OutputReader
 
 var _ io.ReadSeeker = (*OutputReader)(nil)
 
-// Read fills p with the output from the present position on. It returns [io.EOF] only at the end of all output.
+// Read fills p with the output from the present position. It returns [io.EOF] only at the end of all output.
 func (r *OutputReader) Read(p []byte) (int, error) { return r.output.Read(p) }
 
-// Seek sets the position of the next Read from the beginning or from the present position. There is no seeking from
-// the end. A position that is negative, or above what an int64 holds, is an error and changes nothing.
+// Seek sets the position of the next Read, from the beginning or from the present position. It cannot seek from the end. A
+// position that is negative, or does not fit into an int64, is an error and changes nothing.
 func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -43,8 +43,8 @@ func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Position is the position of the next Read.
+// Position returns the position of the next Read.
 func (r *OutputReader) Position() uint64 { return r.output.Pos }
 
-// SetPosition sets the position of the next Read, also beyond what [OutputReader.Seek] can reach.
+// SetPosition sets the position of the next Read. It also reaches positions that [OutputReader.Seek] cannot.
 func (r *OutputReader) SetPosition(position uint64) { r.output.Pos = position }

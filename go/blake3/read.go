@@ -23,31 +23,31 @@ const (
 	progressEvery = 50 * time.Millisecond
 )
 
-// Progress says how far reading has come.
+// Progress reports how much was read.
 type Progress struct {
 	Processed int64         // bytes hashed so far
 	Total     int64         // bytes in all, or -1 if that is not known
 	Elapsed   time.Duration // since reading began
 }
 
-// ReadOptions are the options of the calls that read their input. A nil pointer stands for the zero value.
+// ReadOptions are the options of the calls that read their input. A nil pointer means the zero value.
 type ReadOptions struct {
-	// Progress, if not nil, is called from the calling goroutine after the first read, then at most every 50
-	// milliseconds, and when reading has ended well.
+	// Progress, if not nil, is called in the caller's goroutine: after the first read, then at most every 50
+	// milliseconds, and when reading has ended without an error.
 	Progress func(Progress)
-	// Total is what the progress of a reader reports as its length, if it is above 0. Files know their own.
+	// Total is the length that the progress of a reader reports, if it is above 0. Files report their own length.
 	Total int64
-	// Concurrency is how many goroutines may read and hash a regular file, each at its own place. 0 stands for
-	// GOMAXPROCS, 1 for one: the better choice on a hard disk. Readers are read by the calling goroutine.
+	// Concurrency is the number of goroutines that may read and hash a regular file, each at its own place. 0 means
+	// GOMAXPROCS. 1 is better for a hard disk. Only the caller's goroutine reads readers.
 	Concurrency int
 }
 
 // buffers are lent to the calls that read.
 var buffers = sync.Pool{New: func() any { return new([readLen]byte) }}
 
-// WriteReader absorbs r to its end, and returns how many bytes that were. It ends early with the error of r, with that of ctx
-// when it is done, or with [io.ErrNoProgress] if r keeps giving neither bytes nor an error; what was read until then is
-// absorbed.
+// WriteReader absorbs r to its end, and returns the number of bytes. It ends early with the error of r, with the error of ctx
+// when ctx is done, or with [io.ErrNoProgress] if r repeatedly returns neither bytes nor an error. The hasher has then absorbed
+// everything that was read so far.
 func (h *Hasher) WriteReader(ctx context.Context, r io.Reader, opts *ReadOptions) (int64, error) {
 	m := newMeter(opts, -1)
 	buf := buffers.Get().(*[readLen]byte)
@@ -82,12 +82,12 @@ func (h *Hasher) WriteReader(ctx context.Context, r io.Reader, opts *ReadOptions
 	return m.at.Processed, io.ErrNoProgress
 }
 
-// ReadFrom absorbs r to its end, as [Hasher.WriteReader] does. It makes [io.Copy] read long pieces.
+// ReadFrom absorbs r to its end, like [Hasher.WriteReader]. With it, [io.Copy] reads long pieces.
 func (h *Hasher) ReadFrom(r io.Reader) (int64, error) {
 	return h.WriteReader(context.Background(), r, nil)
 }
 
-// HashReader is the 32-byte hash of r, read to its end. See [Hasher.WriteReader].
+// HashReader reads r to its end and returns its 32-byte hash. See [Hasher.WriteReader].
 func HashReader(ctx context.Context, r io.Reader, opts *ReadOptions) (sum [32]byte, err error) {
 	h := New()
 	if _, err := h.WriteReader(ctx, r, opts); err != nil {
@@ -96,7 +96,7 @@ func HashReader(ctx context.Context, r io.Reader, opts *ReadOptions) (sum [32]by
 	return h.Sum256(), nil
 }
 
-// HashFile is the 32-byte hash of the file at path. See [Hasher.WriteFile].
+// HashFile returns the 32-byte hash of the file at path. See [Hasher.WriteFile].
 func HashFile(ctx context.Context, path string, opts *ReadOptions) (sum [32]byte, err error) {
 	h := New()
 	if _, err := h.WriteFile(ctx, path, opts); err != nil {
@@ -105,9 +105,9 @@ func HashFile(ctx context.Context, path string, opts *ReadOptions) (sum [32]byte
 	return h.Sum256(), nil
 }
 
-// WriteFile absorbs the file at path, and returns its length. Regular files of some length are read by several goroutines,
-// unless the options say otherwise; if such a file becomes shorter meanwhile, the error is [io.ErrUnexpectedEOF]. After an
-// error the hasher has absorbed a part of the file.
+// WriteFile absorbs the file at path, and returns its length. Several goroutines read long regular files, unless the options
+// forbid it. If such a file becomes shorter meanwhile, the error is [io.ErrUnexpectedEOF]. After an error, the hasher has
+// absorbed a part of the file.
 func (h *Hasher) WriteFile(ctx context.Context, path string, opts *ReadOptions) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -43,8 +43,8 @@ var (
 // stateModes are the flags of the modes by their number in a state.
 var stateModes = [...]uint32{0, guts.KeyedHash, guts.DeriveKeyMaterial}
 
-// MarshalBinary is the state of the hasher, which any implementation of the project can take up again. It holds the key
-// of a keyed hasher and the last bytes of the input: treat it as you treat those. The error is always nil.
+// MarshalBinary returns the state of the hasher. Any implementation of the project can restore it. It contains the key of a keyed
+// hasher and the last bytes of the input: protect it as you protect these. The error is always nil.
 func (h *Hasher) MarshalBinary() ([]byte, error) {
 	return h.AppendBinary(make([]byte, 0, stateHead+guts.OutLen*20+guts.ChunkLen))
 }
@@ -112,7 +112,7 @@ func (h *Hasher) stateMode() byte {
 	panic("blake3: a hasher without a mode")
 }
 
-// UnmarshalBinary replaces the hasher by the one whose state b is. After an error the hasher is what it was.
+// UnmarshalBinary replaces the hasher with the one that was saved in b. An error does not change the hasher.
 func (h *Hasher) UnmarshalBinary(b []byte) error {
 	if len(b) < len(stateMagic) || string(b[:len(stateMagic)]) != stateMagic {
 		return ErrStateMagic

@@ -18,8 +18,8 @@ use crate::{
 #[command(
     after_help = "Builds two programs that hash with BLAKE2b, one on blake2b_simd and one on bulla-blake2, for each set of flags, \
     without and with link-time optimisation, and prints the verdicts of `bulla audit` as Markdown.\n\
-    The release build of bulla is audited, too.\n\
-    Exit status: 0 when bulla has lost no kernel, and bulla-blake2 none in any build; else 1."
+    Also audits the release build of bulla.\n\n\
+    Exit status: 0 neither bulla nor any build with bulla-blake2 has lost a kernel, 1 one has."
 )]
 pub(crate) struct Args {}
 

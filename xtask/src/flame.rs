@@ -20,10 +20,10 @@ use crate::{
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask flame oneshot/hash/1024\n  cargo xtask flame ed25519/strict/64 --out strict.svg\n\n\
-    Needs Linux, perf, and the right to use it. The picture shows ours and its peers, since they take turns."
+    Needs Linux, perf, and permission to use it. The picture shows ours and its peers, because they take turns."
 )]
 pub(crate) struct Args {
-    /// The suite of the laboratory and the case, as `cargo xtask report` names them
+    /// The laboratory's suite and the case, by their names in `cargo xtask report`
     #[arg(value_name = "SUITE/CASE")]
     case: String,
     /// The picture to write
@@ -40,7 +40,7 @@ const RATE: &str = "1999";
 /// Measures the case under `perf` and draws it.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some((suite, case)) = args.case.split_once('/') else {
-        bail!("{}: give a suite and a case, such as oneshot/hash/1024", args.case);
+        bail!("{}: give a suite and a case, for example oneshot/hash/1024", args.case);
     };
     ensure!(LABORATORY.contains(&suite), "no suite {suite}; there are: {}", LABORATORY.join(", "));
     let context = Context::find()?;

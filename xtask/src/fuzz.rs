@@ -19,10 +19,10 @@ const CARGO_FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" 
 /// What `cargo xtask fuzz` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz key_id --seconds 600\n\n\
-    What a target finds lies in crates/*/fuzz/artifacts.\n\
-    Exit status: 0 when no target found anything, 1 when one did.")]
+    A target writes the inputs that it finds to crates/*/fuzz/artifacts.\n\n\
+    Exit status: 0 no target found anything, 1 a target found something.")]
 pub(crate) struct Args {
-    /// The target to run; none means all, one after the other
+    /// The target to run [default: all, one after another]
     target: Option<String>,
     /// How long each target runs
     #[arg(long, default_value_t = 60, value_name = "N")]

@@ -198,7 +198,7 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
         .status()
         .context("cannot start cargo install")?;
     if !status.success() {
-        bail!("{} {} could not be had: cargo install: {status}", tool.name, tool.version);
+        bail!("cannot install {} {}: cargo install: {status}", tool.name, tool.version);
     }
     // Half a gigabyte that nobody needs again.
     fs::remove_dir_all(&build)?;

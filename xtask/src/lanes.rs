@@ -16,13 +16,13 @@ use crate::{
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask lanes\n  cargo xtask lanes --list\n  cargo xtask lanes --model\n\n\
-    Exit status: 0 when this machine has the kernels of its lane and chooses the first of them, 1 when not."
+    Exit status: 0 this machine has the kernels of its lane and chooses the first of them, 1 it does not."
 )]
 pub(crate) struct Args {
     /// List all lanes instead
     #[arg(long)]
     list: bool,
-    /// Instead: what a model says of the lanes that cannot be measured here, ours beside the official crate
+    /// Print the model's prediction for the lanes that cannot be measured here, ours and the official crate
     #[arg(long, conflicts_with = "list")]
     model: bool,
 }

@@ -38,25 +38,25 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run every test of every language, or the suites that are named
+    /// Run every test in every language, or only the named suites
     Test(suites::Args),
-    /// Measure ours against the best peers
+    /// Benchmark our implementations against the best peers
     Bench(bench::Args),
-    /// Whether ours is as fast as lab/limits.toml says
+    /// Check that ours is as fast as lab/limits.toml demands
     Gate(gate::Args),
-    /// Say which class of machines this one belongs to, and whether it has the kernels of its class
+    /// Show this machine's lane (class of machines), and check that it has the kernels of its lane
     Lanes(lanes::Args),
-    /// Print where we are behind, by lane and size, from the runs in lab/runs
+    /// Report where ours is slower, by lane and size, from the runs in lab/runs
     Report(report::Args),
-    /// Build the page of the laboratory from the runs in lab/runs
+    /// Build the laboratory's page from the runs in lab/runs
     Dashboard(dashboard::Args),
-    /// Draw where the time of one case goes (needs perf)
+    /// Draw a flame graph of one case (needs perf)
     Flame(flame::Args),
-    /// Build a small program in many ways and audit its kernel in each
+    /// Build a small program with many flags, and audit its kernel in each build
     AuditMatrix(audit_matrix::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
-    /// Change predicates, parsers, proofs and policies, one operation at a time, and see whether tests notice
+    /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
     Mutants(mutants::Args),
 }
 

@@ -24,10 +24,10 @@ const LIST: &str = "xtask/mutants.toml";
 /// What `cargo xtask mutants` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-policy\n\n\
-    The groups, their tests, and the survivors that are known with the reason, are in xtask/mutants.toml. All groups take hours.\n\
-    Exit status: 0 when every mutant was caught or is a known survivor, 1 when another one survived or a known one no longer does.")]
+    xtask/mutants.toml has the groups, their tests, and the known survivors with the reason. All groups take hours.\n\n\
+    Exit status: 0 every mutant was caught or is a known survivor, 1 another mutant survived, or a known survivor no longer does.")]
 pub(crate) struct Args {
-    /// The groups of files to run; none means all, one after the other
+    /// The groups of files to run [default: all, one after another]
     groups: Vec<String>,
 }
 

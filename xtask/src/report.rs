@@ -21,7 +21,7 @@ use crate::{context::Context, gate::replace};
 #[command(
     after_help = "Examples:\n  cargo xtask report\n  cargo xtask report --suite oneshot --lane amd-zen4\n  \
     cargo xtask report --before OLD.jsonl --after NEW.jsonl\n  cargo xtask report --readme\n\n\
-    Need is in percent of the peer's time; positive: we are behind. Without files the newest run of each lane and suite in lab/runs counts."
+    Need is in percent of the peer's time; if it is positive, ours is slower. Without files, the report uses the newest run of each lane and suite in lab/runs."
 )]
 pub(crate) struct Args {
     /// Only this suite
@@ -30,13 +30,13 @@ pub(crate) struct Args {
     /// Only this lane
     #[arg(long, value_name = "LANE")]
     lane: Option<String>,
-    /// Compare two files of records: the earlier one
+    /// Compare two files of records: the earlier file
     #[arg(long, value_name = "FILE", requires = "after")]
     before: Option<PathBuf>,
-    /// Compare two files of records: the later one
+    /// Compare two files of records: the later file
     #[arg(long, value_name = "FILE", requires = "before")]
     after: Option<PathBuf>,
-    /// Write the table of the README anew
+    /// Write the README's table again
     #[arg(long, conflicts_with_all = ["suite", "lane", "before"])]
     readme: bool,
 }

@@ -41,17 +41,17 @@ pub struct Options<'o> {
     pub rules: &'o Rules,
     /// What may be used.
     pub limits: Limits,
-    /// Is told now and then how many more bytes of code were read.
+    /// bulla calls this now and then with the number of bytes of code that it has read since the last call.
     pub progress: &'o (dyn Fn(u64) + Sync),
 }
 
 /// Audits the file at `path`: one report for each instruction set in it.
 ///
-/// Threads are those of the current `rayon` pool. Code is read in pieces; memory is used for the tables of symbols and for a megabyte or
-/// two for each thread.
+/// It uses the threads of the current `rayon` pool. It reads code in pieces. The memory holds the tables of symbols, and a megabyte or two
+/// for each thread.
 ///
 /// # Errors
-/// It cannot be read, is no compiled binary or a broken one, or has no code that is decoded here.
+/// The file cannot be read, is not a compiled binary or is a broken one, or has no code that this crate decodes.
 pub fn audit_file(path: &Path, options: &Options<'_>) -> Result<Vec<Report>, Error> {
     let source = FileSource::open(path)?;
     audit(&source, &path.to_string_lossy(), options)

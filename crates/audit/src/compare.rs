@@ -1,4 +1,4 @@
-//! Compares a binary with a baseline: what it gained and lost of vectors and kernels.
+//! Compares a binary with a baseline: which vector instructions and kernels it gained and lost.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
 pub struct Thresholds {
     /// So many times the instructions of the baseline with one kind of register are bloat.
     pub bloat: f64,
-    /// Below this many instructions of a kind there is no bloat: a ratio of small numbers says nothing.
+    /// A kind with fewer instructions than this is never bloated: a ratio of small numbers says nothing.
     pub bloat_floor: u64,
     /// More instructions than this with the widest registers, outside known kernels and beyond those of the baseline, are a finding.
     pub wide_outside: u64,
@@ -29,7 +29,7 @@ impl Default for Thresholds {
     }
 }
 
-/// A configuration: what a file of `--config` says.
+/// A configuration: the content of a `--config` file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
@@ -43,7 +43,7 @@ impl Config {
     /// Reads a configuration in TOML.
     ///
     /// # Errors
-    /// It is no TOML, has an unknown key, or a threshold that no comparison could have.
+    /// The text is not TOML, has an unknown key, or has an impossible threshold.
     pub fn parse(toml: &str) -> Result<Self, Error> {
         let config: Self =
             toml::from_str(toml).map_err(|error| Error::Config(error.to_string().trim_end().to_owned()))?;
@@ -115,7 +115,7 @@ pub struct FunctionChange {
     pub after: u64,
 }
 
-/// A binary beside its baseline.
+/// The comparison of a binary with its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The path of the baseline.
@@ -147,10 +147,10 @@ pub fn check(report: &Report, config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Compares `report` with that of a baseline for the same instruction set.
+/// Compares `report` with a baseline's report for the same instruction set.
 ///
 /// # Errors
-/// They are for different ones.
+/// The two reports are for different instruction sets.
 pub fn compare(report: &Report, baseline: &Report, config: &Config) -> Result<Comparison, Error> {
     if report.arch != baseline.arch {
         let what = format!(

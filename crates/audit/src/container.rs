@@ -1,4 +1,4 @@
-//! What a file holds: one object file, the slices of a fat Mach-O, or the members of an archive.
+//! The content of a file: one object file, the slices of a fat Mach-O, or the members of an archive.
 
 use std::ops::Range;
 

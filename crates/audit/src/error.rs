@@ -8,7 +8,7 @@ use std::{fmt, io};
 pub enum Error {
     /// The file cannot be read; the error of the operating system.
     Io(io::Error),
-    /// The file is of no kind that is read here. It names what the file is taken for.
+    /// This crate does not read files of this kind. The value names the kind.
     Format(String),
     /// The file is of a kind that is read here, and broken.
     Malformed(String),
@@ -16,7 +16,7 @@ pub enum Error {
     Architecture(String),
     /// The tables of the file need more memory than [`crate::Limits::tables`].
     Limit(String),
-    /// A file of rules, a configuration or a baseline says something that it cannot.
+    /// A rules file, a configuration or a baseline has invalid content.
     Config(String),
     /// A project's metadata or sources cannot be read.
     Project(String),
@@ -44,8 +44,8 @@ impl Error {
             Self::Format(_) => Some(
                 "give an ELF, Mach-O or PE executable, library, object file, or an archive of object files",
             ),
-            Self::Malformed(_) => Some("the file may be cut off: compare its size with that of the original"),
-            Self::Architecture(_) => Some("code for x86-64 and AArch64 can be read"),
+            Self::Malformed(_) => Some("the file may be cut off: compare its size with the original's size"),
+            Self::Architecture(_) => Some("this program reads code for x86-64 and AArch64"),
             _ => None,
         }
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Error {
             Self::Format(what) => write!(f, "not a compiled binary: {what}"),
             Self::Malformed(what) => write!(f, "malformed: {what}"),
             Self::Architecture(what) => {
-                write!(f, "its code is not for a processor that is decoded here: {what}")
+                write!(f, "its code is for a processor that this program does not decode: {what}")
             }
             Self::Limit(what) | Self::Config(what) | Self::Project(what) => f.write_str(what),
         }

@@ -1,4 +1,4 @@
-//! Patterns of names, where `*` stands for any text.
+//! Patterns of names, in which `*` matches any text.
 
 /// Whether all of `name` is what `pattern` says.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! One object file: where its code is, and what its symbols say about it.
+//! One object file: the places of its code, and its symbols.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ pub(crate) struct Region {
 pub(crate) enum Named {
     /// A function.
     Function,
-    /// Data among code, which must not be decoded.
+    /// Data between code; it must not be decoded.
     Data,
     /// A place: assembly names functions and tables without saying which.
     Label,

@@ -1,4 +1,4 @@
-//! Reads a compiled binary: which vector instructions, and which kernels, are really in it.
+//! Reads a compiled binary, and finds which vector instructions and which kernels it really contains.
 //!
 //! ```
 //! use bulla_audit::{Limits, Options, Rules, audit_file};
@@ -12,7 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is counted, how kernels are recognised and what cannot be known: `docs/audit.md`.
+//! `docs/audit.md` says what the crate counts, how it recognises kernels, and what it cannot know.
 #![forbid(unsafe_code)]
 
 mod arch;

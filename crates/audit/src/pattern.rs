@@ -1,4 +1,4 @@
-//! Patterns of instructions: how a kernel is recognised that has no name of its own.
+//! Patterns of instructions, which recognise a kernel without a name.
 
 use std::ops::Range;
 

@@ -63,7 +63,7 @@ fn summary(report: &Report) -> String {
     let bad = if report.total.bad == 0 {
         String::new()
     } else {
-        format!(", {} places that are no instruction", report.total.bad)
+        format!(", {} places that are not an instruction", report.total.bad)
     };
     format!(
         "{} for {}{objects}, {symbols}; {} of {} bytes are code; {} instructions{bad}",
@@ -100,7 +100,7 @@ fn classes(out: &mut String, report: &Report, style: Style) {
             row
         })
         .collect();
-    table(out, style, &["what they do, by widest register", widths[0], widths[1], widths[2]], &rows);
+    table(out, style, &["kind of work, by widest register", widths[0], widths[1], widths[2]], &rows);
 }
 
 fn crates(out: &mut String, report: &Report, style: Style, most: usize) {
@@ -170,7 +170,7 @@ fn rules(out: &mut String, report: &Report, style: Style) {
     if !unknown.is_empty() {
         let _ = writeln!(
             out,
-            "\nnot found, and without symbols it cannot be known whether their crates are linked: {}",
+            "\nnot found (without symbols, nobody can know whether their crates are linked): {}",
             unknown.join(", ")
         );
     }
@@ -182,7 +182,7 @@ fn evidence(result: &RuleResult) -> String {
         format!("{} at {:#x}: {}", evidence.name, evidence.address, evidence.detail)
     });
     if let Some(better) = &result.superseded_by {
-        let _ = write!(text, "{}{better} is there instead", if text.is_empty() { "" } else { "; " });
+        let _ = write!(text, "{}{better} replaces it", if text.is_empty() { "" } else { "; " });
     }
     text
 }
@@ -223,7 +223,7 @@ impl Scan {
         heading(&mut out, style, &self.manifest, 2);
         let _ = writeln!(
             out,
-            "{} packages, {} with code that is chosen by CPU features",
+            "{} packages, {} with code that CPU features choose",
             self.packages,
             self.crates.len()
         );

@@ -30,19 +30,19 @@ pub struct Report {
     pub symbols: Symbols,
     /// What all of the code consists of.
     pub total: Counts,
-    /// Vector instructions by what they do, and by the widest register that they name.
+    /// Vector instructions by the kind of their work, and by the widest register that they name.
     pub classes: BTreeMap<Class, Widths>,
-    /// What the code of each crate (or C++ namespace) consists of, most vectors first. [`NO_CRATE`] is code whose names tell none.
+    /// The instructions of each crate (or C++ namespace), most vector instructions first. [`NO_CRATE`] is code whose names show no crate.
     pub crates: Vec<CrateCounts>,
     /// The functions with registers wider than the narrowest kind, widest and most first.
     pub functions: Vec<FunctionCounts>,
     /// The verdict on each kernel rule for this instruction set.
     pub rules: Vec<RuleResult>,
-    /// What could not be known, and what was left out.
+    /// What the audit could not find out, and what it left out.
     pub notes: Vec<String>,
 }
 
-/// The name for code that belongs to no crate that its names tell.
+/// The name for code whose names show no crate.
 pub const NO_CRATE: &str = "(no crate)";
 
 /// Counts by kind of vector register: the names of [`Arch::widths`].
@@ -69,7 +69,7 @@ pub struct Counts {
     pub vector: u64,
     /// Those that name one of each kind. An instruction that names two kinds counts in both.
     pub widths: Widths,
-    /// Places that are no instruction.
+    /// Places that are not an instruction.
     pub bad: u64,
 }
 
@@ -107,11 +107,11 @@ pub struct FunctionCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// As a function of its own (or somewhere, in a binary whose functions have no names).
+    /// The kernel is a separate function (or is somewhere, in a binary whose functions have no names).
     Present,
     /// Inside another function: it has no symbol, but its instructions are there.
     Inlined,
-    /// Its crate is linked, and it is not there, or its body is no longer what it was.
+    /// The kernel's crate is linked, but the kernel is not there, or its body is no longer the kernel's.
     Lost,
     /// Nothing shows that its crate is linked.
     NotLinked,
@@ -149,7 +149,7 @@ pub struct RuleResult {
     pub krate: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// A better kernel of the same function that is there: then a loss is none.
+    /// A better kernel of the same function that is in the binary: then the loss does not count.
     pub superseded_by: Option<String>,
     /// What the verdict rests on.
     pub evidence: Vec<Evidence>,
@@ -172,7 +172,7 @@ pub struct Evidence {
     pub name: String,
     /// Where it is: an address as in [`FunctionCounts::address`], or an offset in the file for text.
     pub address: u64,
-    /// In words: what there is, such as the counts.
+    /// The evidence in words, for example the counts.
     pub detail: String,
 }
 

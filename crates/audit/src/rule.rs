@@ -10,22 +10,22 @@ use crate::Arch;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The name in reports, such as `blake2b_simd/avx2`.
+    /// The name in reports, for example `blake2b_simd/avx2`.
     pub name: String,
-    /// The crate (or library) that the kernel is part of, as it stands at the start of its symbols.
+    /// The crate (or library) that contains the kernel: the first part of its symbols.
     #[serde(rename = "crate")]
     pub krate: String,
     /// The instruction set of its code.
     pub arch: Arch,
-    /// Demangled names of the functions with the kernel's body, without the compiler's hash; `*` stands for any text.
+    /// Demangled names of the functions with the kernel's body, without the compiler's hash; `*` matches any text.
     #[serde(default)]
     pub symbols: Vec<String>,
-    /// Names of functions that show that the kernel should be there; `*` stands for any text. When there is none, every function of
-    /// the crate does.
+    /// Names of functions that show that the kernel should be there; `*` matches any text. If the list is empty, every function of
+    /// the crate shows it.
     #[serde(default)]
     pub linked: Vec<String>,
-    /// Text in the binary that shows that the crate is linked, such as the locations of its panics: `/hash-1.*.rs`, where `*` stands for any
-    /// characters of a path.
+    /// Text in the binary that shows that the crate is linked, for example the locations of its panics: `/hash-1.*.rs`, in which `*` matches
+    /// any characters of a path.
     #[serde(default)]
     pub strings: Vec<String>,
     /// Ways in which the body can be recognised by its instructions.
@@ -34,7 +34,7 @@ pub struct Rule {
     /// Whether the kernel is assembly, which no compiler inlines: then its instructions elsewhere are another kernel's.
     #[serde(default)]
     pub assembly: bool,
-    /// Rules of better kernels of the same function. Where one of them is there, the loss of this one is none.
+    /// Rules of better kernels of the same function. If one of them is in the binary, the loss of this kernel does not count.
     #[serde(default)]
     pub superseded_by: Vec<String>,
 }
@@ -45,8 +45,8 @@ pub struct Rule {
 pub struct Pattern {
     /// How far apart the instructions may be, in instructions of the function.
     pub within: u32,
-    /// How many there are at least, by `MNEMONIC|... WIDTH|...`, such as `"vpshufb|vprorq ymm" = 8`. The width is that of the widest
-    /// vector register that the instruction names.
+    /// The minimum number of instructions, by `MNEMONIC|... WIDTH|...`, for example `"vpshufb|vprorq ymm" = 8`. The width is that of the
+    /// widest vector register that the instruction names.
     pub need: BTreeMap<String, u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Kernel rules: what is looked for in a binary, by name or by instructions.
+//! Kernel rules: what to look for in a binary, by name or by instructions.
 
 use std::collections::BTreeSet;
 
@@ -33,10 +33,10 @@ impl Rules {
         rules
     }
 
-    /// Adds the rules of a TOML document; one with the name of an earlier rule replaces it.
+    /// Adds the rules of a TOML document. A rule with the name of an earlier rule replaces it.
     ///
     /// # Errors
-    /// It is no TOML, or a rule in it cannot be.
+    /// The document is not TOML, or has an invalid rule.
     pub fn add(&mut self, toml: &str) -> Result<(), Error> {
         let config = |error: toml::de::Error| Error::Config(error.to_string().trim_end().to_owned());
         let document: Document = toml::from_str(toml).map_err(config)?;

@@ -1,4 +1,4 @@
-//! Where bytes come from: a file or memory, read in pieces and never mapped.
+//! The source of the bytes: a file or memory, read in pieces and never mapped.
 
 use std::{
     cell::Cell,
@@ -53,7 +53,7 @@ impl FileSource {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, or is no regular file.
+    /// The file cannot be opened, or is not a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
         // Before it is opened: opening a fifo waits for a writer.
         if !path.metadata()?.is_file() {

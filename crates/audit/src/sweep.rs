@@ -1,5 +1,5 @@
-//! Walks over code from start to end, as `objdump -d` does: every byte of a section with code is decoded, and symbols tell where to begin
-//! anew and what is data.
+//! Walks over code from start to end, as `objdump -d` does: it decodes every byte of a section with code. Symbols say where to restart, and
+//! what is data.
 
 use std::io;
 

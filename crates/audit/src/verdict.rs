@@ -1,4 +1,4 @@
-//! From what was found to verdicts on kernels.
+//! Makes verdicts on kernels from the findings.
 
 use std::{collections::BTreeSet, ops::Range};
 

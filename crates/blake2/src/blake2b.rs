@@ -19,12 +19,12 @@ pub const KEYBYTES: usize = 64;
 pub const SALTBYTES: usize = 16;
 /// Bytes of a personalization, at most.
 pub const PERSONALBYTES: usize = 16;
-/// Bytes of a block: what one compression takes.
+/// Bytes in a block: the input of one compression.
 pub const BLOCKBYTES: usize = 128;
 
 /// Parameters of a hash: a builder.
 pub type Params = crate::Params<Blake2b>;
-/// A hash that takes its input in pieces.
+/// A hasher that takes its input in pieces.
 pub type State = crate::State<Blake2b>;
 /// A digest.
 pub type Hash = crate::Hash<Blake2b>;
@@ -45,7 +45,7 @@ pub mod many {
     /// The most that [`degree`] returns on any machine.
     pub const MAX_DEGREE: usize = 8;
 
-    /// How many inputs the kernel in use takes side by side: a multiple of it keeps all lanes busy.
+    /// How many inputs the kernel in use hashes at once: a multiple of it keeps all lanes busy.
     pub fn degree() -> usize {
         crate::many::degree_of::<Blake2b>()
     }
@@ -60,7 +60,7 @@ pub mod blake2bp {
 
     /// Parameters of a hash: a builder.
     pub type Params = crate::parallel::Params<Blake2b>;
-    /// A hash that takes its input in pieces.
+    /// A hasher that takes its input in pieces.
     pub type State = crate::parallel::State<Blake2b>;
 
     /// The BLAKE2bp digest of `input`, with the default parameters.

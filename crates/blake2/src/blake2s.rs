@@ -19,12 +19,12 @@ pub const KEYBYTES: usize = 32;
 pub const SALTBYTES: usize = 8;
 /// Bytes of a personalization, at most.
 pub const PERSONALBYTES: usize = 8;
-/// Bytes of a block: what one compression takes.
+/// Bytes in a block: the input of one compression.
 pub const BLOCKBYTES: usize = 64;
 
 /// Parameters of a hash: a builder.
 pub type Params = crate::Params<Blake2s>;
-/// A hash that takes its input in pieces.
+/// A hasher that takes its input in pieces.
 pub type State = crate::State<Blake2s>;
 /// A digest.
 pub type Hash = crate::Hash<Blake2s>;
@@ -45,7 +45,7 @@ pub mod many {
     /// The most that [`degree`] returns on any machine.
     pub const MAX_DEGREE: usize = 16;
 
-    /// How many inputs the kernel in use takes side by side: a multiple of it keeps all lanes busy.
+    /// How many inputs the kernel in use hashes at once: a multiple of it keeps all lanes busy.
     pub fn degree() -> usize {
         crate::many::degree_of::<Blake2s>()
     }
@@ -60,7 +60,7 @@ pub mod blake2sp {
 
     /// Parameters of a hash: a builder.
     pub type Params = crate::parallel::Params<Blake2s>;
-    /// A hash that takes its input in pieces.
+    /// A hasher that takes its input in pieces.
     pub type State = crate::parallel::State<Blake2s>;
 
     /// The BLAKE2sp digest of `input`, with the default parameters.

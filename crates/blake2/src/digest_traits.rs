@@ -1,6 +1,6 @@
-//! The traits of the `digest` crate, under the names of the crate `blake2` (0.11): `use bulla_blake2::digest_traits as blake2;` is all that a program
-//! for that one needs. A type of the `digest` crate has one output length, so that the traits are not implemented on
-//! [`State`](crate::State), whose length the parameters say.
+//! The traits of the `digest` crate, under the names of the crate `blake2` (0.11). A program for that crate needs only
+//! `use bulla_blake2::digest_traits as blake2;`. A type of the `digest` crate has one output length. So [`State`](crate::State) does not
+//! implement the traits: its parameters determine the length.
 //!
 //! ```
 //! use bulla_blake2::{blake2b, digest_traits as blake2};

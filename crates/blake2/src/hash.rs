@@ -5,7 +5,7 @@ use crate::word::Word;
 use constant_time_eq::constant_time_eq;
 use core::fmt::{self, Write as _};
 
-/// A digest, of the length that the parameters asked for. Comparisons take the same time wherever the difference is.
+/// A digest, with the length that the parameters set. A comparison takes the same time wherever the difference is.
 #[derive(Clone, Copy)]
 pub struct Hash<V: Variant> {
     pub(crate) bytes: V::Digest,
@@ -23,7 +23,7 @@ impl<V: Variant> Hash<V> {
         Self { bytes, len }
     }
 
-    /// The bytes. To compare them with others takes as long as they are equal: where BLAKE2 is used as a MAC, compare `Hash`es.
+    /// The bytes. The time to compare them depends on how many bytes are equal: if you use BLAKE2 as a MAC, compare `Hash`es instead.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes.as_ref()[..usize::from(self.len)]
     }
@@ -32,7 +32,7 @@ impl<V: Variant> Hash<V> {
     ///
     /// # Panics
     ///
-    /// In builds with debug assertions, when the digest is shorter. Without them the bytes that follow are no part of the digest.
+    /// In builds with debug assertions, if the digest is shorter. In other builds, the bytes after it are not part of the digest.
     #[inline]
     pub fn as_array(&self) -> &V::Digest {
         debug_assert_eq!(

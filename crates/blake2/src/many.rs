@@ -1,7 +1,7 @@
-//! Many inputs at once: as many side by side as the kernel has lanes. For one hash function see [`blake2b::many`](crate::blake2b::many) and
-//! [`blake2s::many`](crate::blake2s::many); the functions here take either.
+//! Many inputs at once: as many as the kernel has lanes. For one hash function see [`blake2b::many`](crate::blake2b::many) and
+//! [`blake2s::many`](crate::blake2s::many); the functions here work for both.
 //!
-//! Inputs may have any lengths: a lane whose input has ended takes the next one. When one input is much longer than
+//! Inputs may have any length: when a lane's input has ended, the lane takes the next input. If one input is much longer than
 //! all others, put it first.
 //!
 //! ```
@@ -143,7 +143,7 @@ impl<'a, V: Variant> HashManyJob<'a, V> {
     ///
     /// # Panics
     ///
-    /// In builds with debug assertions, when [`hash_many`] has not done the job. Without them the result means nothing then.
+    /// In builds with debug assertions, if [`hash_many`] has not done the job. In other builds, the result then has no meaning.
     #[inline]
     pub fn to_hash(&self) -> Hash<V> {
         debug_assert!(self.is_done, "hash_many has not done this job yet");
@@ -163,7 +163,7 @@ impl<V: Variant> fmt::Debug for HashManyJob<'_, V> {
     }
 }
 
-/// Does any number of jobs. Those that were done before are left alone.
+/// Does any number of jobs. It skips jobs that were done before.
 pub fn hash_many<'a, 'b, V, I>(hash_many_jobs: I)
 where
     'b: 'a,

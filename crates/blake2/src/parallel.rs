@@ -1,5 +1,5 @@
-//! BLAKE2bp and BLAKE2sp: a tree of two levels, whose 4 or 8 leaves take the blocks of the input in turn and are hashed side by
-//! side (the BLAKE2 paper, section 2.10). [`blake2bp`](crate::blake2b::blake2bp) and [`blake2sp`](crate::blake2s::blake2sp) name the
+//! BLAKE2bp and BLAKE2sp: a tree of two levels. Its 4 or 8 leaves take the blocks of the input in turn and are hashed at once
+//! (the BLAKE2 paper, section 2.10). [`blake2bp`](crate::blake2b::blake2bp) and [`blake2sp`](crate::blake2s::blake2sp) name the
 //! types for each.
 
 use crate::hash::Hash;
@@ -47,11 +47,11 @@ impl<V: Variant> Params<V> {
         self
     }
 
-    /// A secret key, which makes the hash a MAC. Without bytes it is no key.
+    /// A secret key, which makes the hash a MAC. An empty key is no key.
     ///
     /// # Panics
     ///
-    /// When it is longer than `KEYBYTES`.
+    /// If it is longer than `KEYBYTES`.
     pub fn key(&mut self, key: &[u8]) -> &mut Self {
         self.node.key(key);
         self
@@ -116,7 +116,7 @@ impl<V: Variant> fmt::Debug for Params<V> {
     }
 }
 
-/// A hash that takes its input in pieces.
+/// A hasher that takes its input in pieces.
 #[derive(Clone)]
 pub struct State<V: Variant> {
     leaves: Leaves<V>,

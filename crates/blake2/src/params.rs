@@ -9,8 +9,8 @@ use core::fmt;
 
 /// Parameters of a hash: a builder (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8).
 ///
-/// Each method that takes a length or a slice panics when it is too long. Everything but the key, `last_node` and the kernel is part
-/// of the parameter block, so that other parameters give another digest.
+/// Each method with a length or a slice panics if it is too long. Everything except the key, `last_node` and the kernel is part
+/// of the parameter block, so other parameters give another digest.
 ///
 /// ```
 /// use bulla_blake2::blake2b::Params;
@@ -166,11 +166,11 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// A secret key, which makes the hash a MAC. Without bytes it is no key.
+    /// A secret key, which makes the hash a MAC. An empty key is no key.
     ///
     /// # Panics
     ///
-    /// When it is longer than `KEYBYTES`.
+    /// If it is longer than `KEYBYTES`.
     #[inline]
     pub fn key(&mut self, key: &[u8]) -> &mut Self {
         let most = size_of::<V::Digest>();
@@ -201,32 +201,32 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// A personalization, zeros after it: what the hash is for.
+    /// A personalization, which names the purpose of the hash; padded with zeros.
     ///
     /// # Panics
     ///
-    /// When it is longer than `PERSONALBYTES`.
+    /// If it is longer than `PERSONALBYTES`.
     #[inline]
     pub fn personal(&mut self, personalization: &[u8]) -> &mut Self {
         self.personal = padded::<V>(personalization, "personalization");
         self.changed()
     }
 
-    /// Children of a node: 0 is no limit, 1 (the default) is no tree.
+    /// The number of children of a node: 0 means no limit, 1 (the default) means no tree.
     #[inline]
     pub fn fanout(&mut self, fanout: u8) -> &mut Self {
         self.fanout = fanout;
         self.changed()
     }
 
-    /// Levels of the tree: 255 is no limit, 1 (the default) is no tree, 0 is for BLAKE2X.
+    /// The number of levels of the tree: 255 means no limit, 1 (the default) means no tree, 0 is for BLAKE2X.
     #[inline]
     pub fn max_depth(&mut self, depth: u8) -> &mut Self {
         self.max_depth = depth;
         self.changed()
     }
 
-    /// Bytes of a leaf: 0 (the default) is no limit, or no tree.
+    /// The number of bytes of a leaf: 0 (the default) means no limit, or no tree.
     #[inline]
     pub fn max_leaf_length(&mut self, length: u32) -> &mut Self {
         self.max_leaf_length = length;

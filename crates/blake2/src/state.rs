@@ -8,7 +8,7 @@ use crate::variant::Variant;
 use crate::word::Word;
 use core::fmt;
 
-/// A hash that takes its input in pieces. [`Params::to_state`] makes one with parameters.
+/// A hasher that takes its input in pieces. [`Params::to_state`] makes one with parameters.
 ///
 /// ```
 /// use bulla_blake2::blake2b::{State, blake2b};

@@ -1,9 +1,9 @@
-//! Where a hasher keeps input that has not been hashed yet.
+//! The place where a hasher keeps input that it has not hashed yet.
 //!
-//! With the standard library: 1024 bytes inside the hasher, and once more have come, a buffer of a group of
-//! chunks on the heap, with the tree's groups beside it; the last one that a thread is done with stays for its next hasher. There
-//! the owner of the hasher cannot reach it, so what a mode with a key leaves in it is cleared first.
-//! Without: both inside the hasher, and the buffer is smaller.
+//! With the standard library, there are 1024 bytes inside the hasher. When more have come, there is also a buffer for a group of
+//! chunks on the heap, with the tree's groups beside it. A thread keeps the last such buffer for its next hasher. The hasher's owner
+//! cannot reach that buffer, so the data that a mode with a key leaves in it is cleared first.
+//! Without the standard library, both are inside the hasher, and the buffer is smaller.
 
 use crate::instance::Instance;
 #[cfg(feature = "std")]

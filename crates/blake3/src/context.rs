@@ -1,14 +1,14 @@
-//! The keys that contexts of key derivation stand for.
+//! The context keys of key derivation.
 //!
-//! A program derives with few contexts, and with one many times over: with the standard library each thread remembers the last one and its
-//! key, neither of which is a secret. To compare it takes a tenth of the time of hashing it again.
+//! A program uses few contexts, and uses one many times. With the standard library, each thread remembers the last context and its key;
+//! neither is a secret. A comparison takes a tenth of the time of hashing the context again.
 
 use crate::kernel::functions;
 use crate::mode::ContextKey;
 use crate::oneshot::digest;
 use crate::spec::{DERIVE_KEY_CONTEXT, IV, Words, key_words};
 
-/// The key that a context of key derivation stands for: the first of its two steps.
+/// The key of a key derivation context: the first of the two steps of key derivation.
 pub fn hash_derive_key_context(context: &str) -> ContextKey {
     digest(functions(), context.as_bytes(), &IV, DERIVE_KEY_CONTEXT).into()
 }

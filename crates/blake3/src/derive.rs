@@ -55,7 +55,7 @@ impl DeriveKey {
         hash_many_in(functions(), &self.key, DERIVE_KEY_MATERIAL, key_materials, out);
     }
 
-    /// For key material that comes piece by piece, and for longer keys.
+    /// For key material in pieces, and for longer keys.
     pub fn hasher(&self) -> Hasher {
         Hasher::with(functions(), &self.key, DERIVE_KEY_MATERIAL)
     }

@@ -1,5 +1,5 @@
-//! What the crate `blake3` has under this name for programs that were written before [`hazmat`](crate::hazmat): plain hashing alone. New ones
-//! want `hazmat`.
+//! The module of this name in the crate `blake3`, for programs that were written before [`hazmat`](crate::hazmat): only plain hashing. New
+//! programs should use `hazmat`.
 
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
 use crate::spec::{CHUNK_END, ROOT};
@@ -48,7 +48,7 @@ impl ChunkState {
     ///
     /// # Panics
     ///
-    /// As the root, when it is not the chunk number 0.
+    /// If it is the root and not chunk number 0.
     pub fn finalize(&self, is_root: bool) -> Hash {
         assert!(!is_root || self.counter == 0, "chunk {} cannot be the root: only chunk 0 can", self.counter);
         let mut hasher = Hasher::new();

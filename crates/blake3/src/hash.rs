@@ -8,7 +8,7 @@ use core::str::FromStr;
 
 /// A digest of 32 bytes.
 ///
-/// `==` takes the same time wherever the two differ. To compare in another way, or to order digests, go through
+/// `==` takes the same time wherever the two differ. To compare in another way, or to order digests, use
 /// [`as_bytes`](Hash::as_bytes).
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Clone, Copy, Eq)]
@@ -161,12 +161,12 @@ impl fmt::Display for HexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             HexErrorKind::Length(len) => {
-                write!(f, "a digest is 64 hexadecimal digits, these are {len} bytes")
+                write!(f, "a digest has 64 hexadecimal digits, and this text has {len} bytes")
             }
             HexErrorKind::Digit(byte) if byte.is_ascii_graphic() => {
-                write!(f, "'{}' is no hexadecimal digit", char::from(byte))
+                write!(f, "'{}' is not a hexadecimal digit", char::from(byte))
             }
-            HexErrorKind::Digit(byte) => write!(f, "byte 0x{byte:02x} is no hexadecimal digit"),
+            HexErrorKind::Digit(byte) => write!(f, "byte 0x{byte:02x} is not a hexadecimal digit"),
         }
     }
 }

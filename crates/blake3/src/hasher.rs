@@ -13,11 +13,12 @@ use crate::subtree_len::check_subtree_len;
 use crate::tree::{Stack, Tree, root_block};
 use core::fmt;
 
-/// Hashes input that comes piece by piece, in any of the three modes.
+/// Hashes input that comes in pieces, in any of the three modes.
 ///
-/// Small updates are collected so that they reach the widest kernel. With the standard library the value itself takes about 3 KiB
-/// and is cheap to make and to move; a buffer of 16 KiB and 3 KiB of tree are allocated once more than 1024 bytes
-/// came, and each thread keeps one of them for its next hasher, cleared if a mode with a key used it. Without it the buffer is 4 KiB and part of the value, which takes about 9 KiB.
+/// The hasher collects small updates, so that they reach the widest kernel. With the standard library, the value itself takes about 3 KiB
+/// and is cheap to make and to move. When more than 1024 bytes have come, the hasher allocates a buffer of 16 KiB and 3 KiB of tree. Each
+/// thread keeps one of these for its next hasher, cleared if a mode with a key used it. Without the standard library, the buffer is 4 KiB
+/// and part of the value, which takes about 9 KiB.
 ///
 /// ```
 /// let mut hasher = bulla_blake3::Hasher::new();
@@ -46,7 +47,7 @@ impl Hasher {
         Hasher::with(functions(), &key_words(key), KEYED_HASH)
     }
 
-    /// For key derivation, as [`derive_key`](crate::derive_key): what is hashed is the key material.
+    /// For key derivation, like [`derive_key`](crate::derive_key): the input is the key material.
     #[inline]
     pub fn new_derive_key(context: &str) -> Self {
         let key = context_key(context);
@@ -151,7 +152,7 @@ impl Hasher {
         self.buffer.widen().fit(&self.instance, &self.stack);
     }
 
-    /// The digest of the input so far. The hasher stays as it is: more may come.
+    /// The digest of the input so far. The hasher does not change, and can take more input.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
-//! Subtrees: low-level access for those who build verified streaming, distributed hashing and the like on the tree.
+//! Subtrees: low-level access to the tree, for example for verified streaming or distributed hashing.
 //!
-//! **Easy to get wrong.** A chaining value is not a digest; a tree that is put together in a way the specification does not
-//! allow gives values that no other implementation knows, and may lose collision resistance. Most programs want nothing from here.
+//! **Easy to get wrong.** A chaining value is not a digest. A tree that is built in a way that the specification does not
+//! allow gives values that no other implementation computes, and may lose collision resistance. Most programs need nothing from here.
 //!
 //! A subtree is a chunk, or a parent with everything below it. In a tree over n bytes the left child of a parent covers
 //! [`left_subtree_len`]`(n)` bytes, the right one the rest (specification, section 2.1).
@@ -26,7 +26,7 @@ impl Mode<'_> {
     }
 }
 
-/// What a [`Hasher`] can do beside hashing all of an input.
+/// Operations of a [`Hasher`] on subtrees.
 pub trait HasherExt {
     /// As [`Hasher::new_derive_key`], with the context hashed before.
     fn new_from_context_key(context_key: &ContextKey) -> Self;

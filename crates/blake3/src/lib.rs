@@ -8,29 +8,29 @@
 //! );
 //! ```
 //!
-//! The names are those of the `blake3` crate, so that moving over costs a line in `Cargo.toml`. Beyond it there are
-//! [`hash_many`] for independent inputs side by side, [`DeriveKey`] for contexts hashed once, [`Hasher::save`] and [`Hasher::restore`],
-//! and [`kernel`], which says what code is in use and lets a process force it.
+//! The names are those of the `blake3` crate, so that migration costs one line in `Cargo.toml`. In addition there are
+//! [`hash_many`] for independent inputs at once, [`DeriveKey`] for contexts that are hashed once, [`Hasher::save`] and
+//! [`Hasher::restore`], and [`kernel`], which says which kernel is in use and lets a process force one.
 //!
 //! # Kernels
 //!
-//! A kernel is chosen at run time by what the CPU supports; no build flag changes that. See [`kernel`] and `docs/decisions`.
+//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that. See [`kernel`] and `docs/decisions`.
 //!
 //! # Features
 //!
 //! `std` (default), `rayon`, `mmap`, `bao` (verified streaming), `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the
-//! crate needs neither the standard library nor an allocator; what `rayon` and `mmap` bring needs it all the same.
+//! crate itself needs neither the standard library nor an allocator. The dependencies of `rayon` and `mmap` still need the standard library.
 //!
 //! The other features of the crate `blake3` exist under their names:
 //!
-//! - `no_avx512`, `no_avx2` and `no_sse41` leave these kernels out; another one serves, the portable one at last. They are for tests and for machines
-//!   on which a kernel is not wanted: [`kernel::FORCE_VARIABLE`] chooses one without a new build.
-//! - `wasm32_simd` has the kernel for WebAssembly's vectors in a build that does not allow them everywhere (`-C target-feature=+simd128`). The
-//!   module then loads only in engines that know them.
-//! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. All is Rust here, and no C compiler is ever asked: they change nothing.
-//! - `neon`, `no_neon` and `no_sse2` are about instruction sets for which there is no kernel here: they change nothing.
+//! - `no_avx512`, `no_avx2` and `no_sse41` remove these kernels; the next best kernel serves, at last the portable one. Use them for tests, and
+//!   for machines on which you do not want a kernel. [`kernel::FORCE_VARIABLE`] chooses a kernel without a new build.
+//! - `wasm32_simd` adds the kernel for WebAssembly's vectors to a build that does not allow vectors everywhere
+//!   (`-C target-feature=+simd128`). The module then loads only in engines with vectors.
+//! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. This crate is all Rust and needs no C compiler: they change nothing.
+//! - `neon`, `no_neon` and `no_sse2` are about instruction sets for which this crate has no kernel: they change nothing.
 //!
-//! `every_kernel` takes back what `no_avx512` and its like say, so that a build with all features has all kernels.
+//! `every_kernel` cancels `no_avx512`, `no_avx2` and `no_sse41`, so that a build with all features has all kernels.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

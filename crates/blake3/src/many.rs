@@ -1,7 +1,7 @@
-//! Independent inputs side by side, one to a lane.
+//! Independent inputs at once, one per lane.
 //!
-//! Inputs are taken 64 at a time. Their chunks, all of them lanes with a counter of their own, are sorted by length, so that
-//! lanes which run together end together; then the parents of all inputs go level by level, as wide as the kernel.
+//! Inputs are processed 64 at a time. Each of their chunks is a lane with its own counter. The chunks are sorted by length, so that
+//! lanes which run together end together. Then the parents of all inputs are computed level by level, as wide as the kernel.
 
 use crate::hash::Hash;
 use crate::instance::Value;
@@ -37,11 +37,11 @@ pub fn hash_many(inputs: &[&[u8]], out: &mut [Hash]) {
     hash_many_in(functions(), &IV, 0, inputs, out);
 }
 
-/// As [`hash_many`], under a key: the same as [`keyed_hash`](crate::keyed_hash) of each.
+/// Like [`hash_many`], with a key: the same as [`keyed_hash`](crate::keyed_hash) of each input.
 ///
 /// # Panics
 ///
-/// When `out` is not as long as `inputs`.
+/// If `out` is not as long as `inputs`.
 pub fn keyed_hash_many(key: &[u8; KEY_LEN], inputs: &[&[u8]], out: &mut [Hash]) {
     hash_many_in(functions(), &key_words(key), KEYED_HASH, inputs, out);
 }

@@ -2,7 +2,7 @@
 
 use crate::spec::{DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, Words, key_words};
 
-/// The key that a key derivation context stands for.
+/// The key of a key derivation context.
 pub type ContextKey = [u8; KEY_LEN];
 
 /// The mode in which the parents of a tree are computed. It must be that of the chunks.

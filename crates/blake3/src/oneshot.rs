@@ -1,4 +1,4 @@
-//! Hashing of input that is all there: nothing stands between the call and the kernel up to one chunk.
+//! Hashing of complete input. Up to one chunk, there is nothing between the call and the kernel.
 
 use crate::hash::Hash;
 use crate::instance::{Distance, Instance};

@@ -135,7 +135,7 @@ impl OutputReader {
         later
     }
 
-    /// How many bytes come before the next one, modulo 2^64.
+    /// The position of the next byte: how many bytes precede it, modulo 2^64.
     pub fn position(&self) -> u64 {
         self.output.counter.wrapping_mul(BLOCK_LEN as u64).wrapping_add(u64::from(self.output.within))
     }

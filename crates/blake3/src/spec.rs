@@ -6,7 +6,7 @@ pub const OUT_LEN: usize = 32;
 /// Bytes in a key.
 pub const KEY_LEN: usize = 32;
 
-/// Bytes in a block: what one compression takes.
+/// Bytes in a block: the input of one compression.
 pub const BLOCK_LEN: usize = 64;
 
 /// Bytes in a chunk: a leaf of the tree.

@@ -18,9 +18,9 @@ const HEADER: usize = 64;
 /// The most bytes that a saved state has.
 pub const MAX_STATE_LEN: usize = HEADER + 54 * OUT_LEN + CHUNK_LEN - 1;
 
-/// The state of a [`Hasher`], as bytes that any version of this project in any language restores.
+/// The state of a [`Hasher`], as bytes that any version of this project, in any language, can restore.
 ///
-/// **It holds the key of a keyed hash and the last bytes of the input.**
+/// **It contains the key of a keyed hash and the last bytes of the input.**
 #[derive(Clone, PartialEq, Eq)]
 pub struct SavedState(ArrayVec<u8, MAX_STATE_LEN>);
 
@@ -58,21 +58,21 @@ impl zeroize::Zeroize for SavedState {
     }
 }
 
-/// Why bytes are no saved state.
+/// Why bytes are not a saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// They do not begin as a state does.
+    /// The bytes do not begin like a state.
     Magic,
-    /// Of a version that this one does not know.
+    /// The state has a version that this program does not know.
     Version(u8),
-    /// There is no such mode.
+    /// The mode is unknown.
     Mode(u8),
     /// A reserved field is not zero.
     Reserved,
     /// Too few or too many bytes: cut off, or followed by something else.
     Length,
-    /// Plain hashing has no key of its own.
+    /// The mode is plain hashing, but the key is not the IV.
     Key,
     /// The input offset is not a multiple of 1024, or the input does not fit behind it.
     Offset,
@@ -81,7 +81,7 @@ pub enum StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StateError::Magic => f.write_str("these bytes are no saved BLAKE3 state"),
+            StateError::Magic => f.write_str("these bytes are not a saved BLAKE3 state"),
             StateError::Version(version) => {
                 write!(f, "a saved BLAKE3 state of version {version}; this program knows version {VERSION}")
             }
@@ -99,9 +99,9 @@ impl fmt::Display for StateError {
 impl core::error::Error for StateError {}
 
 impl Hasher {
-    /// The state, to be restored later: also by another kernel, another machine, another language of this project.
+    /// The state, which you can restore later: also with another kernel, on another machine, or in another language of this project.
     ///
-    /// **It holds the key of a keyed hash and the last bytes of the input**: treat it as you treat those.
+    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it as you protect these.
     pub fn save(&self) -> SavedState {
         let (stack, tail) = self.canonical();
         let mode = match self.instance.flags {
@@ -122,12 +122,12 @@ impl Hasher {
         state
     }
 
-    /// The hasher whose state was saved.
+    /// Restores the hasher of a saved state.
     ///
     /// # Errors
     ///
-    /// [`StateError`] when the bytes are not one state, whole and of a known version. Bytes that were changed inside the key, the chaining
-    /// values or the tail cannot be told from others.
+    /// [`StateError`] if the bytes are not exactly one complete state of a known version. It cannot detect changed bytes inside the key, the
+    /// chaining values or the tail.
     pub fn restore(state: &[u8]) -> Result<Hasher, StateError> {
         let (header, rest) = state.split_first_chunk::<HEADER>().ok_or(StateError::Length)?;
         let fields = Fields::parse(header, state.len())?;

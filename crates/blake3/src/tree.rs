@@ -1,10 +1,10 @@
-//! The tree over the chunks: full groups merged pairwise as wide as the kernel, everything else as a stack of subtrees.
+//! The tree over the chunks: full groups are merged pairwise, as wide as the kernel; everything else is a stack of subtrees.
 //!
 //! Positions are counted in chunks from the start of the (sub)tree. Two rules make the parts fit:
 //!
-//! - Nothing is merged that might turn out to be the root. A group holds at least two values, so merging groups is always
-//!   safe; a subtree on its way to the stack goes there as its two halves, which merge when the next one comes.
-//! - Input that is not a full group is taken in aligned powers of two, so that it is always a subtree of its own.
+//! - Nothing is merged that might be the root. A group has at least two values, so merging groups is always safe. A subtree
+//!   goes to the stack as its two halves, which merge when the next subtree comes.
+//! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a subtree.
 
 use crate::instance::{Distance, Instance, Value, join};
 use crate::lane::Group;

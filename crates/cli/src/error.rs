@@ -102,18 +102,16 @@ impl From<KmsError> for Error {
             Code::StoreTooNew | Code::SignatureTooNew | Code::SealedTooNew => {
                 Some("install a newer version of bulla; nothing was changed")
             }
-            Code::StoreDamaged => Some("restore the folder of the keystore from a copy; nothing was changed"),
+            Code::StoreDamaged => Some("restore the keystore's folder from a copy; nothing was changed"),
             Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
-            Code::KeyDisabled => Some("`bulla keys enable` makes it sign again"),
-            Code::WrongPassphrase => {
-                Some("check the passphrase; without it what it seals cannot be had back")
-            }
+            Code::KeyDisabled => Some("enable it with `bulla keys enable`"),
+            Code::WrongPassphrase => Some("check the passphrase; without it nobody can decrypt this data"),
             Code::LogDamaged => Some(
-                "`bulla audit-log verify` says what is wrong; keep the folder as it is, and begin another log elsewhere",
+                "`bulla audit-log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
             ),
-            Code::UnsupportedAlgorithm => Some("a key on a token needs the token: name it with --pkcs11 URI"),
+            Code::UnsupportedAlgorithm => Some("if the key is on a token, name the token with --pkcs11 URI"),
             Code::RolledBack | Code::GuardMismatch => Some(
-                "put the newest keystore and its guard in their places; `bulla keys guard` accepts what is there",
+                "restore the newest keystore and its guard; to accept the present keystore, run `bulla keys guard` with a new guard",
             ),
             Code::StorageFull => Some("free some space and run the command again; this change was not made"),
             _ => None,

@@ -24,7 +24,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>, Vec<Error>> {
     for item in &found {
         if let Kind::Special(kind) = item.kind {
             let error =
-                Error::new("not_a_file", format!("is {kind}: only files, folders and links can be signed"));
+                Error::new("not_a_file", format!("is {kind}: bulla signs only files, folders and links"));
             errors.push(error.about(shown(&folder.join(&item.file))));
         }
     }
@@ -132,7 +132,7 @@ fn total_size(folder: &Path, found: &[Item]) -> Option<u64> {
     Progress::is_wanted().then(|| found.iter().filter(|item| item.kind == Kind::File).map(size).sum())
 }
 
-/// What is to be signed of one thing.
+/// The content of one entry that the signature covers.
 fn content(folder: &Path, item: &Item, pace: Pace, progress: &Progress) -> Result<Content> {
     let path = folder.join(&item.file);
     let about = |error: Error| error.about(shown(&path));
@@ -192,15 +192,15 @@ fn join<'a>(
     (both, missing, unexpected)
 }
 
-/// A signed entry that was not found: it is missing, or lies where this user may not look.
+/// A signed entry that was not found: it is missing, or this user may not read its folder.
 fn missing_entry(folder: &Path, entry: &Entry) -> EntryFinding {
     let path = bytes_path(&entry.path);
     let finding = match folder.join(&path).symlink_metadata() {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Error::io("cannot look at it", &error).about(shown(&folder.join(&path))).into()
+            Error::io("cannot read its metadata", &error).about(shown(&folder.join(&path))).into()
         }
         Ok(metadata) if metadata.is_dir() => {
-            Problem::Changed.because(format!("{} was signed, now it is a folder", kind_of(&entry.content)))
+            Problem::Changed.because(format!("it was {}, now it is a folder", kind_of(&entry.content)))
         }
         Ok(_) | Err(_) => Problem::Missing.because(""),
     };
@@ -221,7 +221,7 @@ fn compare_entry(folder: &Path, pair: &Pair<'_>, pace: Pace, progress: &Progress
         (Content::File { digest, size }, Kind::File) => compare_file(&path, *digest, *size, pace, progress),
         (Content::Link { target }, Kind::Link) => match target_of(&path) {
             Ok(now) if now == *target => Finding::Ok,
-            Ok(now) => Problem::Changed.because(format!("it leads to {now}, {target} was signed")),
+            Ok(now) => Problem::Changed.because(format!("it now points to {now}; it pointed to {target}")),
             Err(error) => error.about(shown(&path)).into(),
         },
         (signed, Kind::Special(kind)) => now_other(signed, kind),
@@ -231,7 +231,7 @@ fn compare_entry(folder: &Path, pair: &Pair<'_>, pace: Pace, progress: &Progress
 }
 
 fn now_other(signed: &Content, now: &str) -> Finding {
-    Problem::Changed.because(format!("{} was signed, now it is {now}", kind_of(signed)))
+    Problem::Changed.because(format!("it was {}, now it is {now}", kind_of(signed)))
 }
 
 /// Is a file in a folder what was signed? A link in its place is not followed.
@@ -261,13 +261,13 @@ pub(crate) fn compare_source(
     let digested = source.digest(&HashMode::Plain, pace, progress)?;
     Ok(match (digested.size, digested.hash()) {
         (len, _) if len != size => other_size(len, size),
-        (_, hash) if hash != digest => Problem::Changed.because("the size is the same, the content is not"),
+        (_, hash) if hash != digest => Problem::Changed.because("same size, different content"),
         _ => Finding::Ok,
     })
 }
 
 fn other_size(size: u64, signed: u64) -> Finding {
-    Problem::Changed.because(format!("it has {size} bytes, {signed} were signed"))
+    Problem::Changed.because(format!("it has {size} bytes now, and had {signed} when it was signed"))
 }
 
 /// Says of missing files where their content is now, and of unexpected files where theirs was.
@@ -320,11 +320,11 @@ fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
     let (changed, missing, unexpected) =
         (count(Problem::Changed), count(Problem::Missing), count(Problem::Unexpected));
     let unchecked = entries.iter().filter(|entry| matches!(entry.finding, Finding::Unchecked(_))).count();
-    let counts = format!("{changed} changed, {missing} missing, {unexpected} unexpected, {intact} as signed");
+    let counts = format!("{changed} changed, {missing} missing, {unexpected} unexpected, {intact} unchanged");
     if changed + missing + unexpected > 0 {
         Problem::Changed.because(counts)
     } else if unchecked > 0 {
-        let message = format!("{unchecked} could not be checked, {intact} as signed");
+        let message = format!("{unchecked} could not be checked, {intact} unchanged");
         Error::new("unchecked", message).about(shown(folder)).into()
     } else {
         Finding::Ok

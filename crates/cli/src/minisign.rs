@@ -66,10 +66,10 @@ impl NamedKey {
         let first = lines.next().unwrap_or_default();
         let line = if first.starts_with(UNTRUSTED) { lines.next().unwrap_or_default() } else { first };
         let bytes: [u8; 42] = decode(line)
-            .ok_or("a minisign public key is a line of 56 characters of base64, which this has not")?;
+            .ok_or("a minisign public key is a line of 56 base64 characters, and there is no such line")?;
         let (algorithm, id, key) = (&bytes[..2], &bytes[2..10], &bytes[10..]);
         if algorithm != KEY_ALGORITHM {
-            return Err("the public key is of an algorithm that minisign does not have".to_owned());
+            return Err("the public key has an algorithm that minisign does not have".to_owned());
         }
         let id = KeyId(id.try_into().map_err(|_| "the key id is short")?);
         let key = PublicKey::from_bytes(bulla_kms::Algorithm::Ed25519, key);
@@ -95,7 +95,7 @@ pub(crate) fn check_algorithm(algorithm: bulla_kms::Algorithm) -> Result<(), Err
 }
 
 fn unsupported(algorithm: bulla_kms::Algorithm) -> Error {
-    let message = format!("is a key of {algorithm}, and minisign has signatures of Ed25519 alone");
+    let message = format!("is a {algorithm} key, but minisign has only Ed25519 signatures");
     Error::new("unsupported_algorithm", message)
         .hint("name an Ed25519 key with --key, or leave out --format minisign")
 }
@@ -132,7 +132,7 @@ impl Signature {
         let algorithm = match &bytes[..2] {
             b"Ed" => Algorithm::Legacy,
             b"ED" => Algorithm::Prehashed,
-            _ => return Err("line 2 is of an algorithm that minisign does not have".to_owned()),
+            _ => return Err("line 2 has an algorithm that minisign does not have".to_owned()),
         };
         let trusted_comment = line(3)?
             .strip_prefix(TRUSTED)
@@ -140,7 +140,7 @@ impl Signature {
             .to_owned();
         let global = decode(line(4)?).ok_or("line 4 is not the base64 of a signature")?;
         if lines.next().is_some() {
-            return Err("there is something after line 4".to_owned());
+            return Err("there is text after line 4".to_owned());
         }
         let mut key = [0; 8];
         key.copy_from_slice(&bytes[2..10]);
@@ -228,10 +228,7 @@ mod tests {
             let file = signature.file("anything");
             assert_eq!(Signature::parse(&file).unwrap(), signature);
             assert_eq!(Signature::parse(&file.replace('\n', "\r\n")).unwrap(), signature);
-            assert_eq!(
-                Signature::parse(&format!("{file}more\n")).unwrap_err(),
-                "there is something after line 4"
-            );
+            assert_eq!(Signature::parse(&format!("{file}more\n")).unwrap_err(), "there is text after line 4");
             for (number, line) in file.lines().enumerate() {
                 let without = file.replacen(&format!("{line}\n"), "\n", 1);
                 let error = Signature::parse(&without).unwrap_err();

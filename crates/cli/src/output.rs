@@ -48,7 +48,7 @@ impl Out {
         self.done = Some(done.into());
     }
 
-    /// The style as it is to be used here: none at all where colour is unwanted.
+    /// The style to use here: none if colour is unwanted.
     ///
     /// Text is never stripped of escapes afterwards: they might belong to a file's name.
     pub(crate) fn style(&self, style: Style) -> Style {
@@ -89,8 +89,9 @@ impl Out {
     fn error(&self, error: &io::Error) -> Error {
         let cannot = Error::io("cannot write", error).about("standard output");
         match &self.done {
-            Some(done) => cannot
-                .hint(format!("{done}; only the report of it is lost: do not repeat the command for it")),
+            Some(done) => {
+                cannot.hint(format!("{done}; only the report is lost: do not run the command again for it"))
+            }
             None if error.kind() == io::ErrorKind::StorageFull => {
                 cannot.hint("free some space where standard output goes")
             }

@@ -1,4 +1,4 @@
-//! Whose signatures count: the keys of the keystore, or the keys that were given and those that they vouch for.
+//! The trusted keys: the keystore's keys, or the given keys and the keys that they vouch for.
 
 use crate::args::VerifyArgs;
 use crate::error::{Error, Result};
@@ -37,12 +37,12 @@ pub(crate) struct GivenKey {
     minisign: minisign::KeyId,
 }
 
-/// The public keys lie sealed in the keystore, and so it has to be opened; who cannot do that now verifies with exported ones.
+/// The public keys are sealed in the keystore, so it has to be opened. A user who cannot open it now can verify with exported keys.
 fn name_the_other_way(error: Error) -> Error {
     match error.code() {
         "no_passphrase" => error.hint(
-            "name a file that holds it with --passphrase-file FILE, or verify without the keystore: \
-             `bulla keys export-public > FILE` once, then --public-key FILE",
+            "name a file with the passphrase: --passphrase-file FILE; or verify without the keystore: \
+             run `bulla keys export-public > FILE` once, then use --public-key FILE",
         ),
         _ => error,
     }
@@ -75,14 +75,14 @@ impl Trust {
         // whole, and the question is whose key that is.
         if !file.verify_with(&file.public_key).is_valid() {
             return Err(Problem::BadSignature
-                .because("the signature file was edited, or is not by the key that it names"));
+                .because("somebody edited the signature file, or another key than the named one made it"));
         }
         match self {
             Self::Given(keys) => check_given(keys, file),
             Self::Keystore(keys) => match version(keys, &file.key)? {
                 key if key == file.public_key => Ok(()),
                 key => Err(Problem::WrongKey.because(format!(
-                    "it is signed with the public key {} as {}, and not with {key}",
+                    "it is signed with the public key {} as {}, but that key version has the public key {key}",
                     file.public_key, file.key
                 ))),
             },
@@ -146,7 +146,7 @@ fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
         let is_newer =
             |name: &KeyId| name.family() == file.key.family() && name.version() < file.key.version();
         let hint = match keys.iter().filter_map(|given| given.name.as_ref()).any(is_newer) {
-            true => ", an older version of that key; --follow takes its owner's `bulla keys succession`",
+            true => ", an older version of that key; pass the owner's `bulla keys succession` with --follow",
             false => "",
         };
         return Err(Problem::WrongKey.because(reason + hint));
@@ -159,25 +159,27 @@ fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
 fn instead(given: &[String]) -> String {
     match given {
         [one] => format!("and the given key is {one}"),
-        many => format!("which is none of the {} given keys", many.len()),
+        many => format!("and none of the {} given keys matches", many.len()),
     }
 }
 
-/// Reads statements of succession, each of which must hold.
+/// Reads statements of succession. Each must be valid.
 fn read_statements(path: &Path) -> Result<Vec<Succession>> {
     let about = |error: Error| error.about(shown(path));
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_STATEMENTS + 1).read_to_end(&mut text));
     read.map_err(|error| about(Error::io("cannot read the statements", &error)))?;
     if text.len() as u64 > MAX_STATEMENTS {
-        let message = format!("statements of succession have at most {MAX_STATEMENTS} bytes in one file");
+        let message =
+            format!("is too long: a file of succession statements has at most {MAX_STATEMENTS} bytes");
         return Err(about(Error::new("file_too_large", message)));
     }
     let statements = Succession::parse_all(&text).map_err(|error| about(error.into()))?;
     match statements.iter().position(|one| !one.verify().is_valid()) {
         None => Ok(statements),
         Some(place) => {
-            let message = format!("statement {} was edited, or is not by the key that it names", place + 1);
+            let message =
+                format!("somebody edited statement {}, or another key than the named one made it", place + 1);
             Err(about(Error::new("bad_statement", message)))
         }
     }
@@ -188,7 +190,7 @@ fn version(keys: &[Attestation], id: &KeyId) -> Result<PublicKey, Finding> {
     let key = keys.iter().find(|key| key.key == *id.family()).ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
         Problem::UnknownVersion
-            .because(format!("it is signed by {id}, and the keystore's newest is v{}", key.head))
+            .because(format!("it is signed by {id}, but the keystore's newest version is v{}", key.head))
     })?;
     check_usable(key, version)?;
     Ok(version.public_key.clone())
@@ -201,10 +203,8 @@ fn check_usable(key: &Attestation, version: &VersionAttestation) -> Result<(), F
     }
     if version.version < key.minimum_version {
         let least = key.minimum_version;
-        return Err(Problem::WrongKey.because(format!(
-            "it is signed by {}, and the least version that the keystore accepts is v{least}",
-            version.id
-        )));
+        return Err(Problem::WrongKey
+            .because(format!("it is signed by {}, but the key's minimum version is v{least}", version.id)));
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ impl GivenKey {
         match (keys.pop(), keys.len()) {
             (Some(key), 0) => Ok(key),
             (_, more) => {
-                let message = format!("holds {} public keys, and one is wanted", more + 1);
+                let message = format!("contains {} public keys; give a file with one", more + 1);
                 Err(Error::new("invalid_public_key", message).about(shown(Path::new(text))))
             }
         }
@@ -243,7 +243,7 @@ impl GivenKey {
         let about = |error: Error| error.about(shown(path));
         if !path.exists() {
             return Self::parse_all(text).map_err(|reason| {
-                let message = format!("no such file, and no public key either: {reason}");
+                let message = format!("is neither a file nor a public key: {reason}");
                 about(Error::new("invalid_public_key", message))
                     .hint("`bulla keys export-public` prints a public key")
             });
@@ -257,7 +257,7 @@ impl GivenKey {
         }
         // Cut, a list would lose keys without a word.
         if content.len() as u64 > MAX_KEY_FILE {
-            let message = format!("a file of public keys has at most {MAX_KEY_FILE} bytes");
+            let message = format!("is too long: a file of public keys has at most {MAX_KEY_FILE} bytes");
             return Err(about(Error::new("file_too_large", message)));
         }
         Self::parse_all(&content).map_err(|reason| about(Error::new("invalid_public_key", reason)))

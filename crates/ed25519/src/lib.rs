@@ -1,15 +1,15 @@
-//! Ed25519 (RFC 8032), eight signatures at a time: strict verification with one verdict each, and signing.
+//! Ed25519 (RFC 8032), eight signatures at a time: strict verification with one verdict for each, and signing.
 //!
-//! Lane i of every vector belongs to signature i, so a verdict is the same for one signature and for many, whatever its neighbours, the
-//! order, the number of threads and the CPU. The predicate is that of `verify_strict` of ed25519-dalek 3, which also does the work
-//! where there are no vectors: [`kernel`].
+//! Lane i of every vector belongs to signature i. So a signature gets the same verdict alone and among others, whatever its neighbours, their
+//! order, the number of threads and the CPU. The predicate is that of `verify_strict` of ed25519-dalek 3. Where there are no vectors,
+//! ed25519-dalek also does the work: see [`kernel`].
 //!
-//! Verification in lanes needs 74 to 91 KiB of stack: give a thread that verifies 128 KiB or more.
+//! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more.
 //!
 //! ```
 //! use bulla_ed25519::{Item, SignItem, SigningKey, Verdict, sign_many, verify_many};
 //!
-//! let key = SigningKey::from_seed(&[7; 32]); // from a cryptographic generator, in earnest
+//! let key = SigningKey::from_seed(&[7; 32]); // in a real program, from a cryptographic generator
 //! let messages = [b"one".as_slice(), b"two"];
 //! let signatures = sign_many(&messages.map(|message| SignItem { key: &key, message }));
 //! let items = [0, 1].map(|i| Item {

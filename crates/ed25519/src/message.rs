@@ -17,7 +17,7 @@ pub(crate) struct Framed<'a> {
 enum Padding {
     /// The bit that ends it, and its length.
     Whole,
-    /// The length alone.
+    /// Only the length.
     Length,
     /// Nothing more.
     Done,

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// Signatures that one step of the lanes verifies.
 const LANES: usize = 8;
 
-/// [`verify_many`](crate::verify_many) on the caller's thread and those of the rayon pool that it is called in; verdicts are in the order of
-/// the items.
+/// Like [`verify_many`](crate::verify_many), on the caller's thread and the threads of the caller's rayon pool. The verdicts are in the order
+/// of the items.
 ///
-/// What is too little to be shared is done on the caller's thread, so that it never takes longer than one thread would.
+/// If there is too little work to share, the caller's thread does all of it, so that it never takes longer than with one thread.
 ///
 /// # Panics
 ///
@@ -43,10 +43,10 @@ const LEAST: usize = 4;
 /// How long to look for the end of the others' last pieces before going to sleep, from which waking takes as long.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and those of the rayon pool that it is called in. A piece has whole
-/// groups of `lanes`, but for the last.
+/// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and the threads of the caller's rayon pool. Every piece
+/// except the last has whole groups of `lanes`.
 ///
-/// Not part of the interface: the keystore shares its batches, also those of other algorithms, in the same way.
+/// This is not part of the interface: the keystore shares its batches in the same way, also those of other algorithms.
 #[doc(hidden)]
 pub fn share<I: Sync, O: Send>(
     items: &[I],

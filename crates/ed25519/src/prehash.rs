@@ -1,4 +1,4 @@
-//! Signatures of digests: Ed25519ph, and BLAKE3 with a domain of its own.
+//! Signatures of digests: Ed25519ph, and BLAKE3 with its own domain.
 //!
 //! Ed25519ph hashes the message with SHA-512 first (RFC 8032, section 5.1). With [`Prehash::Blake3`] the signature is plain Ed25519 over
 //!
@@ -6,9 +6,9 @@
 //! "bulla ed25519 blake3" 00  LENGTH  CONTEXT  DIGEST
 //! ```
 //!
-//! where `00` is a zero byte, LENGTH that of CONTEXT in one byte, and DIGEST the 32 bytes of the message's BLAKE3. Any Ed25519 library verifies it. No
-//! text begins so, and neither does what a keystore signs otherwise (`spec/signature.md`: `"bulla signature" 00`), so a signature of one kind is never
-//! one of the other.
+//! where `00` is a zero byte, LENGTH is the length of CONTEXT in one byte, and DIGEST is the message's BLAKE3 digest of 32 bytes. Any Ed25519
+//! library can verify it. No text begins with these bytes, and no other statement of a keystore does (`spec/signature.md`:
+//! `"bulla signature" 00`), so a signature of one kind is never valid as the other kind.
 
 use crate::{Item, Reason, SignItem, SigningKey, Verdict, kernel};
 
@@ -51,7 +51,7 @@ fn ed25519ph_domain(context: &[u8]) -> Result<Vec<u8>, ContextTooLong> {
     Ok([b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat())
 }
 
-/// The signature of one SHA-512 digest as Ed25519ph: what [`Prehash::sign_many`] makes for a message with this digest.
+/// Signs one SHA-512 digest with Ed25519ph. The result is the signature that [`Prehash::sign_many`] makes for a message with this digest.
 ///
 /// # Errors
 ///

@@ -1,13 +1,13 @@
-//! Keys with tables, for those who keep them beside their own keys; [`VerifyingKeys`](crate::VerifyingKeys) keeps many by itself.
+//! Keys with tables, for programs that manage them themselves; [`VerifyingKeys`](crate::VerifyingKeys) manages many keys by itself.
 
 use crate::kernel::{self, Kernel};
 use crate::{Item, Reason, Tables, Verdict};
 use std::fmt;
 
-/// A public key with four tables ([`Tables::Four`], 10.6 KiB), made once. Where the kernel has no vectors it has none.
+/// A public key with four tables ([`Tables::Four`], 10.6 KiB), made once. If the kernel has no vectors, there are no tables.
 ///
-/// Making them takes about as long as one strict verification without them. Many signatures under such keys take half of the time, and one alone
-/// a third of what it takes otherwise: all lanes work for it. Verdicts are those of [`verify_strict`](crate::verify_strict).
+/// Making the tables takes about as long as one strict verification without them. Many signatures under such keys take half of the time. A
+/// single one takes a third of the time, because all lanes work for it. Verdicts are those of [`verify_strict`](crate::verify_strict).
 #[derive(Clone)]
 pub struct PreparedKey {
     public_key: [u8; 32],
@@ -16,7 +16,7 @@ pub struct PreparedKey {
 }
 
 impl PreparedKey {
-    /// Under a key that is no point, or of small order, all signatures are invalid.
+    /// Under a key that is not a point, or has small order, all signatures are invalid.
     ///
     /// # Panics
     ///
@@ -65,11 +65,11 @@ pub struct PreparedItem<'a> {
     pub signature: &'a [u8; 64],
 }
 
-/// [`PreparedKey::verify`] for every item, eight at a time. Verdict i is that of item i, whatever its neighbours.
+/// Like [`PreparedKey::verify`] for every item, eight at a time. Verdict i is that of item i, whatever its neighbours.
 ///
 /// # Panics
 ///
-/// When not all keys were prepared by the same kernel.
+/// If different kernels prepared the keys.
 pub fn verify_many_prepared(items: &[PreparedItem<'_>]) -> Vec<Verdict> {
     let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
     let Some(first) = items.first() else { return verdicts };

@@ -17,14 +17,14 @@ impl SigningKey {
     }
 }
 
-/// Signs every item: signature i is that of [`SigningKey::sign`] for item i, byte for byte.
+/// Signs every item. Signature i is that of [`SigningKey::sign`] for item i, byte for byte.
 ///
-/// Where the kernel has vectors, eight are made at a time, in a time that does not depend on keys and
-/// messages but for the messages' lengths. Without the feature `lane-signing`, which is on by default, they are made one after the other.
+/// If the kernel has vectors, it makes eight signatures at a time. The time depends only on the messages' lengths, not on keys or
+/// content. Without the feature `lane-signing`, which is on by default, signatures are made one after another.
 ///
 /// # Panics
 ///
-/// When the environment forces a kernel that this machine does not have: [`kernel::active`].
+/// If the environment forces a kernel that this machine does not have: see [`kernel::active`].
 #[must_use]
 pub fn sign_many(items: &[SignItem<'_>]) -> Vec<[u8; 64]> {
     let mut out = vec![[0; 64]; items.len()];

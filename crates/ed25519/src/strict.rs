@@ -18,12 +18,12 @@ pub fn verify_strict(item: &Item<'_>) -> Verdict {
     kernel::portable::verify_in(&[], item)
 }
 
-/// Verifies every item: verdict i is that of [`verify_strict`] for item i, whatever its neighbours, their order and number, the threads
+/// Verifies every item. Verdict i is that of [`verify_strict`] for item i, whatever its neighbours, their order and number, the threads
 /// and the CPU.
 ///
 /// # Panics
 ///
-/// When the environment forces a kernel that this machine does not have: [`kernel::active`].
+/// If the environment forces a kernel that this machine does not have: see [`kernel::active`].
 pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
     verify_many_into(items, &mut out);

@@ -1,10 +1,10 @@
-//! What verification says.
+//! The results of verification.
 
 use std::fmt;
 
-/// What verification says of one signature.
+/// The result of verifying one signature.
 ///
-/// When several reasons apply, it is the first one in the order of [`Reason`], whatever the kernel.
+/// If several reasons apply, the verdict has the first one in the order of [`Reason`], with every kernel.
 #[must_use = "a verdict that is not looked at verifies nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
@@ -19,13 +19,13 @@ pub enum Verdict {
 pub enum Reason {
     /// S is not below the order of the base point, so that adding the order would have made a second signature.
     ScalarNotCanonical,
-    /// The public key is no point of the curve.
+    /// The public key is not a point of the curve.
     KeyNotAPoint,
     /// The public key is of small order: one signature would fit almost every message.
     KeyOfSmallOrder,
     /// R is of small order.
     ROfSmallOrder,
-    /// The equation does not hold, or R is no canonical encoding: a changed message, a changed signature, or another key.
+    /// The equation does not hold, or R is not a canonical encoding: a changed message, a changed signature, or another key.
     Mismatch,
 }
 

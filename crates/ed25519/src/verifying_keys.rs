@@ -1,4 +1,4 @@
-//! Keys whose tables are kept, since many signatures under few keys are the pattern of a service.
+//! Keys with kept tables, because a service often verifies many signatures under few keys.
 
 use crate::kernel::{self, Kernel, PreparedKey};
 use crate::{Item, Reason, Verdict};
@@ -58,7 +58,7 @@ const COUNTED: usize = 4096;
 
 /// Prepared keys, and a bounded cache that learns which keys are used.
 ///
-/// The verdicts are those of [`verify_many`](crate::verify_many), whatever the cache holds.
+/// The verdicts are those of [`verify_many`](crate::verify_many), whatever the cache contains.
 #[derive(Debug)]
 pub struct VerifyingKeys {
     kernel: Kernel,
@@ -90,8 +90,8 @@ impl std::fmt::Debug for Slot {
 }
 
 impl VerifyingKeys {
-    /// The given keys, each with that many tables; no others are ever prepared. Keys that are no points may be among them: signatures
-    /// under them are invalid.
+    /// Prepares the given keys, each with that many tables, and never other keys. Some of them may not be points: signatures under those are
+    /// invalid.
     ///
     /// # Panics
     ///
@@ -119,8 +119,8 @@ impl VerifyingKeys {
         this
     }
 
-    /// Lets the cache learn keys by itself, as many as fit into `bytes` of tables: half of a core's second-level cache is a good
-    /// size, 512 KiB on a server. A key is prepared when it was seen three times, and goes when room is needed and it was not used of late.
+    /// Lets the cache learn keys by itself, as many as fit into `bytes` of tables. Half of a core's second-level cache is a good size, 512 KiB
+    /// on a server. The cache prepares a key when it has seen it three times. It drops a key that was not used recently when it needs room.
     #[must_use]
     pub fn learning(mut self, bytes: usize) -> Self {
         self.limit = bytes / self.tables.bytes();

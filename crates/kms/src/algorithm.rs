@@ -6,9 +6,9 @@ use std::str::FromStr;
 use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
 
-/// An algorithm, by the name that stands in a key id.
+/// An algorithm, by its name in key ids.
 ///
-/// Which of them a build serves depends on its features; the names are the same in all.
+/// A build's features decide which algorithms it supports; the names are the same in all builds.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {

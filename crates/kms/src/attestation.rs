@@ -1,4 +1,4 @@
-//! What a keystore says of its keys.
+//! A keystore's statements about its keys.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use crate::reserved;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
-/// All that may be known of a key: everything but its private keys.
+/// Everything about a key except its private keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attestation {
     /// The key.
@@ -25,15 +25,15 @@ pub struct Attestation {
     pub algorithm: Algorithm,
     /// Whether it signs.
     pub state: KeyState,
-    /// One more with each change of the key; what [`Keystore::update`](crate::Keystore::update) compares.
+    /// The number of the key's last change, which increases by one with each change. [`Keystore::update`](crate::Keystore::update) compares it.
     pub revision: u64,
     /// The backend that holds the private keys.
     pub backend: String,
     /// Whether the private keys may ever be exported.
     pub exportable: bool,
-    /// The least version that may be used; older ones do not verify.
+    /// The minimum version; older versions do not verify.
     pub minimum_version: u32,
-    /// When the head is replaced without being asked.
+    /// The policy by which the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
     /// The newest version, the one that signs.
     pub head: u32,
@@ -112,9 +112,9 @@ pub struct SignedAttestation {
 }
 
 impl SignedAttestation {
-    /// Whether the key's head, which the attestation names, signed it. `Invalid` also when another key version did.
+    /// Whether the key's head, which the attestation names, signed it. It is also `Invalid` if another key version signed it.
     ///
-    /// The public key comes from the attestation itself: compare one of its keys with one that came another way.
+    /// The public key comes from the attestation itself: compare one of its keys with a key that reached you in another way.
     pub fn verify(&self) -> Verdict {
         let head = self.attestation.versions.last();
         match head.filter(|head| head.id == self.signature.key && head.version == self.attestation.head) {

@@ -1,6 +1,6 @@
 //! The text forms of bytes: base64 with the standard alphabet and padding (RFC 4648, section 4), and lower-case hex.
 //!
-//! Decoding accepts exactly what encoding gives, so that no text has two forms.
+//! Decoding accepts exactly the output of encoding, so that no text has two forms.
 
 use base64ct::{Base64, Encoding};
 

@@ -17,9 +17,9 @@ pub type Result<T, E = KmsError> = std::result::Result<T, E>;
 pub enum Code {
     /// An argument breaks a rule that its documentation states.
     InvalidArgument,
-    /// A text is no key id, key family, name or label.
+    /// A text is not a key id, key family, name or label.
     InvalidId,
-    /// The bytes or the text are no usable public key.
+    /// The bytes or the text are not a usable public key.
     InvalidPublicKey,
     /// A signature file breaks its grammar.
     MalformedSignature,
@@ -43,7 +43,7 @@ pub enum Code {
     KeyDisabled,
     /// The key waits for its destruction and neither signs nor changes until it is restored.
     KeyPendingDestruction,
-    /// The key was destroyed; it verifies what it signed, and nothing else.
+    /// The key was destroyed; it can only verify.
     KeyDestroyed,
     /// The key cannot be destroyed yet: its destruction is not scheduled, or for a later time.
     DestructionNotDue,
@@ -63,7 +63,7 @@ pub enum Code {
     LabelTaken,
     /// The key has 2^32 - 1 versions: there is no number for another one.
     VersionsExhausted,
-    /// The passphrase does not open the keystore, or the private key that is to be imported.
+    /// The passphrase does not open the keystore, or the private key to import.
     WrongPassphrase,
     /// The key file does not open the keystore.
     WrongKeyFile,
@@ -71,17 +71,17 @@ pub enum Code {
     WrongUnlockMethod,
     /// The key of a provider does not open it.
     WrongIdentity,
-    /// The keystore is older than its rollback guard says: an older copy was put in its place.
+    /// The keystore is older than its rollback guard: somebody replaced it with an older copy.
     RolledBack,
-    /// The rollback guard is another keystore's, or damaged.
+    /// The rollback guard belongs to another keystore, or is damaged.
     GuardMismatch,
-    /// The bytes are no sealed data.
+    /// The bytes are not sealed data.
     MalformedSealed,
     /// The data is sealed in a newer format than this program reads.
     SealedTooNew,
     /// Sealed data was changed, cut or moved, or is for another purpose.
     SealedDamaged,
-    /// What opened is no backup of a keystore, or contradicts itself.
+    /// The decrypted content is not a backup of a keystore, or contradicts itself.
     MalformedBackup,
     /// Others than its owner may read or write the key file.
     KeyFileMode,
@@ -93,16 +93,16 @@ pub enum Code {
     MalformedKeyFile,
     /// The keystore is of a newer format than this program reads.
     StoreTooNew,
-    /// The keystore was damaged or edited, or is no keystore.
+    /// The keystore was damaged or edited, or the file is not a keystore.
     StoreDamaged,
     /// Another process changed the keystore since it was opened.
     StoreChanged,
     /// Another process has the keystore open.
     Locked,
-    /// The servers that hold the keystore cannot be reached, or not enough of them: nothing was changed, and keys are
-    /// seen as they last were.
+    /// The keystore's servers cannot be reached, or not enough of them. Nothing was changed, and this process sees the keys as it last
+    /// read them.
     Unavailable,
-    /// The servers that hold the keystore stopped answering in the middle of a change, which they may have made or not.
+    /// The keystore's servers stopped answering in the middle of a change. They may have made the change or not.
     OutcomeUnknown,
     /// A key has grown larger than the store takes.
     TooLarge,
@@ -110,17 +110,17 @@ pub enum Code {
     StorageFull,
     /// The operating system does not permit it.
     PermissionDenied,
-    /// The system's clock stands before 1970 or after 9998.
+    /// The system's clock is before 1970 or after 9998.
     ClockOutOfRange,
     /// Reading or writing failed in another way.
     Io,
     /// The operating system gave no random bytes.
     RandomUnavailable,
-    /// The bytes or the text are no private key of their format, or one that does not fit its public key.
+    /// The bytes or the text are not a private key of their format, or the private key does not match its public key.
     MalformedKey,
     /// The format does not carry keys of the algorithm.
     UnsupportedFormat,
-    /// A public key was imported alone: the key verifies, and does nothing else.
+    /// Only a public key was imported: the key verifies, and does nothing else.
     NoPrivateKey,
     /// The key was not made exportable.
     NotExportable,
@@ -132,19 +132,19 @@ pub enum Code {
     LogDamaged,
     /// The audit log is of a newer format than this program reads.
     LogTooNew,
-    /// The bytes or the text are no proof about an audit log, or no checkpoint of one.
+    /// The bytes or the text are not a proof about an audit log, or not a checkpoint.
     MalformedProof,
-    /// It was closed and takes nothing more.
+    /// It is closed and accepts nothing more.
     Closed,
     /// A part of this program failed in a way that it should not have. Whether the call had an effect is not known.
     Internal,
-    /// The token that holds the private key cannot be reached: it was removed, its session was lost, or its library fails.
+    /// The private key's token cannot be reached: it was removed, its session was lost, or its library fails.
     TokenUnavailable,
     /// The token refuses the PIN. It is not tried again: a token locks itself after a few wrong ones.
     WrongPin,
     /// The token is locked after too many wrong PINs.
     PinLocked,
-    /// A device that holds private keys does not do what it was asked for.
+    /// A device with private keys refused or failed an operation.
     DeviceFailed,
 }
 
@@ -220,7 +220,7 @@ impl Code {
         }
     }
 
-    /// Whether the same call may succeed later although nothing in it changes.
+    /// Whether the same call may succeed later without a change.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -240,16 +240,16 @@ impl fmt::Display for Code {
     }
 }
 
-/// An error: a stable code, a message for a person, and whether trying again may help.
+/// An error: a stable code, a message for people, and whether a retry may help.
 ///
-/// It holds no secret. `Display` is the message; serde gives `{"code", "message", "retryable"}`.
+/// It contains no secret. `Display` is the message; serde gives `{"code", "message", "retryable"}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct KmsError {
     /// What went wrong, for programs.
     pub code: Code,
-    /// What went wrong and, where there is something to do, what to do next.
+    /// What went wrong and, if there is a remedy, what to do next.
     pub message: String,
-    /// Whether the same call may succeed later although nothing in it changes.
+    /// Whether the same call may succeed later without a change.
     pub retryable: bool,
     #[serde(skip)]
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,

@@ -37,7 +37,7 @@ impl Name {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if !plain(first) || !text.bytes().all(|byte| plain(byte) || b"-_.".contains(&byte)) {
             return Err(invalid(format!(
-                "the {role} {text:?} may have a-z, 0-9 and, after the first character, - _ . only"
+                "the {role} {text:?} is invalid: use a-z and 0-9, and - _ . after the first character"
             )));
         }
         Ok(Self(text.into()))
@@ -107,7 +107,7 @@ impl FromStr for KeyFamily {
         let (Some(tenant), Some(purpose), Some(algorithm), Some(uuid), None) =
             (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(invalid(format!("{text:?} is not of the form TENANT/PURPOSE/ALGORITHM/UUID")));
+            return Err(invalid(format!("{text:?} does not have the form TENANT/PURPOSE/ALGORITHM/UUID")));
         };
         Ok(Self {
             tenant: Name::parse("tenant", tenant)?,
@@ -155,7 +155,7 @@ impl FromStr for KeyId {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let form = || invalid(format!("{text:?} is not of the form TENANT/PURPOSE/ALGORITHM/UUID/vN"));
+        let form = || invalid(format!("{text:?} does not have the form TENANT/PURPOSE/ALGORITHM/UUID/vN"));
         let (family, version) = text.rsplit_once('/').ok_or_else(form)?;
         let digits = version.strip_prefix('v').ok_or_else(form)?;
         let family = family.parse()?;

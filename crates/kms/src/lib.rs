@@ -1,14 +1,13 @@
-//! The keystore of bulla: keys that are created, rotated, attested and sealed at rest, and the signature files
-//! that they make.
+//! bulla's keystore. It creates, rotates and attests keys, encrypts them at rest, and makes signature files.
 //!
-//! - [`Keystore`] holds the private keys. [`Keystore::in_memory`] writes nothing anywhere; [`Keystore::create`] and
-//!   [`Keystore::open`] keep it in one file, sealed by a passphrase or a key file ([`Unlock`]).
+//! - [`Keystore`] keeps the private keys. [`Keystore::in_memory`] writes nothing to a disk. [`Keystore::create`] and
+//!   [`Keystore::open`] keep it in one file, encrypted under a passphrase or a key file ([`Unlock`]).
 //! - [`KeyId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyFamily`] is the same name
-//!   without its version. Only the newest version, the head, signs; every version verifies for ever.
-//! - [`signature`] is the signature file: text that a person can read, over a file, a folder or a message.
-//! - [`succession`] is the statement by which an older version vouches for the public key of a newer one.
-//! - [`seal`] has what keystores open with, [`rollback`] what notices that an older copy was put in a keystore's place.
-//! - [`PublicKey`] verifies where there is no keystore.
+//!   without the version. Only the newest version, the head, signs. Every version verifies for ever, unless it is revoked or too old.
+//! - [`signature`][]: signature files, text that a person can read, over a file, a folder or a message.
+//! - [`succession`][]: statements by which an older version vouches for the public key of a newer one.
+//! - [`seal`][]: what opens keystores. [`rollback`][]: guards that detect an older copy of a keystore.
+//! - [`PublicKey`] verifies without a keystore.
 //!
 //! ```
 //! use bulla_kms::{Algorithm, KeyRef, Keystore, NewKey, Verdict};
@@ -25,8 +24,8 @@
 //! # Ok::<(), bulla_kms::KmsError>(())
 //! ```
 //!
-//! What lies on the disk, what is bound to what, and what an attacker can and cannot do stands in
-//! `spec/keystore.md`; the signature file in `spec/signature.md`.
+//! `spec/keystore.md` describes the file, how its parts are bound together, and what an attacker can and cannot do.
+//! `spec/signature.md` describes the signature file.
 #![forbid(unsafe_code)]
 
 mod algorithm;

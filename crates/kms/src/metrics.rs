@@ -1,15 +1,15 @@
-//! Figures of what a keystore and a [`Batcher`](crate::batcher::Batcher) do, for Prometheus.
+//! Prometheus metrics of a keystore and a [`Batcher`](crate::batcher::Batcher).
 //!
 //! | name | labels | what |
 //! |---|---|---|
-//! | `kms_ops_total` | `op`, `alg` | operations, also those that failed; `alg` is `none` for what was done with the store as a whole |
+//! | `kms_ops_total` | `op`, `alg` | operations, including failed ones; `alg` is `none` for operations on the whole store |
 //! | `kms_failures_total` | `op`, `kind` | operations that failed, by the error's code; `invalid` and `unusable` for verdicts |
 //! | `kms_op_latency_seconds` | `op` | how long operations took; one value for a batch |
 //! | `kms_batch_len` | | how many calls a batcher's batches had |
 //! | `kms_batch_wait_seconds` | | how long calls waited for their batch to begin |
 //! | `kms_batch_flushes_total` | `reason` | why batches began |
 //!
-//! The values of labels are fixed sets: operations, algorithms, codes and reasons. A tenant, a user or a key is never one.
+//! The labels' values are fixed sets: operations, algorithms, codes and reasons. A tenant, a user or a key is never a label.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -35,13 +35,13 @@ pub enum VersionState {
     /// It verifies, and signs when it is the head.
     #[default]
     Usable,
-    /// Its signatures are no longer accepted, and its private key is gone for ever.
+    /// Its signatures are refused, and its private key is deleted for ever.
     Revoked,
-    /// Its private key is gone for ever. It verifies.
+    /// Its private key is deleted for ever. It still verifies.
     Destroyed,
 }
 
-/// Where the key pair of a version comes from.
+/// The origin of a version's key pair.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,7 +51,7 @@ pub enum Origin {
     Generated,
     /// It was imported: others may have the private key.
     Imported,
-    /// Its public key was imported alone. It verifies, and does nothing else.
+    /// Only its public key was imported. It verifies, and does nothing else.
     PublicOnly,
 }
 
@@ -95,7 +95,7 @@ impl RotationPolicy {
 pub enum KeyChange {
     /// Another label, or none.
     Label(Option<Name>),
-    /// The key signs no more until it is enabled.
+    /// Disables the key: it does not sign until it is enabled.
     Disable,
     /// A disabled key signs again.
     Enable,
@@ -103,16 +103,16 @@ pub enum KeyChange {
     MinimumVersion(NonZeroU32),
     /// Another rotation policy.
     Rotation(RotationPolicy),
-    /// Signatures of this version, which is not the head, are no longer accepted, and its private key is deleted. There
-    /// is no way back.
+    /// Revokes this version, which must not be the head: its signatures are refused, and its private key is deleted. This cannot be
+    /// undone.
     Revoke(NonZeroU32),
-    /// The private key of this version, which is not the head, is deleted. There is no way back.
+    /// Deletes the private key of this version, which must not be the head. This cannot be undone.
     DestroyVersion(NonZeroU32),
-    /// The key signs no more, and may be destroyed from this time on.
+    /// Schedules the key's destruction: it does not sign, and can be destroyed after this time.
     ScheduleDestruction(Timestamp),
     /// A key that waits for its destruction is disabled instead.
     Restore,
-    /// All private keys are deleted, if the scheduled time has come. There is no way back.
+    /// Deletes all private keys, if the scheduled time has come. This cannot be undone.
     Destroy,
 }
 

@@ -1,7 +1,7 @@
-//! Signatures of digests, by Ed25519 keys: for messages that are not at hand when they are signed, or too long to be sent.
+//! Signatures of digests by Ed25519 keys, for messages that are not available to the signer or are too long to send.
 //!
-//! Both are those of [`bulla_ed25519::prehash`], whose documentation has their bytes. A context separates uses of one key: what was signed
-//! under one verifies under no other.
+//! Both kinds are those of [`bulla_ed25519::prehash`]; its documentation describes their bytes. A context separates the uses of one key: a
+//! signature under one context does not verify under another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub(crate) const SIGNATURE_FILE: &[u8] = b"bulla signature file";
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Prehash {
-    /// BLAKE3, in a frame of its own that any Ed25519 signs and verifies.
+    /// BLAKE3, in a frame that any Ed25519 implementation can sign and verify.
     Blake3,
     /// SHA-512, as Ed25519ph (RFC 8032, section 5.1).
     Ed25519ph,
@@ -97,7 +97,7 @@ impl Prehashed {
     /// [`Code::InvalidArgument`] when the context is longer, or begins with `bulla `: those are the keystore's own.
     pub fn new(digest: Digest, context: &[u8]) -> Result<Self> {
         if context.starts_with(RESERVED_CONTEXT) {
-            let message = "contexts that begin with \"bulla \" are those of the keystore; use another one";
+            let message = "the keystore reserves contexts that begin with \"bulla \"; use another context";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
         if context.len() > 255 {
@@ -162,8 +162,8 @@ impl FixedOutput for Ready {
 impl HashMarker for Ready {}
 
 impl PublicKey {
-    /// Whether `signature` is one of a digest under this key, by the same strict predicate as [`PublicKey::verify`]. `Invalid` for keys
-    /// of other algorithms than Ed25519.
+    /// Whether `signature` is a signature of a digest under this key, by the same strict predicate as [`PublicKey::verify`]. It is `Invalid` for
+    /// keys of algorithms other than Ed25519.
     pub fn verify_prehashed(&self, message: &Prehashed, signature: &[u8]) -> Verdict {
         if self.algorithm() != Algorithm::Ed25519 {
             return Verdict::Invalid;
@@ -184,7 +184,7 @@ impl PublicKey {
 
 /// The error of a key that does not sign digests.
 pub(crate) fn not_prehashed(algorithm: Algorithm) -> KmsError {
-    KmsError::new(Code::WrongUse, format!("digests are signed by keys of ed25519 alone, not of {algorithm}"))
+    KmsError::new(Code::WrongUse, format!("only ed25519 keys sign digests, not {algorithm} keys"))
 }
 
 #[cfg(test)]

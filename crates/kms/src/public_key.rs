@@ -1,4 +1,4 @@
-//! Public keys, for those who verify without a keystore.
+//! Public keys, for verification without a keystore.
 
 use std::fmt;
 use std::ops::Deref;
@@ -27,13 +27,13 @@ fn decode(algorithm: Algorithm, bytes: &[u8]) -> Option<Prepared> {
 }
 
 impl PublicKey {
-    /// From the bytes that the algorithm's specification defines; for Ed25519 the 32 bytes of RFC 8032, section 5.1.5.
+    /// Reads the bytes that the algorithm's specification defines; for Ed25519 the 32 bytes of RFC 8032, section 5.1.5.
     ///
     /// # Errors
-    /// [`Code::InvalidPublicKey`] for another length and for bytes that are no key: for Ed25519 those that are no point
-    /// of the curve, a point of small order, under which one signature fits almost every message, and a y that is not reduced, a
-    /// second encoding of a point that has one already; for X-Wing a part of X25519 of low order.
-    /// [`Code::UnsupportedAlgorithm`] when this build cannot verify signatures of the algorithm.
+    /// [`Code::InvalidPublicKey`] for another length, and for bytes that are not a key. For Ed25519 these are bytes that are not a point
+    /// of the curve; a point of small order, under which one signature fits almost every message; and a y that is not reduced, which is a
+    /// second encoding of a point. For X-Wing it is an X25519 part of low order.
+    /// [`Code::UnsupportedAlgorithm`] if this build cannot verify signatures of the algorithm.
     pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self> {
         let prepared = Backends::software().verifier(algorithm)?.prepare(algorithm, bytes)?;
         Ok(Self(Arc::new(EncodedKey::decoded(algorithm, bytes, decode, prepared))))
@@ -141,7 +141,7 @@ fn parse(text: &str) -> Result<(Algorithm, Vec<u8>)> {
 
 serde_as_text!(PublicKey);
 
-/// A public key with the id of the key version it belongs to, as it is handed to those who verify.
+/// A public key with the id of its key version, for people who verify.
 ///
 /// The text form is two lines, each with its line feed:
 ///

@@ -1,4 +1,4 @@
-//! What a store remembers of a key, and what binds all of it together. Both are sealed.
+//! A key's record in a store, and the state that binds all records together. Both are sealed.
 
 use std::num::NonZeroU32;
 
@@ -84,7 +84,7 @@ impl KeyRecord {
         let record: Self = serde_json::from_slice(bytes)
             .map_err(|error| KmsError::damaged("a key's record is malformed").with_source(error))?;
         if record.versions.is_empty() || u32::try_from(record.versions.len()).is_err() {
-            return Err(KmsError::damaged("a key's record has no version, or too many"));
+            return Err(KmsError::damaged("a key's record has no versions, or too many"));
         }
         let algorithm = record.key.algorithm();
         if record.versions.iter().any(|version| version.public_key.algorithm() != algorithm) {

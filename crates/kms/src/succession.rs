@@ -1,8 +1,8 @@
 //! Statements of succession: a key version signs the public key of a later version, so that people who trust the old
 //! public key can go on to the new one.
 //!
-//! The format is in `spec/succession.md`. A keystore makes the statements of a key whenever it is asked
-//! ([`Keystore::successions`](crate::Keystore::successions)); nothing has to be kept from the day of the rotation.
+//! `spec/succession.md` has the format. A keystore makes a key's statements on request
+//! ([`Keystore::successions`](crate::Keystore::successions)); nobody has to keep anything from the day of the rotation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,11 +22,11 @@ const LINES: usize = 7;
 
 /// A statement in which a key version names the public key of a later version of the same key, and signs it.
 ///
-/// `Display` is its text, parsing the exact inverse. Several statements may follow each other in one file:
+/// `Display` is its text, and parsing is the exact inverse. A file may contain several statements, one after another:
 /// [`Succession::parse_all`].
 ///
-/// Whoever has the private key of the older version can make a statement about any public key. Follow statements only as
-/// long as the older version is trusted: after a leak of its private key the new public key has to come another way.
+/// Anyone with the older version's private key can make a statement about any public key. Follow statements only as long as you trust
+/// the older version: after a leak of its private key, the new public key must reach you in another way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Succession {
     /// The key version that signs.
@@ -61,7 +61,7 @@ impl Succession {
         )
     }
 
-    /// Whether the private key of [`Succession::public_key`] signed this. It proves nothing of who has that key: see
+    /// Whether the private key of [`Succession::public_key`] signed this. It does not prove who has that key: see
     /// [`follow`].
     pub fn verify(&self) -> Verdict {
         self.public_key.verify(&self.signed_bytes(), &self.signature)
@@ -102,11 +102,10 @@ impl FromStr for Succession {
 
 serde_as_text!(Succession);
 
-/// The public keys that a trusted one leads to, by statements that hold: each is signed by the trusted key, or by one that
-/// was found before. The statements may come in any order; those that hold but lead from other keys change nothing, and so do
-/// those that do not hold.
+/// The public keys to which a trusted key leads, by valid statements: the trusted key, or a key that was found before, signed each of
+/// them. The statements may be in any order. Invalid statements, and valid statements of other keys, change nothing.
 ///
-/// `id` is the key version that the trusted key is known to be, if that is known: then the first statement must name it.
+/// `id` is the trusted key's key version, if it is known: then the first statement must name it.
 pub fn follow(trusted: &PublicKey, id: Option<&KeyId>, statements: &[Succession]) -> Vec<NamedPublicKey> {
     let mut left: Vec<&Succession> = statements.iter().filter(|one| one.verify().is_valid()).collect();
     let mut found: Vec<NamedPublicKey> = Vec::new();

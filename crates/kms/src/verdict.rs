@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a verification says of a signature.
+/// The result of verifying a signature.
 ///
-/// There is no reason beside `Invalid` on purpose: the equation does not tell a changed message from a changed
+/// `Invalid` has no reason, on purpose: the equation does not distinguish a changed message from a changed
 /// signature or another key.
 #[must_use = "a verdict that is not looked at verifies nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,8 +14,8 @@ pub enum Verdict {
     Valid,
     /// It is not.
     Invalid,
-    /// Nothing was verified: the keystore has no such key or version, or may not use it. The same call for this one
-    /// item, [`Keystore::verify`](crate::Keystore::verify), says why. Only calls about many items answer so.
+    /// Nothing was verified: the keystore has no such key or version, or may not use it. The same call for this single
+    /// item, [`Keystore::verify`](crate::Keystore::verify), says why. Only calls with many items give this answer.
     Unusable,
 }
 

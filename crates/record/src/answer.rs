@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{
-    compare::{Comparison, EVEN, Standing},
-    report::by_case,
-};
+use crate::compare::{Comparison, EVEN, Standing, by_case};
 
 /// Which implementation of a case is fastest.
 #[derive(Clone, Debug, PartialEq)]

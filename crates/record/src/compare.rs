@@ -1,4 +1,4 @@
-//! Ours beside each peer: round by round within a launch, launch by launch within a run.
+//! Compares ours with each peer: round by round within a launch, launch by launch within a run.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::{
 /// Ours and one peer in one case, over all launches of a run.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The record of ours in the first launch: the suite, the case, the kernel, the machine.
+    /// Our record in the first launch: it has the suite, the case, the kernel and the machine.
     pub ours: Record,
     /// The peer as tables show it: [`Record::label`].
     pub peer: String,
-    /// The peer's name alone.
+    /// Only the peer's name.
     pub peer_name: String,
     /// One for each launch, in their order.
     pub launches: Vec<Launch>,
@@ -25,11 +25,11 @@ pub struct Comparison {
 /// What one launch found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Launch {
-    /// The median time of ours in nanoseconds.
+    /// Our median time in nanoseconds.
     pub ours_ns: f64,
     /// The median time of the peer.
     pub peer_ns: f64,
-    /// The median over the rounds of the logarithm of ours over the peer: below 0, ours is faster.
+    /// The median over the rounds of log(ours/peer): below 0, ours is faster.
     pub log_ratio: f64,
     /// The same of the control over the first peer, where there is a control.
     pub log_control: Option<f64>,
@@ -37,7 +37,7 @@ pub struct Launch {
     pub disturbed: f64,
 }
 
-/// How a comparison stands for a reader.
+/// The result of a comparison for a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Ours is slower.
@@ -52,7 +52,7 @@ pub enum Standing {
 pub const EVEN: f64 = 0.01;
 
 impl Comparison {
-    /// Peer over ours, the median over the launches: above 1, ours is faster.
+    /// The ratio peer/ours, the median over the launches: above 1, ours is faster.
     pub fn ratio(&self) -> f64 {
         (-median(self.launches.iter().map(|launch| launch.log_ratio))).exp()
     }
@@ -69,7 +69,7 @@ impl Comparison {
         controls.map(|controls| median(controls).exp())
     }
 
-    /// Nanoseconds of ours, the median over the launches.
+    /// Our nanoseconds, the median over the launches.
     pub fn ours_ns(&self) -> f64 {
         median(self.launches.iter().map(|launch| launch.ours_ns))
     }
@@ -79,7 +79,7 @@ impl Comparison {
         median(self.launches.iter().map(|launch| launch.peer_ns))
     }
 
-    /// How many percent more time ours takes than the peer. Positive: we are behind.
+    /// How many percent more time ours takes than the peer. If it is positive, ours is slower.
     pub fn need_percent(&self) -> f64 {
         (1.0 / self.ratio() - 1.0) * 100.0
     }
@@ -97,7 +97,7 @@ impl Comparison {
 /// Compares ours with each peer in every case of `records`, in the order of their first occurrence.
 ///
 /// # Errors
-/// A case has no or more than one record of ours in a launch, no peer, a peer twice, or numbers of rounds that differ.
+/// In a launch, a case has none or more than one of our records, no peer, a peer twice, or different numbers of rounds.
 pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
     type Key<'a> = (&'a str, &'a str, &'a str, u32);
     let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();

@@ -1,8 +1,8 @@
-//! The gate: whether ours is as fast as it must be, by several launches and a limit.
+//! The gate checks with several launches and a limit that ours is fast enough.
 //!
-//! The unit is a launch of a process, since addresses are a matter of luck that no number of rounds within one process averages out. Each
-//! launch gives one figure, the median of log(ours/peer). The gate stands on the median of nine launches, with their second and
-//! eighth as its interval.
+//! The unit is a launch of a process, because addresses are a matter of luck that no number of rounds within one process averages out. Each
+//! launch gives one figure, the median of log(ours/peer). The gate uses the median of nine launches, with the second and the eighth as
+//! its interval.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::{
     stats::{Interval, median},
 };
 
-/// How far from 1 the control's interval may reach. Beyond, this machine cannot tell equals from unequals now.
+/// How far from 1 the control's interval may reach. Beyond that, this machine cannot tell equals from unequals now.
 pub const CONTROL: f64 = 0.01;
 
 /// The share of rounds that may have been disturbed, in most launches: with fewer than half the median is one of a quiet round.
 pub const DISTURBED: f64 = 0.25;
 
-/// What the gate says of one comparison.
+/// The gate's verdict on one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The whole interval is above the limit.
@@ -69,7 +69,7 @@ pub struct Cell {
 impl Cell {
     /// The cells of `comparisons`, each with the limit that `limit` knows for its suite, peer and case.
     ///
-    /// A case has one control, beside its first peer: it speaks for the others too.
+    /// A case has one control, for its first peer. It counts for the other peers too.
     pub fn all(comparisons: &[Comparison], limit: impl Fn(&str, &str, &str) -> Option<f64>) -> Vec<Self> {
         let of = |comparison: &Comparison| {
             let (suite, case) = (comparison.ours.suite.clone(), comparison.ours.case.clone());
@@ -94,13 +94,13 @@ impl Cell {
         comparisons.iter().map(of).collect()
     }
 
-    /// Whether the machine could tell equals from unequals meanwhile.
+    /// Whether the machine could tell equals from unequals during the measurement.
     pub fn is_fit(&self) -> bool {
         let control = Interval { low: self.control.low - 1.0, high: self.control.high - 1.0, ..self.control };
         control.is_within(CONTROL) && self.disturbed <= DISTURBED
     }
 
-    /// What the gate says.
+    /// The gate's verdict.
     pub fn verdict(&self) -> Verdict {
         let Some(limit) = self.limit else { return Verdict::NoLimit };
         if !self.is_fit() {

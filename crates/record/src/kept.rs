@@ -58,10 +58,10 @@ struct Line {
     of: Vec<(usize, u64, usize, [f64; 5], f64)>,
 }
 
-/// The text of a kept file. Raw samples become a summary; what is already one stays as it is.
+/// The text of a kept file. Raw samples become a summary; a summary does not change.
 ///
 /// # Errors
-/// A record's case and launch lack the record that it is compared with, or their numbers of rounds differ.
+/// A record's case and launch lack the record with which it is compared, or the numbers of rounds differ.
 pub fn write(records: &[Record]) -> Result<String> {
     type Key<'a> = (&'a str, &'a str, &'a str, u32);
     let mut groups: BTreeMap<Key<'_>, Vec<&Record>> = BTreeMap::new();
@@ -129,7 +129,7 @@ pub fn is_kept(text: &str) -> bool {
 /// Reads a kept file.
 ///
 /// # Errors
-/// It has another version, is cut off, or holds what cannot be; the error names the line.
+/// The file has another version, is cut off, or has impossible content. The error names the line.
 pub fn read(text: &str) -> Result<Vec<Record>> {
     #[derive(Deserialize)]
     struct Version {

@@ -1,4 +1,4 @@
-//! What benchmarks found, whatever the language that they measured.
+//! Benchmark results in all languages: records, comparisons, tables, the gate.
 //!
 //! - [`record`] is one implementation in one case and launch, as a line of JSON: `spec/bench-record.md`.
 //! - [`answer`] says which implementation is fastest, and where ours loses most.
@@ -15,7 +15,7 @@
 //! - [`stats`] has the medians.
 //! - [`suite`] describes each suite in a sentence.
 //!
-//! The crate measures nothing and uses nothing of ours, so that `cargo xtask` builds quickly.
+//! The crate measures nothing, and depends on none of our other crates, so that `cargo xtask` builds quickly.
 #![forbid(unsafe_code)]
 
 pub mod answer;

@@ -1,4 +1,4 @@
-//! The limits of the gate, `lab/limits.toml`: the most that ours may take, as a share of a peer's time.
+//! The gate's limits, `lab/limits.toml`: the greatest share of a peer's time that ours may take.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::gate::Cell;
 
-/// How far above the measured median a limit is set. What is unchanged stays below it, what takes 5 % longer does not.
+/// How far a limit is above the measured median. Unchanged code stays below the limit; code that takes 5 % longer does not.
 pub const MARGIN: f64 = 0.02;
 
 /// Limits by lane, suite, peer and case.
@@ -115,8 +115,9 @@ impl Limits {
         peers.flat_map(|(peer, cases)| cases.keys().map(|case| (peer.clone(), case.clone()))).collect()
     }
 
-    /// Sets the limits of `cells` to their medians and [`MARGIN`]. A limit that would become looser stays, unless there is a `reason`; what
-    /// was measured while the machine could not tell, or is to have no limit, sets none. Returns the cells that stayed as they were, and why.
+    /// Sets the limits of `cells` to their medians plus [`MARGIN`]. A limit that would become looser stays, unless there is a `reason`. A cell
+    /// sets no limit if the machine could not tell equals from unequals, or if it must have no limit. Returns the cells whose limits did not
+    /// change, and why.
     ///
     /// # Errors
     /// The reason is empty.
@@ -200,7 +201,7 @@ impl Limits {
     /// Reads what [`Self::text`] wrote, with the name of the file in errors.
     ///
     /// # Errors
-    /// It cannot be read, or is not as it should be.
+    /// The file cannot be read, or is malformed.
     pub fn read(path: &std::path::Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

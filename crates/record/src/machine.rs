@@ -1,21 +1,21 @@
-//! What this machine is, as records say it.
+//! Describes this machine, as records do.
 
 use std::fs;
 
-/// What is known of a machine. What it does not say is empty.
+/// The description of a machine. Unknown fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// The architecture by Rust's name.
     pub arch: String,
     /// What the processor calls itself; else the name of the architecture.
     pub cpu: String,
-    /// x86: such as `AuthenticAMD`.
+    /// On x86, for example `AuthenticAMD`.
     pub vendor: String,
     /// x86: the family.
     pub family: Option<u32>,
     /// x86: the model within the family.
     pub model: Option<u32>,
-    /// AArch64: implementer and part, such as `0x41/0xd40`.
+    /// On AArch64: implementer and part, for example `0x41/0xd40`.
     pub part: String,
     /// [`features`].
     pub features: Vec<String>,
@@ -49,12 +49,12 @@ impl Machine {
     }
 }
 
-/// What the processor calls itself, where Linux tells; else the name of the architecture.
+/// The processor's own name if Linux reports it; otherwise the name of the architecture.
 pub fn cpu() -> String {
     Machine::this().cpu
 }
 
-/// The average number of running processes over the last minute; 0 where the system does not tell.
+/// The average number of running processes in the last minute; 0 if the system does not report it.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
@@ -68,7 +68,7 @@ macro_rules! detected {
     }};
 }
 
-/// Those features of the processor that kernels of ours or of a peer ask for, and those that tell a lane.
+/// The processor's features that our kernels or a peer's need, and those that identify a lane.
 #[cfg(target_arch = "x86_64")]
 pub fn features() -> Vec<String> {
     detected!(is_x86_feature_detected:
@@ -76,13 +76,13 @@ pub fn features() -> Vec<String> {
         "avx512vbmi2" "avx512fp16" "gfni")
 }
 
-/// Those features of the processor that kernels of ours or of a peer ask for.
+/// The processor's features that our kernels or a peer's need.
 #[cfg(target_arch = "aarch64")]
 pub fn features() -> Vec<String> {
     detected!(is_aarch64_feature_detected: "neon" "sha3" "sve" "sve2")
 }
 
-/// Those features of the processor that kernels of ours or of a peer ask for; Rust cannot ask for any here.
+/// The processor's features that our kernels or a peer's need: Rust can detect none here.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn features() -> Vec<String> {
     Vec::new()

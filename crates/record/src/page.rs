@@ -8,18 +8,18 @@ use serde::Serialize;
 
 use crate::{
     answer::{self, Newest, OnMachine},
-    compare::{Comparison, EVEN, comparisons},
+    compare::{Comparison, EVEN, by_case, comparisons},
     gate::Cell,
     lane,
     limits::Limits,
     record::{Record, Role},
-    report::{Subject, by_case, subject},
+    report::{Subject, subject},
     stats::{Interval, median},
     suite,
     work::Work,
 };
 
-/// The version of what the page reads. The page refuses any other.
+/// The version of the page's data. The page refuses any other.
 pub const VERSION: u32 = 2;
 
 /// All that the page knows.
@@ -160,7 +160,7 @@ impl Page {
         })
     }
 
-    /// The script that hands it to the page: a page from the file system may load a script, but no data.
+    /// The script that gives the data to the page: a page from the file system may load a script, but no data.
     ///
     /// # Errors
     /// None that a page can cause.

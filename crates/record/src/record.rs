@@ -25,9 +25,9 @@ pub fn now() -> String {
 pub enum Role {
     /// Ours: exactly one in each case.
     Ours,
-    /// One that ours is compared with.
+    /// An implementation with which ours is compared.
     Peer,
-    /// The first peer once more: two equals show how far noise goes.
+    /// The first peer again: two equals show how large the noise is.
     Control,
 }
 
@@ -37,29 +37,29 @@ pub enum Role {
 pub struct Record {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The run that the launch belongs to, such as `2026-11-20T19:00:00Z-1a2b`.
+    /// The run of the launch, for example `2026-11-20T19:00:00Z-1a2b`.
     pub run: String,
     /// When the case was done: RFC 3339, UTC.
     pub time: String,
-    /// The suite, such as `oneshot`.
+    /// The suite, for example `oneshot`.
     pub suite: String,
-    /// The case within the suite, such as `hash/64`.
+    /// The case within the suite, for example `hash/64`.
     pub case: String,
     /// Bytes that one operation reads; for extendable output, writes.
     pub bytes: u64,
-    /// The implementation, such as `blake3`.
+    /// The implementation, for example `blake3`.
     pub implementation: String,
     /// Its version.
     pub version: String,
     /// What it is in this case.
     pub role: Role,
-    /// Our kernel, such as `x86_64/avx512`; empty for others.
+    /// Our kernel, for example `x86_64/avx512`; empty for others.
     pub kernel: String,
     /// Whether that kernel was forced, rather than chosen by detection.
     pub forced: bool,
-    /// What a peer was held back to, such as `avx2`, or empty.
+    /// The instruction set to which a peer was restricted, for example `avx2`; otherwise empty.
     pub held_to: String,
-    /// The lane of the machine, such as `amd-zen4`.
+    /// The machine's lane, for example `amd-zen4`.
     pub lane: String,
     /// What the processor calls itself.
     pub cpu: String,
@@ -67,13 +67,13 @@ pub struct Record {
     pub features: Vec<String>,
     /// The core's clock, by a chain of dependent additions; 0 where it is not known.
     pub ghz: f64,
-    /// What compiled or runs ours, such as `rustc 1.95.0`.
+    /// What compiled or runs ours, for example `rustc 1.95.0`.
     pub toolchain: String,
-    /// Flags that the build was given beside those of its profile.
+    /// The build's flags besides those of its profile.
     pub flags: String,
     /// The commit, 40 hexadecimal digits, or empty outside a repository.
     pub commit: String,
-    /// Whether the checkout had changes beside the commit.
+    /// Whether the checkout differed from the commit.
     pub dirty: bool,
     /// The launch within the run, counted from 1.
     pub launch: u32,
@@ -83,22 +83,22 @@ pub struct Record {
     pub samples_ns: Vec<f64>,
     /// The load of the machine, averaged over a minute.
     pub load: f64,
-    /// The share of the rounds in which something else used the core, as far as the harness can tell; 0 where it cannot.
+    /// The share of rounds in which something else used the core, as far as the harness can tell; 0 if it cannot tell.
     #[serde(default)]
     pub disturbed: f64,
-    /// In place of the samples, where the record comes from a kept run; never in a line of its own.
+    /// The summary of the samples, if the record comes from a kept run; never in a record's own line.
     #[serde(skip)]
     pub summary: Option<Summary>,
 }
 
-/// What a kept run has in place of raw samples.
+/// What a kept run has instead of raw samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// How many samples there were.
     pub rounds: usize,
     /// Nanoseconds of one operation: least, first quartile, median, third quartile, greatest.
     pub quantiles: [f64; 5],
-    /// The median over the rounds of the logarithm of ours over this peer; of a control, of it over the first peer; of ours 0.
+    /// The median over the rounds of a logarithm: for a peer, of ours/peer; for a control, of control/first peer; for ours it is 0.
     pub log_ratio: f64,
 }
 
@@ -106,7 +106,7 @@ impl Record {
     /// Reads one line.
     ///
     /// # Errors
-    /// It is no record, one of another [`SCHEMA`], or one whose figures cannot be.
+    /// The line is not a record, has another [`SCHEMA`], or has impossible figures.
     pub fn parse(line: &str) -> Result<Self> {
         #[derive(Deserialize)]
         struct Version {
@@ -128,7 +128,7 @@ impl Record {
     /// Reads all lines of `text`, passing over empty ones.
     ///
     /// # Errors
-    /// A line is no record; the error says which.
+    /// A line is not a record; the error says which line.
     pub fn parse_all(text: &str) -> Result<Vec<Self>> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         lines.map(|(index, line)| Self::parse(line).with_context(|| format!("line {}", index + 1))).collect()
@@ -164,7 +164,7 @@ impl Record {
         self.summary.as_ref().map_or(self.samples_ns.len(), |summary| summary.rounds)
     }
 
-    /// Nanoseconds of one operation: least, first quartile, median, third quartile, greatest. A quartile is the sample at that rank, rounded down.
+    /// Nanoseconds of one operation: minimum, first quartile, median, third quartile, maximum. A quartile is the sample at that rank, rounded down.
     ///
     /// # Panics
     /// There is no sample.
@@ -175,7 +175,7 @@ impl Record {
         [sorted[0], sorted[last / 4], self.median_ns(), sorted[last - last / 4], sorted[last]]
     }
 
-    /// The implementation with its version and what it was held back to, as tables show it.
+    /// The implementation with its version and its restriction, as tables show it.
     pub fn label(&self) -> String {
         let held =
             if self.held_to.is_empty() { String::new() } else { format!(" (held to {})", self.held_to) };

@@ -1,4 +1,4 @@
-//! Reports over kept runs: where we are behind, by lane and size; what changed between two runs; the table of the README.
+//! Reports over kept runs: where ours is slower, by lane and size; what changed between two runs; the README's table.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -35,7 +35,7 @@ pub fn newest(records: &[Record]) -> Result<Vec<Comparison>> {
     Ok(all.into_iter().filter(|comparison| latest[&subject(comparison)] == comparison.ours.run).collect())
 }
 
-/// Where we are behind, the greatest need first; then short inputs; then each lane and suite by size. Need is in percent: how much longer ours takes.
+/// Where ours is slower, the greatest need first; then short inputs; then each lane and suite by size. Need is in percent: how much longer ours takes.
 pub fn needs(found: &[Comparison]) -> String {
     let mut text = losses(found);
     text.push_str(&short::tables(found));
@@ -131,7 +131,7 @@ const SHOWN: (&str, &str) = ("oneshot", "hash/");
 /// The sizes that the README shows.
 const SIZES: [u64; 12] = [64, 256, 1024, 2048, 3072, 4096, 8192, 15360, 16384, 65536, 1 << 20, 1 << 26];
 
-/// The table of the README, in Markdown.
+/// The README's table, in Markdown.
 ///
 /// # Errors
 /// There is no run of the suite that it shows.
@@ -151,7 +151,7 @@ pub fn readme(found: &[Comparison]) -> Result<String> {
     let lost = rows.iter().filter(|row| row.standing() == Standing::Lost).count();
     let day = time.split('T').next().unwrap_or_default();
     let mut text = format!(
-        "BLAKE3 in one call, one thread, {cpu} (`{lane}`, kernel `{kernel}`), {day}: ns for one call, and how many times as long as ours.\n\n\
+        "BLAKE3 in one call, one thread, {cpu} (`{lane}`, kernel `{kernel}`), {day}: nanoseconds for one call; in brackets, the peer's time divided by ours (above 1, ours is faster).\n\n\
          | bytes | bulla {version} |{}\n|--:|--:|{}\n",
         peers.iter().map(|peer| format!(" {peer} |")).collect::<String>(),
         "--:|".repeat(peers.len()),
@@ -170,7 +170,7 @@ pub fn readme(found: &[Comparison]) -> Result<String> {
     }
     let _ = writeln!(
         text,
-        "\nOf all {} comparisons in that run, keyed hashing and key derivation among them, {lost} lost by more than 1 %: `cargo xtask report` lists them.",
+        "\nThat run has {} comparisons, including keyed hashing and key derivation. Ours lost {lost} of them by more than 1 %: `cargo xtask report` lists them.",
         rows.len()
     );
     Ok(text)

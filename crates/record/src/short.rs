@@ -1,4 +1,4 @@
-//! Two tables about short inputs, where most of the time can be lost beside the kernel: what ours needs at 256 and 1024 bytes, and what
+//! Two tables about short inputs, where most of the time can be lost outside the kernel: what ours needs at 256 and 1024 bytes, and what
 //! choosing the kernel costs.
 
 use std::fmt::Write as _;

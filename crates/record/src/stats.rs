@@ -16,7 +16,7 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// A median with an interval that holds the true one in 96 % of all cases, whatever the distribution.
+/// A median with an interval that contains the true median in 96 % of all cases, whatever the distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -31,8 +31,8 @@ pub struct Interval {
 const OUTSIDE: f64 = 20.0 / 512.0;
 
 impl Interval {
-    /// From the order statistics: of nine values the second and the eighth; of other numbers those that are as safe. Fewer than seven
-    /// values have none as safe: the least and the greatest then.
+    /// Computes the interval from the order statistics: of nine values, the second and the eighth; for other numbers of values, those that are
+    /// as safe. Fewer than seven values have none as safe: then it is the minimum and the maximum.
     ///
     /// # Panics
     /// There is no value, or one that is not a number.
@@ -46,7 +46,7 @@ impl Interval {
         }
     }
 
-    /// Whether all of it is within `bound` of 0.
+    /// Whether the whole interval is within `bound` of 0.
     pub fn is_within(&self, bound: f64) -> bool {
         self.low >= -bound && self.high <= bound
     }

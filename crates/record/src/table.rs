@@ -8,7 +8,7 @@ use crate::{
     stats::median,
 };
 
-/// One table for each run, suite, kernel and peer, in the order in which they first occur. The losses come first, the greatest above.
+/// One table for each run, suite, kernel and peer, in the order of their first occurrence. Losses come first, the greatest at the top.
 pub fn tables(comparisons: &[Comparison]) -> String {
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
     for comparison in comparisons {

@@ -1,7 +1,7 @@
-//! Vectors of plain arrays: what every operation means, lane by lane, without an instruction set.
+//! Vectors of plain arrays. They define every operation lane by lane, without an instruction set.
 //!
-//! No kernel that ships is made of them: the portable ones have one lane. Tests run the generic bodies of kernels over them where there are no
-//! vector registers, above all in Miri, which knows neither most intrinsics nor assembly.
+//! No shipped kernel uses them: the portable kernels have one lane. Tests run the generic bodies of kernels over them where there are no
+//! vector registers. The main case is Miri, which supports neither most intrinsics nor assembly.
 
 use crate::vector::{Columns, Rows, Vector};
 use crate::words::{WordColumns, WordRows};
@@ -19,7 +19,7 @@ macro_rules! each {
     }};
 }
 
-/// `N` words. The methods need no instruction set. Words lie in memory as those of a little-endian machine do.
+/// `N` words. The methods need no instruction set. The words in memory are little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array<W, const N: usize>(pub [W; N]);
 

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 /// the binary, and calls go through one load. Choosing twice in a race is harmless, because detection gives every thread the
 /// same answer.
 ///
-/// Every thread that has the cell gets a reference to what one of them chose, so only what threads may share can be in it:
+/// Every thread with the cell gets a reference to the value that one of them chose. So the cell accepts only types that threads may share:
 ///
 /// ```compile_fail,E0277
 /// static CHOSEN: bulla_simd::Cell<core::cell::Cell<u8>> = bulla_simd::Cell::new();
@@ -22,7 +22,7 @@ impl<T: Sync> Cell<T> {
         Cell { chosen: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// What was chosen; on the first call, what `choose` returns.
+    /// The chosen value. The first call chooses it: it is what `choose` returns.
     #[inline(always)]
     pub fn get(&self, choose: fn() -> &'static T) -> &'static T {
         // Acquire, with the release of `first`: another thread may have made what the pointer leads to just before it stored it.

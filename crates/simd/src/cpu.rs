@@ -19,7 +19,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The name under which the instruction set is forced and reported, such as `x86_64/avx2`.
+    /// The name under which a user forces the instruction set and reports show it, for example `x86_64/avx2`.
     pub const fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -53,7 +53,7 @@ pub fn has_half_width_avx512() -> bool {
     is_amd && family == 0x19
 }
 
-/// Bytes of a core's second-level cache, where the CPU tells.
+/// The size of a core's second-level cache in bytes, if the CPU reports it.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub fn second_level_cache() -> Option<usize> {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
@@ -70,7 +70,7 @@ pub fn second_level_cache() -> Option<usize> {
     Some([ways, partitions, line, second.ecx].into_iter().map(|count| count as usize + 1).product())
 }
 
-/// Bytes of a core's second-level cache, where the CPU tells: others than x86-64 do not.
+/// The size of a core's second-level cache in bytes: unknown, because only x86-64 CPUs report it.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 pub fn second_level_cache() -> Option<usize> {
     None

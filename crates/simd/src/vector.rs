@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 /// The four rotates of a quarter round are numbered in their order: right by 16, 12, 8 and 7 bits for words of 32 bits (BLAKE3, and BLAKE2s by RFC
 /// 7693, section 2.1); by 32, 24, 16 and 63 for words of 64 (BLAKE2b).
 ///
-/// See the crate documentation for what every `unsafe` here asks.
+/// The crate documentation says what every `unsafe` method here requires.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait Vector: Copy + 'static {
     /// A word.

@@ -1,7 +1,7 @@
 //! The WebAssembly backend: 128-bit vectors without rotates.
 //!
-//! There is no detection inside WebAssembly: a module with vector code validates or it does not. The backend is there when the build
-//! has `simd128`.
+//! WebAssembly has no detection: an engine accepts a module with vector code, or refuses it. The backend exists if the build has
+//! `simd128`.
 
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::wasm32::*;

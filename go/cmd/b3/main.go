@@ -1,4 +1,4 @@
-// B3 prints the BLAKE3 hashes of files: an example of the package blake3 that is good enough to use.
+// B3 prints the BLAKE3 hashes of files. It is an example for package blake3, and good enough for real use.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package blake3 has the API of lukechampine.com/blake3, version 1.4, over package blake3 of this module: a program moves over
-// by changing its import. New programs use the latter directly.
+// Package blake3 has the API of lukechampine.com/blake3, version 1.4, over package blake3 of this module. To migrate, a program
+// changes its import. New programs should use package blake3 of this module directly.
 package blake3
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Hasher is a [hash.Hash] with a digest of any length. A copy of one is independent of it. The zero value hashes with a key of zeros
-// and has digests of no bytes; make others with [New].
+// Hasher is a [hash.Hash] with a digest of any length. A copy is independent of the original. The zero value hashes with a key of
+// zeros and has empty digests; make other hashers with [New].
 //
-// It holds all its state itself, so that it can be copied, and therefore hashes small writes one chunk at a time. The hasher of
-// package [github.com/bulla-dev/bulla/go/blake3] gathers them for the wide kernels.
+// It contains all its state itself, so that you can copy it. Therefore it hashes small writes one chunk at a time. The hasher of
+// package [github.com/bulla-dev/bulla/go/blake3] collects them for the wide kernels.
 type Hasher struct {
 	key     guts.CV
 	mode    uint32
@@ -31,7 +31,7 @@ type Hasher struct {
 
 var _ hash.Hash = (*Hasher)(nil)
 
-// New is a hasher with digests of size bytes. A key of 32 bytes makes it a keyed hasher, nil a plain one; it panics
+// New returns a hasher with digests of size bytes. With a key of 32 bytes it is a keyed hasher, with nil a plain one. New panics
 // if the key has another length.
 func New(size int, key []byte) *Hasher {
 	if key == nil {
@@ -112,34 +112,34 @@ func (h *Hasher) Reset() {
 	h.pending = 0
 }
 
-// BlockSize is the length of a block, 64 bytes.
+// BlockSize returns the length of a block, 64 bytes.
 func (h *Hasher) BlockSize() int { return blake3.BlockSize }
 
-// Size is the length of the digest.
+// Size returns the length of the digest.
 func (h *Hasher) Size() int { return h.size }
 
-// XOF is a reader of the output of the hash of the input so far.
+// XOF returns a reader for the hash output of the input so far.
 func (h *Hasher) XOF() *OutputReader { return &OutputReader{guts.Output{Node: h.root()}} }
 
-// Sum256 is the 32-byte hash of b.
+// Sum256 returns the 32-byte hash of b.
 func Sum256(b []byte) [32]byte { return blake3.Sum256(b) }
 
-// Sum512 is the 64-byte hash of b.
+// Sum512 returns the 64-byte hash of b.
 func Sum512(b []byte) [64]byte { return blake3.Sum512(b) }
 
 // DeriveKey fills subKey with a key derived from srcKey for the use that ctx names.
 func DeriveKey(subKey []byte, ctx string, srcKey []byte) { blake3.DeriveKey(ctx, srcKey, subKey) }
 
-// OutputReader reads the output of a hash. A copy of one is independent of it.
+// OutputReader reads the output of a hash. A copy is independent of the original.
 type OutputReader struct {
 	output guts.Output
 }
 
-// Read fills p, unless the output ends before.
+// Read fills p, unless the output ends earlier.
 func (r *OutputReader) Read(p []byte) (int, error) { return r.output.Read(p) }
 
-// Seek sets the position of the next Read. The output has 2^64-1 bytes: a position above what an int64 holds comes back
-// negative.
+// Seek sets the position of the next Read. The output has 2^64-1 bytes: if a position does not fit into an int64, Seek returns it
+// as a negative number.
 func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	pos := r.output.Pos
 	switch whence {
@@ -160,7 +160,7 @@ func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	return int64(next), nil
 }
 
-// BaoEncodedSize is the length of a Bao encoding of dataLen bytes.
+// BaoEncodedSize returns the length of a Bao encoding of dataLen bytes.
 //
 // Deprecated: use package bao.
 func BaoEncodedSize(dataLen int, outboard bool) int {
@@ -180,8 +180,8 @@ func BaoEncode(dst io.WriterAt, data io.Reader, dataLen int64, outboard bool) ([
 	return bao.EncodeTo(dst, data, dataLen)
 }
 
-// BaoDecode writes the checked content of an encoding, and says whether all of it matched. Without outboard, data
-// is a combined encoding. What follows the content and the encoding is not read.
+// BaoDecode writes the checked content of an encoding, and reports whether all of it matched. Without outboard, data
+// is a combined encoding. BaoDecode does not read bytes after the content and the encoding.
 //
 // Deprecated: use package bao.
 func BaoDecode(dst io.Writer, data, outboard io.Reader, root [32]byte) (bool, error) {
@@ -196,7 +196,7 @@ func BaoDecode(dst io.Writer, data, outboard io.Reader, root [32]byte) (bool, er
 	return err == nil, err
 }
 
-// BaoEncodeBuf is the Bao encoding of data, and its hash.
+// BaoEncodeBuf returns the Bao encoding of data, and its hash.
 //
 // Deprecated: use package bao.
 func BaoEncodeBuf(data []byte, outboard bool) ([]byte, [32]byte) {
@@ -206,8 +206,8 @@ func BaoEncodeBuf(data []byte, outboard bool) ([]byte, [32]byte) {
 	return bao.Encode(data)
 }
 
-// BaoVerifyBuf says whether an encoding matches the hash. Without outboard, data is a combined encoding. Bytes that follow the
-// content or the encoding are refused.
+// BaoVerifyBuf reports whether an encoding matches the hash. Without outboard, data is a combined encoding. It refuses bytes after
+// the content or the encoding.
 //
 // Deprecated: use package bao.
 func BaoVerifyBuf(data, outboard []byte, root [32]byte) bool {

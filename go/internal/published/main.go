@@ -1,10 +1,10 @@
-// Published fetches the Go modules of this checkout as a user would, so that their tests can be run there: without the folders above
-// them, out of the zip that a module proxy hands out.
+// Published fetches the Go modules of this checkout as a user would, so that their tests can run there: without the folders above
+// them, from the zip that a module proxy delivers.
 //
 //	go run . FOLDER
 //
-// It empties FOLDER, makes a module proxy in it, gets each module from that into a new one, and prints where each lies, a line each.
-// Modules with a replace directive work in a checkout only; those with one are left out.
+// It empties FOLDER, makes a module proxy in it, and gets each module from that proxy into a new module. It prints the folder of each
+// module, one per line. Modules with a replace directive work only in a checkout; it leaves them out.
 package main
 
 import (

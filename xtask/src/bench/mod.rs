@@ -28,33 +28,34 @@ const LAUNCHES: u32 = 5;
     cargo xtask bench oneshot --kernel x86_64/avx2 --sizes 64,1024\n  \
     cargo xtask bench oneshot --all-kernels --json > run.jsonl\n  \
     cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n\n\
-    blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is, with status 1 \
-    beyond 2 %; it takes --launches and no other option.\n\n\
-    A ratio is peer/ours: above 1, ours is faster. A forced kernel meets a peer that is held to the same instruction set. \
-    Measure on an otherwise idle machine. The format of the records is spec/bench-record.md.")]
+    blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is. \
+    It takes no option except --launches.\n\n\
+    A ratio is peer/ours: above 1, ours is faster. A forced kernel is compared with a peer that is restricted to the same instruction set. \
+    Measure on an otherwise idle machine. spec/bench-record.md describes the records.\n\n\
+    Exit status: 0 measured, 1 with blake2-builds: a build is more than 2 % slower than the best, 2 not measured.")]
 pub(crate) struct Args {
-    /// The suite to measure; `blake3` means all that measure BLAKE3 in Rust
+    /// The suite to measure; `blake3` means all suites that measure BLAKE3 in Rust
     #[arg(value_parser = [suites::names(), vec![builds::NAME]].concat())]
     suite: String,
-    /// Force one of our kernels, such as x86_64/avx2; `all` takes the default and each one after the other
+    /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each kernel
     #[arg(long, value_name = "NAME|all")]
     kernel: Option<String>,
     /// The same as --kernel all
     #[arg(long, conflicts_with = "kernel")]
     all_kernels: bool,
-    /// Only cases of these many bytes
+    /// Only cases of these sizes in bytes
     #[arg(long, value_delimiter = ',', value_name = "BYTES,...")]
     sizes: Vec<u64>,
-    /// Only cases whose names begin so; after an equals sign, whose names are so
+    /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of exactly that name
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
-    /// How often the harness is launched [default: 5; for blake2-builds 41, which are short]
+    /// The number of launches of the harness [default: 5; for blake2-builds 41 short ones]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     launches: Option<u32>,
-    /// Print the records, one JSON object a line, instead of the tables
+    /// Print the records as JSON Lines instead of the tables
     #[arg(long)]
     json: bool,
-    /// Keep the run in lab/runs, in a file for each suite, without raw samples
+    /// Keep the run in lab/runs, one file for each suite, without raw samples
     #[arg(long)]
     record: bool,
     /// With --record: also write the raw samples to the build folder, target/bench-samples

@@ -88,7 +88,8 @@ impl Run {
         }
         ensure!(status.success(), "the harness of {} failed: {status}", harness.suite);
         if let Some(error) = wrong {
-            return Err(error.context(format!("the harness of {} printed what is no record", harness.suite)));
+            return Err(error
+                .context(format!("the harness of {} printed a line that is not a record", harness.suite)));
         }
         ensure!(!records.is_empty(), "the harness of {} measured no such case", harness.suite);
         Ok(records)

@@ -1,6 +1,7 @@
 //! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes,
 //! and the tour of the README prints what the README says.
 
+mod decisions;
 mod links;
 mod tour;
 
@@ -10,7 +11,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{context::Context, process::quiet};
 
-pub(crate) use self::{links::check as check_links, tour::check as check_tour};
+pub(crate) use self::{
+    decisions::check as check_decisions, links::check as check_links, tour::check as check_tour,
+};
 
 /// The documents whose console blocks are checked.
 const DOCUMENTS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"];
@@ -34,7 +37,7 @@ pub(crate) fn check(context: &Context, command_line: &clap::Command) -> Result<(
             );
         }
     }
-    ensure!(checked > 0, "the documents show no command of ours");
+    ensure!(checked > 0, "the documents show none of our commands");
     println!("{checked} commands");
     Ok(())
 }

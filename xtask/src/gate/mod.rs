@@ -36,38 +36,38 @@ use crate::{
 #[command(after_help = "Examples:\n  cargo xtask gate\n  cargo xtask gate --suite oneshot\n  \
     cargo xtask gate --suite oneshot --slow-down 5 --slow-cases hash/1024\n  \
     cargo xtask gate --suite oneshot --set-limits\n  cargo xtask gate --set-limits --record\n\n\
-    Each suite is launched nine times; ours, its peers and a copy of the first peer take turns. A cell passes when the second to eighth \
-    of its nine ratios are within its limit, and fails when they are above it, twice. What cannot be told is measured again with \
+    The gate launches each suite nine times; ours, its peers and a copy of the first peer take turns. A cell passes if the second to eighth \
+    of its nine ratios are within its limit. It fails if they are above the limit twice. An inconclusive cell is measured again with \
     twice as many launches, at most twice.\n\n\
-    Exit status: 0 pass (warnings of inconclusive cells included), 1 fail, 2 the gate could not run, 3 machine unfit: \
-    equals differ by more than 1 % here and now, or others share the core.")]
+    Exit status: 0 pass (also with warnings of inconclusive cells), 1 fail, 2 the gate could not run, 3 machine unfit: \
+    two equal contenders now differ by more than 1 %, or others share the core.")]
 pub(crate) struct Args {
-    /// Only this suite; none means all that have limits for the lane
+    /// Only this suite [default: all suites with limits for the lane]
     #[arg(long, value_name = "SUITE", value_parser = suites::names())]
     suite: Option<String>,
-    /// Whose limits to hold: a lane of lab/lanes.toml, or that of this machine
+    /// The lane whose limits to check: a lane of lab/lanes.toml, or `auto` for this machine's lane
     #[arg(long, value_name = "LANE|auto", default_value = "auto")]
     lane: String,
-    /// Only cases whose names begin so; after an equals sign, whose names are so
+    /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of exactly that name
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
-    /// Print a JSON object a line for each cell instead of the table
+    /// Print JSON Lines, one object per cell, instead of the table
     #[arg(long)]
     json: bool,
     /// Keep the records of the first nine launches in lab/runs
     #[arg(long)]
     record: bool,
-    /// Make ours take so many percent longer in the cases of --slow-cases, to see the gate fail
+    /// Make ours PERCENT slower in the cases of --slow-cases, to check that the gate fails
     #[arg(long, value_name = "PERCENT", requires = "slow_cases", value_parser = clap::value_parser!(u64).range(1..=100))]
     slow_down: Option<u64>,
-    /// The cases to slow down, by their whole names
+    /// The cases to slow down, by their full names
     #[arg(long, value_delimiter = ',', value_name = "CASE,...", requires = "slow_down")]
     slow_cases: Vec<String>,
-    /// Set the limits of the suite to what is measured now, and the margin; no limit becomes looser without --reason. Without --suite: of all
-    /// suites, one after the other
+    /// Set the suite's limits to the present measurement plus the margin; loosens no limit without --reason. Without --suite: sets the
+    /// limits of all suites, one after another
     #[arg(long, conflicts_with_all = ["slow_down", "lane"])]
     set_limits: bool,
-    /// Why limits may become looser
+    /// The reason why limits may become looser
     #[arg(long, value_name = "TEXT", requires = "set_limits")]
     reason: Option<String>,
 }

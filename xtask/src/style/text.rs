@@ -44,7 +44,7 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
         }
         for folder in MACHINE_PATHS {
             if starts_path(line, folder) {
-                report(number, format!("{folder} is a path of one machine"));
+                report(number, format!("{folder} is a path that exists only on one machine"));
             }
         }
     }

@@ -24,10 +24,10 @@ use crate::{
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test tidy rust\n\n\
-    What a suite needs and the machine lacks is installed, or named in one line, and the suite fails.\n\
-    Exit status: 0 when every test passed, 1 when one failed or a suite did not run.")]
+    xtask installs the tools that a suite needs. If it cannot install one, it names it in one line, and the suite fails.\n\n\
+    Exit status: 0 every test passed, 1 a test failed or a suite did not run.")]
 pub(crate) struct Args {
-    /// The suites to run, in this order; none means all
+    /// The suites to run, in this order [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<Suite>,
 }
@@ -45,17 +45,17 @@ enum Suite {
     Kms,
     /// The command `bulla`
     Cli,
-    /// The audit of binaries, beside objdump
+    /// The audit of binaries, compared with objdump
     Audit,
     /// The laboratory's own tests
     Lab,
-    /// The page of the laboratory, in a browser
+    /// The laboratory's page, in a browser
     Page,
     /// BLAKE3 for Go
     Go,
     /// BLAKE3 for JavaScript
     Js,
-    /// Processors that the machine is not, emulated
+    /// Other processors, emulated
     Lanes,
 }
 

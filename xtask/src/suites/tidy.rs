@@ -30,6 +30,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.need("protobuf", |_| install::protobuf());
     runner.check("style", |context| style::check(&context.root));
     runner.check("links of the documents", documents::check_links);
+    runner.check("decisions and their index", documents::check_decisions);
     let context = runner.context;
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));
     runner.check("rustfmt, other workspaces", other_workspaces);

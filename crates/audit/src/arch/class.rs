@@ -28,7 +28,7 @@ pub enum Class {
     Crypto,
     /// Gathers and scatters.
     Gather,
-    /// What is none of these.
+    /// All other instructions.
     Other,
 }
 

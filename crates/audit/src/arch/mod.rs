@@ -1,4 +1,4 @@
-//! Instruction sets: their decoders, and what of an instruction is counted.
+//! Instruction sets: their decoders, and what the audit counts of an instruction.
 
 pub(crate) mod aarch64;
 mod class;

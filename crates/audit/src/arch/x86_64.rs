@@ -1,7 +1,7 @@
-//! x86-64, decoded by `iced-x86` along the rules by which `objdump` walks over bytes.
+//! x86-64, decoded by `iced-x86`, with the rules by which `objdump` walks over bytes.
 //!
-//! Where bytes are no instruction, every disassembler goes on somewhere else, and what follows is decoded differently until they meet
-//! again. Counts can be compared with those of `objdump` only by going on where it does.
+//! If bytes are not an instruction, each disassembler continues at another place, and decodes the following bytes differently until they
+//! meet again. The counts match those of `objdump` only if this module continues where `objdump` does.
 
 use std::{collections::HashMap, sync::LazyLock};
 

@@ -32,7 +32,7 @@ impl SourceKind {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::CompileTimeChoice => "compile-time choice ahead of detection",
+            Self::CompileTimeChoice => "compile-time choice before detection",
             Self::CompileTimeChoiceInMacro => "compile-time choice in a macro",
             Self::DetectionOff => "detection is switched off",
         }

@@ -1,8 +1,8 @@
-//! Looks through the sources of a project's dependencies for what makes compilers lose kernels.
+//! Searches the sources of a project's dependencies for code that makes compilers lose kernels.
 //!
-//! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` ahead of that chooses at compile time, when the
-//! whole build is for such a CPU. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it; most freely
-//! with link-time optimisation, and only if the kernel is made of intrinsics rather than assembly.
+//! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` before that chooses at compile time, if the
+//! whole build is for such a CPU. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it. It does so most
+//! freely with link-time optimisation, and only if the kernel consists of intrinsics and not of assembly.
 
 mod finding;
 mod metadata;
@@ -34,13 +34,13 @@ pub struct Scan {
     pub packages: u64,
     /// Flags and profiles that make a difference.
     pub settings: Vec<Setting>,
-    /// The packages with kernels that are chosen by CPU features, and what was found in them.
+    /// The packages that choose kernels by CPU features, and the findings in them.
     pub crates: Vec<CrateScan>,
     /// Files that could not be read as Rust, and other things that were left out.
     pub notes: Vec<String>,
 }
 
-/// How a crate with CPU-specific code stands.
+/// The risk of a crate with CPU-specific code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -68,9 +68,9 @@ pub struct CrateScan {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// How it stands in this build.
+    /// The risk in this build.
     pub risk: Risk,
-    /// What its kernels are made of.
+    /// What its kernels consist of.
     pub kernels: Kernels,
     /// The places.
     pub findings: Vec<SourceFinding>,
@@ -78,21 +78,21 @@ pub struct CrateScan {
     pub advice: String,
 }
 
-/// What the CPU-specific code of a package is made of.
+/// What the CPU-specific code of a package consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kernels {
-    /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline what they become.
+    /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline their code.
     pub intrinsics: u64,
-    /// Files of assembly, or with `global_asm!`: the optimiser leaves them alone.
+    /// Files of assembly, or with `global_asm!`: the optimiser does not change them.
     pub assembly: u64,
 }
 
 /// Looks through the dependencies of the project whose `Cargo.toml` is `manifest`, or that of the current folder.
 ///
-/// `cargo metadata` is run for it, which fetches sources that are not there yet.
+/// It runs `cargo metadata`, which fetches missing sources.
 ///
 /// # Errors
-/// `cargo` is not there, or says that the project is broken.
+/// `cargo` is missing, or reports that the project is broken.
 pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result<Scan, Error> {
     let metadata = metadata::read(manifest)?;
     let used = used(&metadata);
@@ -193,20 +193,20 @@ fn advice(kernels: Kernels, is_tuned: bool, is_off: bool) -> String {
     let mut advice = Vec::new();
     if is_off {
         advice.push(
-            "enable the feature that detection needs (most often `std`), or its kernels are never used",
+            "enable the feature that detection needs (usually `std`); without it the crate never uses its kernels",
         );
     }
     match (is_tuned, kernels.intrinsics > 0) {
         (true, false) if kernels.assembly == 0 => advice.push(
-            "it chooses for the crates that use it: their kernels are called directly; compare the binary with one built without target-cpu and \
-             target-feature by `bulla audit BINARY --baseline OTHER`",
+            "it chooses for the crates that use it, and those call their kernels directly; compare the binary with one built without target-cpu and \
+             target-feature: `bulla audit BINARY --baseline OTHER`",
         ),
         (true, true) => advice.push(
-            "build without target-cpu and target-feature: the kernel is chosen at run time then; or, if they must stay, compare the binary \
-             with one built without them by `bulla audit BINARY --baseline OTHER`",
+            "build without target-cpu and target-feature, so that the crate chooses the kernel at run time; or, if they must stay, compare the binary \
+             with one built without them: `bulla audit BINARY --baseline OTHER`",
         ),
-        (true, false) => advice.push("its kernels are assembly, which stays as it is; other kernels of it may be dropped"),
-        (false, _) => advice.push("nothing to do as long as no target-cpu or target-feature is set"),
+        (true, false) => advice.push("its kernels are assembly, which the optimiser does not change; it may drop other kernels of the crate"),
+        (false, _) => advice.push("nothing, as long as you set neither target-cpu nor target-feature"),
     }
     advice.join("; ")
 }

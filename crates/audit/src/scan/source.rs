@@ -1,4 +1,4 @@
-//! One source file: conditions on the features of the target that come before detection at run time.
+//! One source file: conditions on the target's features that precede detection at run time.
 
 use std::{collections::BTreeSet, iter::Peekable, path::Path};
 

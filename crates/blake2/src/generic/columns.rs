@@ -1,4 +1,4 @@
-//! Column form: vector i holds word i of the states of `LANES` inputs. Bound by throughput: 14 operations a quarter round, and
+//! Column form: vector i holds word i of the states of `LANES` inputs. Throughput limits it: 14 operations a quarter round, and
 //! the transpose of the message. With one lane it is the plain scalar algorithm.
 
 use super::{SIGMA, State, all_rounds, each_block};

@@ -1,6 +1,6 @@
-//! Row form: four vectors hold the four rows of the state of one input. Bound by latency: two quarter rounds a round.
+//! Row form: four vectors hold the four rows of the state of one input. Latency limits it: two quarter rounds a round.
 //!
-//! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle is on
+//! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle is on
 //! the critical path.
 
 use super::{SIGMA, State, all_rounds, each_block};

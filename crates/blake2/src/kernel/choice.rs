@@ -30,7 +30,7 @@ static CHOSEN: Cell<Tables> = Cell::new();
 pub struct Kernel(pub(crate) &'static Tables);
 
 impl Kernel {
-    /// Its name, such as `x86_64/avx2`: what [`FORCE_VARIABLE`] takes.
+    /// Its name, for example `x86_64/avx2`: a value of [`FORCE_VARIABLE`].
     pub fn name(self) -> &'static str {
         self.0.isa.name()
     }
@@ -39,7 +39,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`UnknownKernel`] when there is none of that name, or this machine does not support it.
+    /// [`UnknownKernel`] if there is no kernel of that name, or this machine does not support it.
     pub fn by_name(name: &str) -> Result<Kernel, UnknownKernel> {
         available().find(|kernel| kernel.name() == name).ok_or(UnknownKernel)
     }
@@ -71,7 +71,7 @@ pub struct UnknownKernel;
 
 impl fmt::Display for UnknownKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such BLAKE2 kernel on this machine; it has ")?;
+        f.write_str("this machine has no such BLAKE2 kernel; it has ")?;
         for (i, kernel) in available().enumerate() {
             write!(f, "{}{kernel}", if i == 0 { "" } else { ", " })?;
         }
@@ -86,18 +86,18 @@ pub fn available() -> impl Iterator<Item = Kernel> {
     runnable().filter(|kernel| kernel.0.tuning.fits())
 }
 
-/// As [`available`], and with the kernels that are tuned for CPUs of another make: what tests go through.
+/// Like [`available`], with the kernels that are tuned for CPUs of another make: tests use all of them.
 #[doc(hidden)]
 pub fn runnable() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter(|kernel| cpu::supports(kernel.isa)).map(|kernel| Kernel(kernel))
 }
 
-/// The kernel in use: one load once chosen.
+/// The kernel in use. After the choice, this is one load.
 ///
 /// # Panics
 ///
-/// When [`FORCE_VARIABLE`] names a kernel that this machine does not have; so does every other operation. A program that wants to
-/// say it more gently asks [`forced`] first.
+/// If [`FORCE_VARIABLE`] names a kernel that this machine does not have. Every other operation panics then too. A program that wants to
+/// report this without a panic calls [`forced`] first.
 #[inline(always)]
 pub fn active() -> Kernel {
     Kernel(CHOSEN.get(choose))

@@ -1,8 +1,9 @@
-//! Which kernels this machine has, which one is in use, and how one is forced.
+//! The kernels of this machine, the kernel in use, and how to force one.
 //!
-//! The kernel is chosen once, at the first hash of the process: the best that the CPU supports, or the one that the environment variable
-//! `BULLA_BLAKE2_FORCE_KERNEL` names (with the standard library only). It covers both hash functions and every operation: one
-//! input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) takes another one for what is made from these parameters.
+//! The crate chooses the kernel once, at the first hash of the process: the best that the CPU supports, or the one that the environment
+//! variable `BULLA_BLAKE2_FORCE_KERNEL` names (only with the standard library). The kernel covers both hash functions and every operation:
+//! one input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) selects another kernel for everything made from these
+//! parameters.
 
 // Arrays lie in memory as words of a little-endian machine do.
 #[cfg(all(test, target_endian = "little"))]

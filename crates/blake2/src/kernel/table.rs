@@ -40,7 +40,7 @@ impl Tuning {
 }
 
 /// The functions of one kernel for words of one size. All are unsafe for the same reasons: the CPU must support the instruction
-/// set (every reference to a table comes from [`super::available`]), and pointers must be valid as each function says.
+/// set (every reference to a table comes from [`super::available`]), and pointers must be valid as each function requires.
 pub struct Functions<W: 'static> {
     /// How many inputs `lanes_of` takes, at most [`MAX_LANES`](crate::job::MAX_LANES).
     pub(crate) lanes: usize,

@@ -1,4 +1,4 @@
-//! The x86-64 kernels: for each instruction set, the generic bodies inlined into functions of its own.
+//! The x86-64 kernels: for each instruction set, separate functions with the generic bodies inlined into them.
 
 use super::table::{Functions, Tables, Tuning};
 use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};

@@ -1,7 +1,7 @@
 //! The rounds of the column form in assembly, for AVX2.
 //!
 //! Sixteen registers hold the sixteen words of the states, and a rotate by shifts needs one more. The compiler then keeps half of the state in
-//! memory. Here the words of the message are operands in memory, as are the masks of byte shuffles, and one word of the state (v8) goes to
+//! memory. Here the words of the message and the masks of byte shuffles are operands in memory. One word of the state (v8) goes to
 //! memory while its register is the spare one: one store, and the load is part of an addition.
 //!
 //! Measured in `docs/decisions/0076-blake2-avx2-in-assembly.md`.

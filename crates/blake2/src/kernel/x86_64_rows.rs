@@ -1,15 +1,15 @@
 //! The rounds of the row form in assembly, for AVX-512 and AVX2.
 //!
-//! In the row form all waits for one chain of operations: additions, exclusive ors and rotates, of which each needs the one before. So the order
-//! of the instructions matters, and the compiler does not keep it. Three orders are here, for three kinds of CPU:
-//! - [`FastRotate`]: a rotate takes one cycle, so the chain is what the specification says, and everything else stands behind it.
-//! - [`SlowRotate`]: a rotate takes two. `rotate(xor(early, late))` then costs three cycles, but `late >> k ^ late << (bits - k) ^
+//! In the row form everything waits for one chain of operations: additions, exclusive ors and rotates, each of which needs the one before. So
+//! the order of the instructions matters, and the compiler does not keep it. There are three orders here, for three kinds of CPU:
+//! - [`FastRotate`]: a rotate takes one cycle, so the chain is that of the specification, and everything else comes after it.
+//! - [`SlowRotate`]: a rotate takes two cycles. `rotate(xor(early, late))` then costs three cycles, but `late >> k ^ late << (bits - k) ^
 //!   rotate(early)` costs two after `late`: the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they
 //!   are neighbours in the code.
-//! - [`NoRotate`]: AVX2, which has none. The order of `FastRotate`, with shuffles of bytes, and shifts where the distance is no whole byte.
+//! - [`NoRotate`]: AVX2, which has no rotate. The order of `FastRotate`, with byte shuffles, and shifts if the distance is not whole bytes.
 //!
-//! In all, the words of the message are fetched by broadcast loads that are merged by mask, or blended: no shuffle. Those of the next half round
-//! stand behind the chain of this one.
+//! In all three, broadcast loads fetch the words of the message, merged by mask or blended: no shuffle. The loads for the next half round
+//! come after the chain of this one.
 //!
 //! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and `0073-blake2-by-cpu.md`.
 

@@ -1,4 +1,4 @@
-//! Decoding: no byte comes out that has not been verified.
+//! Decoding: it returns only verified bytes.
 
 pub use super::error::Error;
 
@@ -33,11 +33,11 @@ pub fn decode(encoded: impl AsRef<[u8]>, hash: &Hash) -> io::Result<Vec<u8>> {
 
 /// Reads the input from an encoding, and verifies it on the way.
 ///
-/// It seeks if its readers do; positions are counted from their starts. Seeking verifies nothing by itself, except relative to
-/// the end, which the length must be verified for. The next read verifies the parents on the path to the position.
+/// It can seek if its readers can; positions are counted from their starts. Seeking itself verifies nothing, except a seek relative to
+/// the end, which must verify the length. The next read verifies the parents on the path to the position.
 ///
-/// As many bytes are verified at a time as the buffer holds that is to be filled, at most 32 KiB and at least a leaf: large buffers
-/// reach the widest kernels. Nothing behind the encoding is read.
+/// It verifies as many bytes at a time as fit into the caller's buffer, at most 32 KiB and at least a leaf: large buffers reach the widest
+/// kernels. It reads nothing after the encoding.
 #[derive(Clone)]
 pub struct Decoder<T: Read, O: Read = T> {
     verifier: Verifier<T, O>,

@@ -75,13 +75,13 @@ fn encode_subtree(
     merge(&left, &right, place.rank())
 }
 
-/// Encodes input that is written to it, of a length that nobody needs to know before.
+/// Encodes the input that is written to it. Nobody needs to know its length before.
 ///
-/// The encoding is written from the start of `inner`, which should be empty. Memory stays under 1 MiB whatever the length. Subtrees of 256 KiB
-/// are written as they are to stand, the parents of several after them; [`finalize`](Encoder::finalize) then moves everything
-/// into pre-order, for which it reads and writes `inner` once from the end to the start. Up to 256 KiB nothing needs to move.
+/// It writes the encoding from the start of `inner`, which should be empty. It needs less than 1 MiB of memory, whatever the length. It writes
+/// subtrees of 256 KiB in their final form, and the parents of several subtrees after them. [`finalize`](Encoder::finalize) then moves
+/// everything into pre-order; for this it reads and writes `inner` once, from the end to the start. Up to 256 KiB nothing needs to move.
 ///
-/// To write a large combined encoding only once make an outboard one, and take a slice of everything: see [`SliceExtractor`].
+/// To write a large combined encoding only once, make an outboard encoding and take a slice of everything: see [`SliceExtractor`].
 ///
 /// ```
 /// use bulla_blake3::bao::encode::{Encoder, outboard};
@@ -154,11 +154,11 @@ impl<T: Read + Write + Seek> Encoder<T> {
         self
     }
 
-    /// Completes the encoding; returns the digest of the input. Nothing can be written any more.
+    /// Completes the encoding and returns the digest of the input. Afterwards nothing can be written.
     ///
     /// # Errors
     ///
-    /// Those of `inner`. What it holds is then of no use. An error too when it was called before.
+    /// The errors of `inner`; its content is then useless. It is also an error to call this twice.
     pub fn finalize(&mut self) -> io::Result<Hash> {
         self.check_unfinished()?;
         self.is_finished = true;

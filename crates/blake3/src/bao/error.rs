@@ -5,8 +5,8 @@ use std::io;
 
 /// What is wrong with an encoding.
 ///
-/// The readers of this module give it inside an [`io::Error`]: [`get_ref`](io::Error::get_ref) and `downcast_ref` find it. All bytes that could
-/// be verified come out before the error does.
+/// The readers of this module return it inside an [`io::Error`]: use [`get_ref`](io::Error::get_ref) and `downcast_ref`. They return all bytes
+/// that could be verified before the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The bytes are not those of the digest. [`io::ErrorKind::InvalidData`].

@@ -1,8 +1,8 @@
 //! Verified streaming: the Bao format over the BLAKE3 tree.
 //!
-//! An *encoding* holds the chaining values of the tree beside the input. Whoever knows the 32 bytes of the digest can read it
-//! from a source that he does not trust, from any position, and every byte that comes out is known to be right: nothing
-//! waits for the end of the input. The modules and names are those of the `bao` crate, and so are the bytes.
+//! An *encoding* contains the chaining values of the tree beside the input. A reader that knows the 32 bytes of the digest can read it
+//! from an untrusted source, from any position, and can rely on every byte: it does not have to wait for the end of the input. The
+//! modules, the names and the bytes are those of the `bao` crate.
 //!
 //! ```
 //! use bulla_blake3::bao;
@@ -19,18 +19,18 @@
 //!
 //! # Format
 //!
-//! The length of the input, 8 bytes, little-endian; then the tree in pre-order, that is a parent, all of its left subtree, all of its
-//! right one. A parent is the 64 bytes of its two children's chaining values, a leaf is the input's bytes. In an *outboard*
-//! encoding the leaves are left out: they are read from the input itself. In a *slice* every subtree is left out that has no
-//! byte of the wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
+//! An encoding starts with the length of the input (8 bytes, little-endian). Then comes the tree in pre-order: a parent, its whole left
+//! subtree, its whole right subtree. A parent is the 64 bytes of its two children's chaining values, and a leaf is the input's bytes. An
+//! *outboard* encoding leaves out the leaves: they are read from the input itself. A *slice* leaves out every subtree without a byte of
+//! the wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
 //!
-//! The length is not trusted: no end of the input is reported before the last leaf has been verified. What follows the encoding is
-//! not read.
+//! The length is not trusted: the decoder reports the end of the input only after it has verified the last leaf. It does not read the bytes
+//! after the encoding.
 //!
 //! # Groups
 //!
-//! With [`GroupSize`] a leaf has several chunks, which makes the tree smaller: at 16 chunks an outboard encoding is 0.4 % of the
-//! input instead of 6.25 %. The digest is the same; the encoding is not, and who decodes it must name the same size.
+//! With [`GroupSize`] a leaf has several chunks, which makes the tree smaller: with 16 chunks, an outboard encoding is 0.4 % of the
+//! input instead of 6.25 %. The digest is the same. The encoding differs, and the decoder must use the same size.
 
 pub mod decode;
 pub mod encode;

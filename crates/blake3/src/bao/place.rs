@@ -1,4 +1,4 @@
-//! Where a subtree lies in the input and in an encoding of it.
+//! The place of a subtree in the input and in an encoding of it.
 
 use super::{GroupSize, HEADER_LEN, PARENT_LEN};
 use crate::subtree_len::left_subtree_len;

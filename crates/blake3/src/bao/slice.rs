@@ -7,13 +7,13 @@ use super::walk::{Walk, wanted};
 use std::fmt;
 use std::io::{self, Read, Seek};
 
-/// Reads a slice out of an encoding: what a [`SliceDecoder`](super::decode::SliceDecoder) needs for a range of the input.
+/// Reads a slice from an encoding: the part that a [`SliceDecoder`](super::decode::SliceDecoder) needs for a range of the input.
 ///
-/// Nothing is verified or hashed. A slice of everything is the combined encoding, so an outboard encoding becomes a combined one by a
-/// slice from 0 as long as the input.
+/// It verifies and hashes nothing. A slice of everything is the combined encoding. So a slice from 0 with the input's length turns an
+/// outboard encoding into a combined one.
 ///
-/// The range is cut off at the end of the input. An empty range is one of one byte, and one that begins behind the end has the last leaf, which the
-/// end is verified by.
+/// The range ends at the end of the input. An empty range counts as one byte. If a range begins after the end, the slice has the last leaf,
+/// which verifies the end.
 ///
 /// ```
 /// use bulla_blake3::bao::{decode::SliceDecoder, encode};

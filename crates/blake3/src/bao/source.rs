@@ -1,7 +1,7 @@
 //! The bytes of an encoding, from one reader or from two.
 //!
-//! Bytes are looked at before they are taken: what fails, in the reader or in verification, can be tried again, and fails again
-//! when nothing has changed.
+//! Bytes are examined before they are consumed. If the reader or the verification fails, the caller can try again, and gets the same failure
+//! if nothing has changed.
 
 use super::error::Error;
 use super::place::Place;

@@ -1,4 +1,4 @@
-//! The way through a tree in pre-order, past what is not wanted.
+//! The walk through a tree in pre-order, which skips unwanted parts.
 
 use super::GroupSize;
 use super::place::Place;

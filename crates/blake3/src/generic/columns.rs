@@ -1,4 +1,4 @@
-//! Column form: vector i holds word i of the states of `LANES` inputs. Bound by throughput: 784 operations a block, and
+//! Column form: vector i holds word i of the states of `LANES` inputs. Throughput limits it: 784 operations a block, and
 //! the transpose of the message.
 
 use super::lanes::{Prepared, Uniform, counters, point_at};

@@ -2,8 +2,8 @@
 //!
 //! Each half round needs four vectors of message words: for the columns words (0, 2, 4, 6) and (1, 3, 5, 7) of the round's
 //! schedule, for the diagonals (14, 8, 10, 12) and (15, 9, 11, 13), turned like the rows. All 28 are made from the block's
-//! four quarters by 38 two-word picks (`shufps`), of one cycle each. The plan was found by a search over intermediate vectors
-//! that bring two pairs of later rows together; each pick stands where its result is about to be needed.
+//! four quarters with 38 two-word picks (`shufps`) of one cycle each. A search over intermediate vectors that bring two pairs of
+//! later rows together found the plan. Each pick comes right before its result is needed.
 
 use bulla_simd::Rows;
 

@@ -1,7 +1,7 @@
-//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Bound by latency: 14 quarter rounds of 12
+//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Latency limits it: 14 quarter rounds of 12
 //! cycles a block, however many states a vector holds.
 //!
-//! For the diagonal half of a round, rows a, c and d turn and b stays: b is the last row to be ready, so no shuffle
+//! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle
 //! is on the critical path.
 
 use super::lanes::{Prepared, Uniform, point_at};

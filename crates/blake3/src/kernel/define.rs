@@ -1,4 +1,4 @@
-//! How a kernel of an instruction set is made: the generic bodies inlined into functions of its own.
+//! Makes the kernel of an instruction set: separate functions with the generic bodies inlined into them.
 
 /// What works on as many inputs as the widest registers have lanes: a module of functions for the vector `$Column`, each with the attribute
 /// `$target`, a `target_feature`.

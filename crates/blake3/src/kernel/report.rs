@@ -38,7 +38,7 @@ impl Operation {
         Operation::Parents,
     ];
 
-    /// Its name in the report, such as `one-shot`.
+    /// Its name in the report, for example `one-shot`.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::OneShot => "one-shot",
@@ -69,7 +69,7 @@ pub struct Line {
     pub operation: Operation,
     /// The least size, in [`Operation::unit`].
     pub from: usize,
-    /// The greatest size; `None` without end. Of such sizes full groups are served as the line says, and what is left over as its own size would be.
+    /// The greatest size; `None` if there is no end. For such sizes, the line applies to full groups; the rest is hashed like an input of its size.
     pub to: Option<usize>,
     /// How it is computed.
     pub shape: Shape,
@@ -79,7 +79,7 @@ pub struct Line {
 
 /// Which shape of a kernel serves which operation at which size: `Display` gives a table.
 ///
-/// It is read from the kernel's own table and from the plan by which the tree takes in chunks.
+/// It comes from the kernel's own table, and from the plan by which the tree absorbs chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     /// The kernel that the report is about.
@@ -190,10 +190,10 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "\nAbove a group of {} chunks, whole groups are hashed so, and what is left over as its own size would be.",
+            "\nAbove a group of {} chunks, whole groups are hashed like one group, and the rest like an input of its size.",
             kernel.0.lanes
         )?;
-        write!(f, "\n{FORCE_VARIABLE} forces a kernel for all of them.")
+        write!(f, "\n{FORCE_VARIABLE} forces a kernel for every operation.")
     }
 }
 

@@ -114,13 +114,13 @@ pub enum Form {
 /// The form of a kernel's loop, and how wide it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// How inputs lie in registers.
+    /// How registers hold the inputs.
     pub form: Form,
     /// Inputs side by side.
     pub inputs: usize,
     /// Bits of the registers; 0 without vectors.
     pub bits: usize,
-    /// Registers for what is one in the narrowest kernel: two are two independent chains of instructions.
+    /// How many registers replace one register of the narrowest kernel: two mean two independent chains of instructions.
     pub registers: usize,
 }
 

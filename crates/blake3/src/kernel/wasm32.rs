@@ -1,6 +1,6 @@
-//! The WebAssembly kernel, and the two functions of which the module in the npm package is made.
+//! The WebAssembly kernel, and the two functions in the npm package's module.
 //!
-//! Every byte of that module travels to browsers, so each form stands in it once, in a function that is not inlined: four inputs in
+//! Browsers download every byte of that module, so it contains each form once, in a function that is not inlined: four inputs in
 //! columns, and one input in rows.
 
 use super::define::{kernel, wide};
@@ -25,8 +25,8 @@ kernel!(
     up to 2 => rows::<Pair<U32x4>>,
 );
 
-/// The column form: takes in the blocks `range` of every lane. `rest` are the last four words of the state: counter,
-/// length, flags; `edges` are flags of the first and of the last of these blocks beside them.
+/// The column form: absorbs the blocks `range` of every lane. `rest` has the last four words of the state: counter,
+/// length, flags. `edges` has the additional flags of the first and of the last of these blocks.
 ///
 /// # Safety
 ///
@@ -54,7 +54,7 @@ pub unsafe fn absorb4(
     *h = value;
 }
 
-/// The row form: takes in one input of at most a chunk, and writes both halves of the last block's output. The first is the next
+/// The row form: absorbs one input of at most a chunk, and writes both halves of the last block's output. The first half is the next
 /// chaining value. `flags` are those of every block; of the others, the first ones are for the first block and the second ones for the
 /// last.
 ///

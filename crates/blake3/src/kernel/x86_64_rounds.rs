@@ -1,8 +1,8 @@
 //! The seven rounds of the column form in assembly, for instruction sets of sixteen registers.
 //!
-//! The state alone takes all sixteen, and a rotate by 12 or 7 bits needs one more. The compiler spills a dozen words a round over this;
-//! here one word, v0, lives in memory, and its register serves the rotates. It is idle while they run, and waits in memory with the next word
-//! of the message added, so that nothing waits for the store. Figures: `docs/decisions/0003-assembly-for-sixteen-registers.md`.
+//! The state alone needs all sixteen registers, and a rotate by 12 or 7 bits needs one more. The compiler therefore spills a dozen words a
+//! round. Here one word, v0, is in memory, and its register serves the rotates. It is idle while they run. In memory, the next word of the
+//! message is already added to it, so that nothing waits for the store. Figures: `docs/decisions/0003-assembly-for-sixteen-registers.md`.
 
 use crate::generic::columns::Rounds;
 use bulla_simd::x86_64::{avx2, byte_rotation, sse41};

@@ -1,4 +1,4 @@
-//! A level of the tree over at most two groups, and how it becomes the next one.
+//! A level of the tree over at most two groups, and the step to the next level.
 
 use crate::instance::{Distance, Instance, Value, join};
 use crate::lane::{Group, Lane, MAX_LANES, NO_LANE};

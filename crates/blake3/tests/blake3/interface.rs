@@ -20,7 +20,7 @@ fn digests_are_text_and_back() {
     );
     assert_eq!(
         Hash::from_hex(hex.replace('6', "g")).expect_err("no hex").to_string(),
-        "'g' is no hexadecimal digit"
+        "'g' is not a hexadecimal digit"
     );
     assert!(Hash::from_slice(&[0; 31]).is_err());
     assert_eq!(Hash::from_slice(digest.as_slice()).expect("32 bytes"), digest);

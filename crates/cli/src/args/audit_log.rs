@@ -4,20 +4,23 @@ use super::shared::{KeystoreArgs, ReportArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Record what is done with keys, and prove that the record is whole
+/// Keep a tamper-evident log of every key use, and verify it
 ///
-/// The log lies in the folder `audit-log` of the keystore. Once it is there, every command that makes, uses or changes a private key
-/// records who did it, with which key, and how it ended; of what was signed, only a digest. Each entry is chained to those
-/// before it, and from time to time the key `audit-log` signs all of them: a checkpoint.
+/// The log is in the folder `audit-log` of the keystore. Once it exists, every command that creates, uses or changes a
+/// private key adds an entry: who ran it, with which key, and with which result. The entry does not contain the signed
+/// data, only its digest. Each entry is chained to the entries before it. From time to time the key `audit-log` signs
+/// all entries so far: this signature is a checkpoint.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla audit-log init                         begin to record
+  bulla audit-log init                         start the log
   bulla audit-log show
-  bulla audit-log checkpoint > head.note       keep this elsewhere: it shows if the log is ever cut
+  bulla audit-log checkpoint > head.note       keep this file elsewhere: with it you detect a cut log
   bulla audit-log verify --checkpoint head.note
-  bulla audit-log prove 17 > entry-17.json     one entry, for who has only the public key
-  bulla audit-log verify --proof entry-17.json --public-key audit.pub")]
+  bulla audit-log prove 17 > entry-17.json     prove entry 17 to somebody who has only the public key
+  bulla audit-log verify --proof entry-17.json --public-key audit.pub
+
+Exit status: 0 success, 1 the log or the proof does not verify, 2 the command could not be carried out.")]
 pub(crate) struct AuditLogArgs {
     #[command(subcommand)]
     pub(crate) command: AuditLogCommand,
@@ -25,10 +28,21 @@ pub(crate) struct AuditLogArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum AuditLogCommand {
-    /// Begin a log, and make the key `audit-log` that signs it
+    /// Start the log, and create the key `audit-log` that signs it
+    #[command(after_help = "\
+Examples:
+  bulla audit-log init
+
+Exit status: 0 started, 2 not started.")]
     Init(AuditLogInitArgs),
     Verify(AuditLogVerifyArgs),
     /// Print all entries
+    #[command(after_help = "\
+Examples:
+  bulla audit-log show
+  bulla audit-log show --json
+
+Exit status: 0 printed, 1 the log is damaged or was altered, 2 it could not be read.")]
     Show(AuditLogShowArgs),
     Prove(AuditLogProveArgs),
     Checkpoint(AuditLogCheckpointArgs),
@@ -43,10 +57,10 @@ pub(crate) struct AuditLogInitArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Prove that nothing in the log was altered, removed or moved
+/// Check that nobody altered, removed or moved an entry
 ///
-/// Prints one line for everything that is wrong. The versions of the keystore's key `audit-log` are trusted or, with --public-key, that
-/// key alone, and no keystore is needed.
+/// bulla prints one line for each problem. It trusts the versions of the keystore's key `audit-log`. With --public-key, it
+/// trusts only that key and needs no keystore.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -54,21 +68,21 @@ Examples:
   bulla audit-log verify --checkpoint head.note
   bulla audit-log verify --log copy-of-the-log --public-key audit.pub --json
 
-Exit status: 0 all is as it was written, 1 something is not, 2 it could not be found out.")]
+Exit status: 0 the log or the proof verifies, 1 it does not, 2 it could not be checked.")]
 pub(crate) struct AuditLogVerifyArgs {
-    /// The folder of the log [default: `audit-log` in the keystore's folder]
+    /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
 
-    /// Trust this public key alone: a file, or the key itself in base64
+    /// Trust only this public key: a file, or the key itself in base64
     #[arg(short, long, value_name = "FILE|KEY")]
     pub(crate) public_key: Option<String>,
 
-    /// A checkpoint that was kept elsewhere, which the log must still have
+    /// A checkpoint that you kept elsewhere; the log must still contain what it sealed; may be given several times
     #[arg(short, long, value_name = "FILE", conflicts_with = "proof")]
     pub(crate) checkpoint: Vec<PathBuf>,
 
-    /// Check what `bulla audit-log prove` printed, instead of a log
+    /// Check the output of `bulla audit-log prove` instead of a log
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
     pub(crate) proof: Option<PathBuf>,
 
@@ -81,32 +95,39 @@ pub(crate) struct AuditLogVerifyArgs {
 
 #[derive(Args)]
 pub(crate) struct AuditLogShowArgs {
-    /// The folder of the log [default: `audit-log` in the keystore's folder]
+    /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
 
-    /// Print one JSON object a line instead of text
+    /// Print JSON Lines, one object per entry, instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Prove one entry, or that the log only grew, to who does not have it
+/// Prove an entry, or prove that the log only grew
 ///
-/// The proof is JSON. It leads to the newest checkpoint.
+/// The proof is for somebody who does not have the log. It is a JSON object, and it leads to the newest checkpoint. The
+/// recipient checks it with `bulla audit-log verify --proof FILE --public-key KEY`.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla audit-log prove 17 > entry-17.json
+  bulla audit-log prove --since head.note --output growth.json
+
+Exit status: 0 proved, 2 not proved.")]
 pub(crate) struct AuditLogProveArgs {
-    /// The number of the entry
+    /// The entry's number
     #[arg(value_name = "ENTRY", required_unless_present = "since", conflicts_with = "since")]
     pub(crate) entry: Option<u64>,
 
-    /// Prove that the log begins with what this older checkpoint seals
+    /// Prove that the log still begins with the entries that this older checkpoint sealed
     #[arg(long, value_name = "FILE")]
     pub(crate) since: Option<PathBuf>,
 
-    /// The folder of the log [default: `audit-log` in the keystore's folder]
+    /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
 
@@ -120,8 +141,15 @@ pub(crate) struct AuditLogProveArgs {
 
 /// Sign all entries so far, and print the checkpoint
 ///
-/// It is a signed note. Keep it elsewhere: `bulla audit-log verify --checkpoint` then finds if the log was cut or replaced.
+/// A checkpoint is a signed note. Keep it outside the keystore: `bulla audit-log verify --checkpoint` then detects a log
+/// that was cut or replaced.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla audit-log checkpoint > head.note
+  bulla audit-log checkpoint --json
+
+Exit status: 0 signed, 2 not signed.")]
 pub(crate) struct AuditLogCheckpointArgs {
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -130,7 +158,7 @@ pub(crate) struct AuditLogCheckpointArgs {
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
 
-    /// Print one JSON object instead of the note
+    /// Print a JSON object instead of the note
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
 }

@@ -23,7 +23,7 @@ impl FromStr for GuardPlace {
                 absolute(path).map(Self::File).map_err(|error| error.to_string())
             }
             Some(("pkcs11", name)) => name.parse().map(Self::Token).map_err(|error| format!("{error}")),
-            _ => Err("a guard is file:PATH, or pkcs11:NAME for one on the token of --pkcs11".to_owned()),
+            _ => Err("a guard is file:PATH, or pkcs11:NAME for a guard on the token of --pkcs11".to_owned()),
         }
     }
 }

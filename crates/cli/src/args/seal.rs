@@ -5,35 +5,36 @@ use super::shared::{Bound, KeystoreArgs, ReportArgs};
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
-/// Who can open what is sealed.
+/// The keys that can decrypt a sealed file.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct SealToArgs {
-    /// Seal to this recipient; may be given several times
+    /// Encrypt to this recipient; may be given several times
     ///
-    /// A recipient is age1..., x-wing:..., a file with one of these in it as `bulla identity` prints it, or the file of a
-    /// public key that encapsulates, as `bulla keys export-public` writes it.
+    /// A recipient is age1... or x-wing:..., or a file that contains one of these, as `bulla identity` prints it. It can
+    /// also be a public key file that `bulla keys export-public` wrote, of a key that receives exported keys
+    /// (ML-KEM or X-Wing).
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     pub(crate) recipient: Vec<String>,
 
-    /// Seal by a passphrase, asked for twice
+    /// Encrypt to a passphrase; bulla asks for it twice
     #[arg(long)]
     pub(crate) passphrase: bool,
 
-    /// Seal by the passphrase in the first line of FILE
+    /// Encrypt to the passphrase in the first line of FILE
     #[arg(long, value_name = "FILE", conflicts_with = "passphrase")]
     pub(crate) new_passphrase_file: Option<PathBuf>,
 
-    /// Seal by this key file
+    /// Encrypt to this key file
     #[arg(long, value_name = "FILE")]
     pub(crate) new_key_file: Option<PathBuf>,
 }
 
-/// Seal a file for those who may open it
+/// Encrypt a file to passphrases, key files or recipients
 ///
-/// Encrypts FILE (XChaCha20-Poly1305) into FILE.sealed, to recipients, a passphrase, or a key file: to any of them when
-/// several are given. Nothing that exists is replaced. With `-`, standard input is sealed, to standard output unless
-/// --output names a file.
+/// bulla encrypts FILE into FILE.sealed, with XChaCha20-Poly1305. Any one of the given recipients, passphrase and key file
+/// can decrypt it. bulla does not replace an existing file. With `-`, bulla encrypts standard input, and writes to
+/// standard output unless --output names a file.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -43,9 +44,9 @@ Examples:
   bulla seal report.pdf --passphrase
   tar c src | bulla seal - --recipient me.recipient > src.tar.sealed
 
-Exit status: 0 sealed, 2 not.")]
+Exit status: 0 encrypted, 2 not encrypted.")]
 pub(crate) struct SealArgs {
-    /// The file to seal, or `-` for standard input
+    /// The file to encrypt, or `-` for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -60,10 +61,10 @@ pub(crate) struct SealArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// What opens what is sealed, besides the keystore and the passphrase.
+/// What decrypts a sealed file, besides the keystore and the passphrase.
 #[derive(Args)]
 pub(crate) struct OpenWithArgs {
-    /// Open with this key file
+    /// Decrypt with this key file
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
 
@@ -71,13 +72,15 @@ pub(crate) struct OpenWithArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
-/// Open a sealed file
+/// Decrypt a sealed file
 ///
-/// Decrypts FILE.sealed into FILE. Which key opens it stands in it: the identity of --identity, the key file of --key-file,
-/// a key in your keystore, or a passphrase, which is read from --passphrase-file or asked for.
+/// bulla decrypts FILE.sealed into FILE. The sealed file says which keys can decrypt it: the identity of --identity, the
+/// key file of --key-file, a key in your keystore, or a passphrase. bulla reads the passphrase from --passphrase-file, or
+/// asks for it.
 ///
-/// The output appears once every byte of it is proven to be what was sealed, and replaces nothing. To standard output
-/// (`-o -`) proven pieces are written as they come, and only the exit status says that none is missing at the end.
+/// The output file appears only after bulla has authenticated every byte of it, and never replaces an existing file. On
+/// standard output (`-o -`), bulla writes each piece as soon as it has authenticated that piece. Then only exit status 0
+/// tells you that the end is not missing.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -85,7 +88,7 @@ Examples:
   bulla open report.pdf.sealed -o /dev/shm/report.pdf
   bulla open - --identity me.identity < src.tar.sealed | tar x
 
-Exit status: 0 opened, 1 it was damaged or edited, 2 it could not be opened.")]
+Exit status: 0 decrypted, 1 the file was damaged or edited, 2 it could not be decrypted.")]
 pub(crate) struct OpenArgs {
     /// The sealed file, or `-` for standard input
     #[arg(value_name = "FILE.sealed")]
@@ -102,25 +105,26 @@ pub(crate) struct OpenArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Seal a sealed file to other keys
+/// Change which keys can decrypt a sealed file
 ///
-/// Replaces the keys that open FILE.sealed in one step. What is sealed is not encrypted again, and who is reading the file
-/// goes on. With --keep those who can open it still can, so that nobody is locked out before all have the new key.
+/// bulla replaces the keys of FILE.sealed in one step. It does not encrypt the content again, and a program that is
+/// reading the file is not disturbed. With --keep, the present keys stay valid, so that nobody is locked out before
+/// everybody has a new key.
 ///
-/// Who could open the old file and kept a copy can open that copy for ever.
+/// This does not change copies: anybody who could decrypt the file and kept a copy can always decrypt that copy.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla reseal report.pdf.sealed --identity old.identity --recipient new.recipient --keep
   bulla reseal report.pdf.sealed --identity new.identity --recipient new.recipient
 
-Exit status: 0 sealed to the new keys, 1 it was damaged or edited, 2 it could not be done, and is as it was.")]
+Exit status: 0 the keys were changed, 1 the file was damaged or edited, 2 the keys could not be changed and the file is unchanged.")]
 pub(crate) struct ResealArgs {
     /// The sealed file
     #[arg(value_name = "FILE.sealed")]
     pub(crate) file: PathBuf,
 
-    /// Keep those who can open it, and add the new ones
+    /// Keep the present keys, and add the new ones
     #[arg(long)]
     pub(crate) keep: bool,
 
@@ -134,44 +138,49 @@ pub(crate) struct ResealArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Make a key pair that others seal to
+/// Create a key pair that others can encrypt files to
 ///
-/// Writes the identity, which opens, to FILE, for you alone; prints the recipient, which seals, and which anybody may know.
-/// Its keys are X25519 and ML-KEM-768 together (X-Wing), so that a quantum computer alone opens nothing.
+/// bulla writes the identity to FILE and prints the recipient. The identity decrypts: it is secret, and only you can read
+/// FILE. The recipient encrypts: you may publish it. The keys are X-Wing keys, which combine X25519 and ML-KEM-768: a
+/// quantum computer that breaks X25519 does not break them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla identity me.identity > me.recipient
-  bulla identity --age me.identity      for those who use age")]
+  bulla identity --age me.identity      create an age identity
+
+Exit status: 0 created, 2 not created.")]
 pub(crate) struct IdentityArgs {
-    /// Where to write the identity; nothing may be there
+    /// The new file for the identity; it must not exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Make an identity of age: X25519 alone, with a short recipient
+    /// Create an age identity: only X25519, with a short recipient
     #[arg(long)]
     pub(crate) age: bool,
 
-    /// Print one JSON object a line instead of text
+    /// Print a JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Change what opens the keystore
+/// Change the secret that opens the keystore
 ///
-/// The new secret opens it from then on, and the old one does not. The change is made in one step: a command that is
-/// interrupted leaves a keystore that one of the two opens. No key changes.
+/// Afterwards the new secret opens the keystore, and the old secret does not. The change is atomic: if the command is
+/// interrupted, either the old or the new secret opens the keystore. The keys in the keystore do not change.
 ///
-/// A copy of the keystore from before still opens with the old secret. If somebody may have both, restore a backup into a new
+/// Older copies of the keystore still open with the old secret. If somebody may have both, restore a backup into a new
 /// keystore and rotate the keys.
 #[derive(Args)]
 #[command(group = ArgGroup::new("new").required(true), after_help = "\
 Examples:
   bulla keys reseal --passphrase
   bulla keys reseal --key-file
-  bulla keys reseal --recipient me.recipient")]
+  bulla keys reseal --recipient me.recipient
+
+Exit status: 0 changed, 2 not changed.")]
 pub(crate) struct KeysResealArgs {
-    /// A passphrase, asked for twice
+    /// A passphrase; bulla asks for it twice
     #[arg(long, group = "new")]
     pub(crate) passphrase: bool,
 
@@ -187,7 +196,7 @@ pub(crate) struct KeysResealArgs {
     #[arg(long, value_name = "RECIPIENT|FILE", group = "new")]
     pub(crate) recipient: Option<String>,
 
-    /// A key on the token of --pkcs11, which is made there if there is none of that name
+    /// This key on the token of --pkcs11; bulla creates the key if the token has none of that name
     #[arg(long, value_name = "NAME", group = "new")]
     pub(crate) token_key: Option<String>,
 
@@ -198,22 +207,25 @@ pub(crate) struct KeysResealArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Show or change what notices older copies of the keystore
+/// Show or change the guard that detects older copies of the keystore
 ///
-/// A guard remembers, outside of the keystore, how far it has come. A keystore that is behind its guard is an older copy, and every
-/// command refuses it. The guard is a new file, best on another disk and not in the keystore's backups, or a new object on the
-/// token of --pkcs11. The keystore remembers its guard, and nobody who lacks its secret can make it forget; copies from before know of none.
+/// A guard records, outside the keystore, how many changes the keystore has had. A keystore with fewer changes than its
+/// guard is an older copy, and every command refuses it. A guard is a new file, best on another disk and not part of the
+/// keystore's backups, or a new object on the token of --pkcs11. The keystore remembers its guard, and only somebody with
+/// the keystore's secret can change that. Copies from before the guard do not know it.
 ///
-/// With GUARD the keystore is accepted as it is now, whatever its former guard says: that is how a lost guard is replaced, and how a backup
-/// that was restored on purpose is accepted.
+/// With GUARD, bulla accepts the keystore in its present state and ignores the former guard. Use this to replace a lost
+/// guard, or after you restored an older copy on purpose.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys guard                              which one is it?
+  bulla keys guard                              show the present guard
   bulla keys guard file:/mnt/other/guard
-  bulla keys guard none")]
+  bulla keys guard none
+
+Exit status: 0 shown or changed, 2 not.")]
 pub(crate) struct KeysGuardArgs {
-    /// The new guard
+    /// The new guard; `none` for no guard; `none` for no guard
     #[arg(value_name = "file:PATH|pkcs11:NAME|none", value_parser = guard_or_none)]
     pub(crate) guard: Option<Bound<GuardPlace>>,
 
@@ -228,15 +240,17 @@ fn guard_or_none(text: &str) -> Result<Bound<GuardPlace>, String> {
     if text == "none" { Ok(Bound::None) } else { text.parse().map(Bound::At) }
 }
 
-/// Write all keys to one sealed file
+/// Back up all keys to one encrypted file
 ///
-/// The backup has the private keys; it opens for those alone to whom it is sealed. It is proven before it is named OUT, and
-/// replaces nothing.
+/// The backup contains the private keys. Only the given recipients, passphrase and key file can decrypt it. bulla checks
+/// the backup before it gives the file its name OUT, and does not replace an existing file.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys backup keys.backup --recipient safe.recipient
-  bulla keys backup keys.backup --passphrase")]
+  bulla keys backup keys.backup --passphrase
+
+Exit status: 0 written, 2 not written.")]
 pub(crate) struct KeysBackupArgs {
     /// The file to write
     #[arg(value_name = "OUT")]
@@ -252,32 +266,34 @@ pub(crate) struct KeysBackupArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Take a key back that waits for its destruction, or make a keystore of a backup
+/// Cancel a key's scheduled destruction, or restore a keystore from a backup
 ///
-/// With LABEL|ID: the key's destruction is called off; it is disabled then.
+/// With LABEL|ID, bulla cancels the scheduled destruction of that key. Afterwards the key is disabled.
 ///
-/// With --from: a new keystore is made of a backup. All of the backup is proven before anything is written: each record,
-/// each private key against its public key, and what each key says of itself. A keystore that is there is not touched.
-/// The new one is opened by a new key file beside it, unless a passphrase is asked for.
+/// With --from, bulla creates a new keystore from a backup. It checks the whole backup before it writes anything: each
+/// record, each private key against its public key, and each key's attestation. It never changes an existing keystore. A
+/// new key file beside the new keystore opens it, unless you ask for a passphrase.
 #[derive(Args)]
 #[command(group = ArgGroup::new("what").required(true), after_help = "\
 Examples:
   bulla keys restore releases
-  bulla keys restore --from keys.backup --keystore new-folder --identity safe.identity")]
+  bulla keys restore --from keys.backup --keystore new-folder --identity safe.identity
+
+Exit status: 0 restored, 2 not restored.")]
 pub(crate) struct KeysRestoreArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID", group = "what")]
     pub(crate) key: Option<String>,
 
-    /// The backup
+    /// The backup file file
     #[arg(long, value_name = "FILE", group = "what")]
     pub(crate) from: Option<PathBuf>,
 
-    /// Seal the new keystore by a passphrase, asked for twice
+    /// Protect the new keystore with a passphrase; bulla asks for it twice
     #[arg(long, requires = "from")]
     pub(crate) passphrase: bool,
 
-    /// Seal the new keystore by the passphrase in the first line of FILE
+    /// Protect the new keystore with the passphrase in the first line of FILE
     #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "passphrase")]
     pub(crate) new_passphrase_file: Option<PathBuf>,
 

@@ -11,14 +11,14 @@ pub(crate) const DEFAULT_LABEL: &str = "default";
 /// The purpose of keys that sign files.
 pub(crate) const DEFAULT_PURPOSE: &str = "files";
 
-/// How much is said on standard output, and in which form.
+/// How much a command prints on standard output, and in which form.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct ReportArgs {
-    /// Print one JSON object a line instead of text
+    /// Print JSON Lines, one object per line, instead of text
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print problems only
+    /// Print only problems
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -26,24 +26,26 @@ pub(crate) struct ReportArgs {
 /// Where the keystore is and what opens it.
 #[derive(Args, Clone)]
 pub(crate) struct KeystoreArgs {
-    /// The folder of the keystore [default: `bulla` in your data folder]
+    /// The keystore's folder [default: `bulla` in your data folder]
     #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
     pub(crate) keystore: Option<PathBuf>,
 
     /// Read the keystore's passphrase from the first line of FILE
     ///
-    /// Without it, bulla asks for the passphrase on the terminal. A keystore that is sealed by a key file needs none.
+    /// Without this flag, bulla asks for the passphrase on the terminal. A keystore that a key file opens needs no
+    /// passphrase.
     #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
     pub(crate) passphrase_file: Option<PathBuf>,
 
-    /// Open with the identity in FILE, which `bulla identity` or age-keygen made
+    /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub(crate) identity: Option<PathBuf>,
 
-    /// The token that holds the private keys of the backend `pkcs11`, as a URI of RFC 7512
+    /// The PKCS#11 token that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
     ///
-    /// For example 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'. The PIN is read from the
-    /// file, from a variable (pin-source=env:NAME), or, without pin-source, asked for on the terminal. Nothing asks the token to verify.
+    /// For example 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'. bulla reads
+    /// the PIN from that file, or from a variable (pin-source=env:NAME). Without pin-source it asks for the PIN on the
+    /// terminal. bulla verifies signatures itself and never asks the token to verify.
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
     pub(crate) pkcs11: Option<TokenConfig>,
 }
@@ -56,7 +58,7 @@ pub(super) fn algorithm() -> impl TypedValueParser<Value = bulla_kms::Algorithm>
 
 /// A length of time: a number and s, m, h or d.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let form = || format!("{text:?} is not a number and s, m, h or d, such as 90d");
+    let form = || format!("{text:?} is not a time: write a number and s, m, h or d, for example 90d");
     let unit = text.chars().last().ok_or_else(form)?;
     let seconds: u64 = match unit {
         's' => 1,

@@ -6,16 +6,19 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Make, weaken and read capability tokens
+/// Mint, attenuate and inspect capability tokens
 ///
-/// Whoever has a token may do what it says, until it ends. Its holder can make a weaker one without asking. The keystore's key
-/// `tokens` signs them; it is made when it is first needed.
+/// A token permits operations with keys until it expires. It works for anyone who holds it: give it a short lifetime. The
+/// holder can make a weaker token from it, without the keystore. The keystore's key `tokens` signs tokens; bulla creates
+/// that key when it is first needed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla token new --operation export --key releases --expires-in 1h --output token
   bulla token attenuate token --expires-in 5m --output shorter
-  bulla token inspect shorter")]
+  bulla token inspect shorter
+
+Exit status: 0 done, 2 not done.")]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
     pub(crate) command: TokenCommand,
@@ -33,20 +36,26 @@ fn operation() -> impl TypedValueParser<Value = bulla_kms::token::Operation> {
         .try_map(|name| name.parse::<bulla_kms::token::Operation>())
 }
 
-/// Make a token
+/// Mint a token
 ///
-/// Without --key it is for all keys of the keystore. It is printed, or written to a file that only you can read.
+/// Without --key, the token is valid for all keys of the keystore. bulla prints the token, or writes it to a file that only
+/// you can read.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla token new --operation export --key releases --expires-in 1h --output token
+
+Exit status: 0 minted, 2 not minted.")]
 pub(crate) struct TokenNewArgs {
-    /// What it permits; may be given several times
+    /// An operation that the token permits; may be given several times
     #[arg(long = "operation", value_name = "NAME", value_parser = operation(), required = true)]
     pub(crate) operations: Vec<bulla_kms::token::Operation>,
 
-    /// With which key: its label or its id; may be given several times
+    /// A key that the token is valid for: its label or its id; may be given several times
     #[arg(long = "key", value_name = "LABEL|ID")]
     pub(crate) keys: Vec<String>,
 
-    /// For how long: a number and s, m, h or d
+    /// The token's lifetime: a number and s, m, h or d
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) expires_in: Duration,
 
@@ -58,23 +67,29 @@ pub(crate) struct TokenNewArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
-/// Make a weaker token of one
+/// Make a weaker token from a token
 ///
-/// No keystore is needed. What is named remains, and everything else is taken away.
+/// The new token permits only what you name here and what the old token permits. You need no keystore for this.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla token attenuate token --expires-in 5m --output shorter
+  bulla token attenuate - --operation sign < token
+
+Exit status: 0 made, 2 not made.")]
 pub(crate) struct TokenAttenuateArgs {
     /// The file with the token, or `-` for standard input
     pub(crate) token: PathBuf,
 
-    /// What remains permitted; may be given several times
+    /// An operation that stays permitted; may be given several times
     #[arg(long = "operation", value_name = "NAME", value_parser = operation())]
     pub(crate) operations: Vec<bulla_kms::token::Operation>,
 
-    /// With which key, by its id; may be given several times
+    /// A key that the token stays valid for, by its id; may be given several times
     #[arg(long = "key", value_name = "ID")]
     pub(crate) keys: Vec<bulla_kms::KeyFamily>,
 
-    /// For how long from now: a number and s, m, h or d
+    /// The new token's lifetime, from now: a number and s, m, h or d
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) expires_in: Option<Duration>,
 
@@ -83,15 +98,22 @@ pub(crate) struct TokenAttenuateArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Print what a token says
+/// Print the content of a token
 ///
-/// It proves nothing of who made it. The revocation id of a block revokes it, and all tokens that were made of it.
+/// The output does not prove who made the token. Each block has a revocation id. It revokes the token that the block made,
+/// and all tokens made from that token: see `bulla keys export --revoked`.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla token inspect token
+  bulla token inspect token --json
+
+Exit status: 0 printed, 2 the token could not be read.")]
 pub(crate) struct TokenInspectArgs {
     /// The file with the token, or `-` for standard input
     pub(crate) token: PathBuf,
 
-    /// Print JSON instead of text
+    /// Print a JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -5,39 +5,39 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a public key is written.
+/// The format of a public key that bulla prints.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PublicKeyFormat {
     /// Two lines with the key's id, for `bulla verify`
     Bulla,
-    /// For those who verify with minisign; Ed25519 alone
+    /// A public key file of minisign; Ed25519 only
     Minisign,
-    /// SubjectPublicKeyInfo as PEM, for OpenSSL and most libraries
+    /// SubjectPublicKeyInfo in PEM, for OpenSSL and most libraries
     Pem,
-    /// The same as DER
+    /// SubjectPublicKeyInfo in DER
     Der,
-    /// The bytes of the key alone
+    /// Only the key's bytes
     Raw,
-    /// A line for OpenSSH; Ed25519 alone
+    /// A line of OpenSSH; Ed25519 only
     Openssh,
     /// A JSON Web Key; Ed25519 and ML-DSA
     Jwk,
 }
 
-/// How a key that is to be imported is written.
+/// The format of a key that bulla imports.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportFormat {
-    /// PKCS#8 or, with --public, SubjectPublicKeyInfo as PEM
+    /// PKCS#8 in PEM; with --public, SubjectPublicKeyInfo in PEM
     Pem,
-    /// The same as DER
+    /// The same in DER
     Der,
-    /// The bytes of the key alone; needs --algorithm
+    /// Only the key's bytes; needs --algorithm
     Raw,
-    /// A private key file or, with --public, a line of OpenSSH
+    /// A private key file of OpenSSH; with --public, a public key line of OpenSSH
     Openssh,
-    /// What `bulla keys export` wrote; needs --recipient
+    /// The output of `bulla keys export`; needs --recipient
     Wrapped,
-    /// PKCS#8 in DER, wrapped by AES-KWP (RFC 5649); needs --wrapping-key
+    /// PKCS#8 in DER, wrapped with AES-KWP (RFC 5649); needs --wrapping-key
     AesKwp,
     /// A JSON Web Key; needs --public
     Jwk,
@@ -53,40 +53,44 @@ fn number_or_none(text: &str) -> Result<Bound<std::num::NonZeroU64>, String> {
     if text == "none" {
         return Ok(Bound::None);
     }
-    text.parse().map(Bound::At).map_err(|_| format!("{text:?} is neither a number from 1 nor `none`"))
+    text.parse().map(Bound::At).map_err(|_| format!("{text:?} is neither a number (1 or more) nor `none`"))
 }
 
-/// Take a key from elsewhere into the keystore
+/// Import a key into the keystore
 ///
-/// A private key is sealed as those are that were made here, and marked as imported: whoever made it may still have it. The file
-/// is left as it is. Each format has one form, and anything else is refused: see `bulla keys export-public` and PKCS#8.
+/// The keystore encrypts an imported private key like its own keys. It also marks the key as imported, because somebody
+/// else may still have a copy. bulla does not change the file. It accepts exactly one encoding of each format, and refuses
+/// every other encoding.
 ///
-/// With --public the public key alone is imported: it verifies signatures, or is a recipient of exports, and does nothing else.
+/// With --public, bulla imports only a public key. Such a key verifies signatures or receives exported keys. It does
+/// nothing else.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys import releases key.pem                    PKCS#8, as openssl genpkey writes it
+  bulla keys import releases key.pem                    a PKCS#8 file from openssl genpkey
   bulla keys import laptop ~/.ssh/id_ed25519 --format openssh
   bulla keys import theirs their.pub --public
   bulla keys import releases new.pem --new-version      the next version of the key `releases`
   bulla keys import releases moved.key --format wrapped --recipient transport
-  head -c 32 /dev/hsm | bulla keys import seed - --format raw --algorithm ed25519")]
+  head -c 32 /dev/hsm | bulla keys import seed - --format raw --algorithm ed25519
+
+Exit status: 0 imported, 2 not imported.")]
 pub(crate) struct KeysImportArgs {
-    /// The label of the new key; with --new-version the key: its label or its id
+    /// The new key's label; with --new-version, the existing key: its label or its id
     pub(crate) key: String,
 
     /// The file with the key, or `-` for standard input
     pub(crate) file: PathBuf,
 
-    /// The form of the file
+    /// The format of the file
     #[arg(long, value_enum, default_value_t = ImportFormat::Pem)]
     pub(crate) format: ImportFormat,
 
-    /// Import a public key alone
+    /// Import only a public key
     #[arg(long)]
     pub(crate) public: bool,
 
-    /// Make it the next version of a key that is there
+    /// Import it as the next version of an existing key
     #[arg(long, conflicts_with_all = ["purpose", "exportable"])]
     pub(crate) new_version: bool,
 
@@ -94,7 +98,7 @@ pub(crate) struct KeysImportArgs {
     #[arg(short, long, value_name = "NAME", value_parser = algorithm(), hide_possible_values = true)]
     pub(crate) algorithm: Option<bulla_kms::Algorithm>,
 
-    /// The key of this keystore for which the file was wrapped: its label or its id
+    /// The key in this keystore that the file was wrapped for: its label or its id
     #[arg(long, value_name = "LABEL|ID", required_if_eq("format", "wrapped"))]
     pub(crate) recipient: Option<String>,
 
@@ -104,7 +108,7 @@ pub(crate) struct KeysImportArgs {
 
     /// Read the passphrase of an encrypted private key from the first line of FILE
     ///
-    /// Without it, bulla asks on the terminal.
+    /// Without this flag, bulla asks for the passphrase on the terminal.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_passphrase_file: Option<PathBuf>,
 
@@ -112,7 +116,7 @@ pub(crate) struct KeysImportArgs {
     #[arg(long, default_value = DEFAULT_PURPOSE)]
     pub(crate) purpose: String,
 
-    /// Allow the private key to be exported, by a token that permits it
+    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed later
     #[arg(long, conflicts_with = "public")]
     pub(crate) exportable: bool,
 
@@ -123,17 +127,20 @@ pub(crate) struct KeysImportArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Hand a private key to the holder of another key
+/// Export a private key, wrapped for a recipient's key
 ///
-/// The key is wrapped so that the holder of the recipient's private key alone can open it, with `bulla keys import --format
-/// wrapped`. It must have been made with --exportable, and a token must permit it: see `bulla token new`.
+/// Only the holder of the recipient's private key can unwrap the exported key, with `bulla keys import --format wrapped`.
+/// You can export a key only if it was created or imported with --exportable, and only with a token that permits it: see
+/// `bulla token new`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys new transport --algorithm x-wing           there: a key to receive with
-  bulla keys export-public transport > transport.pub    and its public key
+  bulla keys new transport --algorithm x-wing           on the recipient's side
+  bulla keys export-public transport > transport.pub    on the recipient's side
   bulla token new --operation export --key releases --expires-in 1h --output token
-  bulla keys export releases --to transport.pub --token token --output releases.wrapped")]
+  bulla keys export releases --to transport.pub --token token --output releases.wrapped
+
+Exit status: 0 exported, 2 not exported.")]
 pub(crate) struct KeysExportArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID")]
@@ -143,11 +150,11 @@ pub(crate) struct KeysExportArgs {
     #[arg(long, value_name = "FILE|KEY")]
     pub(crate) to: String,
 
-    /// The file with the token that permits it, or `-` for standard input
+    /// The file with the token that permits the export, or `-` for standard input
     #[arg(long, value_name = "FILE", env = "BULLA_TOKEN_FILE", hide_env_values = true)]
     pub(crate) token: PathBuf,
 
-    /// A file with the revocation ids of tokens that are no longer honoured, one a line
+    /// A file with the revocation ids of revoked tokens, one per line
     #[arg(long, value_name = "FILE")]
     pub(crate) revoked: Option<PathBuf>,
 
@@ -159,30 +166,32 @@ pub(crate) struct KeysExportArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
-/// Show or change when a key is rotated, and its least version
+/// Show or change a key's rotation policy and its minimum version
 ///
-/// A version that has reached a bound is replaced at the next signature.
+/// When a version has reached a limit, the next signature rotates the key first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys policy releases                            show it
+  bulla keys policy releases                            show the policy
   bulla keys policy releases --max-age 90d --max-uses 1000000
   bulla keys policy releases --max-age none
-  bulla keys policy releases --minimum-version 3        versions 1 and 2 verify no more")]
+  bulla keys policy releases --minimum-version 3        refuse signatures by versions 1 and 2
+
+Exit status: 0 shown or changed, 2 not.")]
 pub(crate) struct KeysPolicyArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
-    /// A version signs no longer than this: a number and s, m, h or d; `none` for no bound
+    /// How long a version signs: a number and s, m, h or d; `none` for no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) max_age: Option<Bound<Duration>>,
 
-    /// A version makes at most so many signatures; `none` for no bound
+    /// How many signatures a version makes at most; `none` for no limit
     #[arg(long, value_name = "NUM", value_parser = number_or_none)]
     pub(crate) max_uses: Option<Bound<std::num::NonZeroU64>>,
 
-    /// Older versions are not used for anything; it may be lowered again
+    /// The oldest version that the keystore uses for anything; you may lower it again
     #[arg(long, value_name = "NUM")]
     pub(crate) minimum_version: Option<std::num::NonZeroU32>,
 
@@ -193,36 +202,38 @@ pub(crate) struct KeysPolicyArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Schedule the destruction of a key, or carry it out
+/// Schedule a key's destruction, or carry it out
 ///
-/// A key whose destruction is scheduled does not sign; `bulla keys restore` takes it back. When its time has come, --final deletes its private
-/// keys for ever. What they signed still verifies.
+/// A key whose destruction is scheduled does not sign. `bulla keys restore` cancels the destruction. After the scheduled
+/// time, --final deletes the private keys for ever. Their signatures still verify.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys destroy old --in 30d
-  bulla keys restore old                                it was a mistake
-  bulla keys destroy old --final                        30 days later
-  bulla keys destroy releases --version 1               the private key of an older version
-  bulla keys destroy releases --revoke 1                and its signatures are no longer accepted")]
+  bulla keys restore old                                cancel the destruction
+  bulla keys destroy old --final                        carry it out, 30 days later
+  bulla keys destroy releases --version 1               delete the private key of version 1
+  bulla keys destroy releases --revoke 1                also refuse the signatures of version 1
+
+Exit status: 0 done, 2 not done.")]
 pub(crate) struct KeysDestroyArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID")]
     pub(crate) key: String,
 
-    /// How long it can be restored: a number and s, m, h or d
+    /// How long you can cancel the destruction: a number and s, m, h or d
     #[arg(long = "in", value_name = "TIME", value_parser = duration, default_value = "30d")]
     pub(crate) delay: Duration,
 
-    /// Delete the private keys now, if the scheduled time has come
+    /// Delete the private keys now; bulla refuses this before the scheduled time
     #[arg(long = "final", conflicts_with = "delay")]
     pub(crate) finally: bool,
 
-    /// Delete the private key of this version, which is not the newest; it still verifies
+    /// Delete the private key of this version, which must not be the newest; its signatures still verify
     #[arg(long, value_name = "NUM", conflicts_with_all = ["delay", "finally"])]
     pub(crate) version: Option<std::num::NonZeroU32>,
 
-    /// Accept signatures of this version no more, and delete its private key
+    /// Refuse signatures by this version from now on, and delete its private key
     #[arg(long, value_name = "NUM", conflicts_with_all = ["delay", "finally", "version"])]
     pub(crate) revoke: Option<std::num::NonZeroU32>,
 
@@ -233,16 +244,18 @@ pub(crate) struct KeysDestroyArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Print statements in which each version of a key vouches for the next one
+/// Print statements by which each version of a key vouches for the next version
 ///
-/// Someone who has an older public key of yours verifies newer signatures with them: `bulla verify PATH --public-key OLD.pub --follow FILE`.
-/// Each statement is signed by the older version. Revoked versions sign none.
+/// With these statements, somebody who has an older public key of yours can verify newer signatures: `bulla verify PATH
+/// --public-key OLD.pub --follow FILE`. The older version signs each statement. Revoked versions sign no statement.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys rotate releases
   bulla keys succession releases > releases.succession
-  bulla verify app --public-key old.pub --follow releases.succession")]
+  bulla verify app --public-key old.pub --follow releases.succession
+
+Exit status: 0 printed, 2 no version can vouch for a newer one, or the keystore could not be read.")]
 pub(crate) struct KeysSuccessionArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
@@ -256,16 +269,22 @@ pub(crate) struct KeysSuccessionArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
-/// Print a public key, for those who verify your signatures
+/// Print a public key, so that others can verify your signatures
 ///
-/// The newest version of the key is printed, or the one that an id with a version names.
+/// bulla prints the public key of the newest version. To print another version, give its id with the version.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys export-public > me.pub
+  bulla keys export-public releases --format pem --output releases.pem
+
+Exit status: 0 printed, 2 not printed.")]
 pub(crate) struct ExportPublicArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
-    /// The form of the public key
+    /// The format of the public key
     #[arg(long, value_enum, default_value_t = PublicKeyFormat::Bulla)]
     pub(crate) format: PublicKeyFormat,
 

@@ -1,4 +1,4 @@
-//! `bulla audit`: what is really in compiled binaries.
+//! `bulla audit`: what compiled binaries really contain.
 
 use crate::args::AuditArgs;
 use crate::error::{Error, Result};
@@ -27,7 +27,10 @@ fn binaries(args: &AuditArgs) -> Result<Exit> {
     if let Some(unknown) =
         config.require.iter().find(|name| !rules.all().iter().any(|rule| rule.name == **name))
     {
-        return Err(Error::new("config", format!("the configuration requires {unknown}, which is no rule")));
+        return Err(Error::new(
+            "config",
+            format!("the configuration requires the kernel {unknown}, but no rule has that name"),
+        ));
     }
     let progress = Progress::new(None);
     let add = |bytes| progress.add(bytes);
@@ -114,10 +117,13 @@ fn baseline(path: &Path, options: &Options<'_>) -> Result<Vec<Report>> {
     for line in text(path)?.lines() {
         let report: Report = serde_json::from_str(line).map_err(|error| malformed(&error))?;
         if report.schema != SCHEMA {
-            let what = format!("made by another version of bulla (form {}, this is {SCHEMA})", report.schema);
+            let what = format!(
+                "another version of bulla made this baseline (its form is {}, this version's is {SCHEMA})",
+                report.schema
+            );
             return Err(Error::new("baseline", what)
                 .about(shown(path))
-                .hint("make it again from the good binary"));
+                .hint("make the baseline again from the good binary"));
         }
         reports.push(report);
     }
@@ -141,7 +147,7 @@ impl Audited {
             return Ok(Self { report, comparison: None, findings });
         };
         let Some(before) = baseline.iter().find(|before| before.arch == report.arch) else {
-            let what = format!("{}: the baseline has no code for {}", report.path, report.arch.name());
+            let what = format!("{}: the baseline contains no code for {}", report.path, report.arch.name());
             return Err(Error::new("baseline", what));
         };
         let comparison = bulla_audit::compare(&report, before, config);

@@ -1,4 +1,4 @@
-//! `bulla audit-log`: the record of what was done with keys.
+//! `bulla audit-log`: the tamper-evident log of every key use.
 
 use crate::args::{
     AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs, AuditLogShowArgs,
@@ -35,7 +35,7 @@ pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
 fn init(args: &AuditLogInitArgs) -> Result<()> {
     let access = Access::existing(&args.keystore)?;
     let (folder, key) = access.begin_log()?;
-    let mut out = Out::after("the audit log was begun");
+    let mut out = Out::after("the audit log was started");
     if args.report.json {
         #[derive(Serialize)]
         struct Begun {
@@ -45,12 +45,15 @@ fn init(args: &AuditLogInitArgs) -> Result<()> {
         }
         out.json(&Begun { log: folder.as_path().into(), key: key.to_string() })?;
     } else if !args.report.quiet {
-        out.line(format_args!("what is done with keys is recorded in {} from now on", shown(&folder)))?;
+        out.line(format_args!(
+            "started the audit log {}: it records every use of a private key from now on",
+            shown(&folder)
+        ))?;
     }
     out.flush()
 }
 
-/// Whose checkpoints count.
+/// The keys whose checkpoints count.
 enum Trust {
     Keystore(Attestation),
     Given(Box<GivenKey>),
@@ -117,7 +120,7 @@ fn print_good(out: &mut Out, folder: &Path, report: &Report) -> Result<()> {
     let good = out.style(style::GOOD);
     let open = match report.entries - report.sealed {
         0 => String::new(),
-        open => format!(", {open} since the last checkpoint not sealed yet"),
+        open => format!(", {open} newer than the last checkpoint and not sealed yet"),
     };
     let Report { entries, sealed, .. } = report;
     out.line(format_args!("{}: {good}OK{good:#} ({entries} entries, {sealed} sealed{open})", shown(folder)))
@@ -131,7 +134,7 @@ enum Proof {
 
 fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit> {
     let text = read_text(path)?;
-    let malformed = |_| Error::new("malformed_proof", "not a proof about an audit log").about(shown(path));
+    let malformed = |_| Error::new("malformed_proof", "is not a proof about an audit log").about(shown(path));
     let proof = match serde_json::from_str(&text) {
         Ok(proof) => Proof::Inclusion(Box::new(proof)),
         Err(_) => Proof::Consistency(Box::new(serde_json::from_str(&text).map_err(malformed)?)),
@@ -161,7 +164,7 @@ fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result
             (
                 verdict,
                 format!(
-                    "the log {} of {} entries begins with the {} of the older one",
+                    "the log {} has {} entries and begins with the {} entries of the older checkpoint",
                     new.log, new.size, old.size
                 ),
             )
@@ -180,7 +183,7 @@ fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result
     } else if !verdict.is_valid() {
         let bad = out.style(style::BAD);
         out.line(format_args!(
-            "{}: {bad}proves nothing{bad:#} (it was altered, or its key is not trusted)",
+            "{}: {bad}proves nothing{bad:#} (somebody altered it, or its key is not trusted)",
             shown(path)
         ))?;
     } else if !args.report.quiet {
@@ -215,7 +218,7 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
     if report.problems.is_empty() {
         return Ok(Exit::Ok);
     }
-    note_line("the log is not as it was written; `bulla audit-log verify` says what is wrong");
+    note_line("the log was altered or damaged; `bulla audit-log verify` lists the problems");
     Ok(Exit::Failed)
 }
 
@@ -226,7 +229,9 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
             serde_json::to_string(&audit_log::prove_consistency(&folder, &read_checkpoint(path)?)?)
         }
         (None, Some(entry)) => serde_json::to_string(&audit_log::prove_inclusion(&folder, entry)?),
-        (None, None) => return Err(Error::new("usage", "name an entry, or a checkpoint with --since")),
+        (None, None) => {
+            return Err(Error::new("usage", "give the number of an entry, or a checkpoint with --since"));
+        }
     };
     write(args.output.as_deref(), Out::new, &(text.expect("plain structures serialise") + "\n"))
 }

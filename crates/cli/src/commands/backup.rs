@@ -31,7 +31,7 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
         access.reseal(&keystore, &new)?;
     }
     drop(keystore);
-    let mut out = Out::after("the keystore opens with the new secret");
+    let mut out = Out::after("the new secret opens the keystore");
     if args.report.json {
         #[derive(Serialize)]
         struct Resealed {
@@ -39,8 +39,8 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
         }
         out.json(&Resealed { keystore: access.folder().into() })?;
     } else if !args.report.quiet {
-        out.line("the new secret opens the keystore, and the old one does not")?;
-        out.line("copies of the keystore from before still open with the old one")?;
+        out.line("the new secret opens the keystore; the old secret does not")?;
+        out.line("older copies of the keystore still open with the old secret")?;
     }
     out.flush()
 }
@@ -58,7 +58,7 @@ pub(super) fn backup(args: &KeysBackupArgs) -> Result<()> {
     report(args.report, summary.as_ref(), &args.output, "written to")
 }
 
-/// Makes a new keystore of a backup.
+/// Makes a new keystore from a backup.
 pub(super) fn restore(args: &KeysRestoreArgs, from: &Path) -> Result<()> {
     let about = |error: Error| error.about(shown(from));
     let sealed = std::fs::read(from).map_err(|error| about(Error::io("cannot read", &error)))?;
@@ -103,7 +103,7 @@ fn report(
 /// What `store::exists` says, for a restoration that must not touch a keystore.
 pub(super) fn refuse_existing(args: &crate::args::KeystoreArgs) -> Result<()> {
     if store::exists(args)? {
-        return Err(Error::new("already_exists", "there is a keystore already, and it is not replaced")
+        return Err(Error::new("already_exists", "a keystore exists already; bulla does not replace it")
             .hint("name another folder with --keystore DIR"));
     }
     Ok(())

@@ -104,9 +104,8 @@ impl Check {
             self.group(list, &group)?;
         }
         if number == 0 {
-            return Err(
-                Error::new("empty_list", "holds no checksums: nothing was checked").about(shown(list))
-            );
+            let message = "contains no checksums: nothing was checked";
+            return Err(Error::new("empty_list", message).about(shown(list)));
         }
         Ok(())
     }
@@ -161,7 +160,7 @@ fn skip_line(reader: &mut dyn BufRead) -> io::Result<()> {
 
 /// A line of a list.
 struct Line {
-    /// The name as it stands in the list, with the backslash that says it is escaped.
+    /// The name as it is in the list, with the backslash that marks it as escaped.
     name: String,
     path: PathBuf,
     hashing: Hashing,
@@ -185,7 +184,11 @@ fn parse(line: &[u8], lines: Lines) -> Result<Line, &'static str> {
     let expected = digits(hash, algorithm)?;
     let hashing =
         Hashing::plain(algorithm, expected.len() as u64, lines.seek).ok_or("the checksum is too long")?;
-    let path = if escaped { unescape(name).ok_or("a backslash escape is unknown")? } else { name.to_vec() };
+    let path = if escaped {
+        unescape(name).ok_or("the name contains an unknown backslash escape")?
+    } else {
+        name.to_vec()
+    };
     let path = checked_path(path, algorithm)?;
     Ok(Line { name: line_name(escaped, &String::from_utf8_lossy(name)), path, hashing, expected })
 }
@@ -222,8 +225,8 @@ fn untagged(line: &[u8], algorithm: Option<Algorithm>) -> Option<(Algorithm, &[u
 fn digits(hash: &[u8], algorithm: Algorithm) -> Result<Vec<u8>, &'static str> {
     let is_blake3 = algorithm == Algorithm::Blake3;
     let reason = match is_blake3 {
-        true => "the checksum is not 64 lower-case hexadecimal digits",
-        false => "the checksum is not an even number of hexadecimal digits",
+        true => "the checksum does not have 64 lower-case hexadecimal digits",
+        false => "the checksum does not have an even number of hexadecimal digits",
     };
     if is_blake3 && (hash.len() != 64 || hash.iter().any(u8::is_ascii_uppercase)) {
         return Err(reason);
@@ -246,19 +249,17 @@ fn checked_path(name: Vec<u8>, algorithm: Algorithm) -> Result<PathBuf, &'static
         return Err("the name is empty");
     }
     if name.contains(&b'\0') {
-        return Err("there is a null character in the name");
+        return Err("the name contains a null character");
     }
     let name = match String::from_utf8(name) {
         Ok(name) => name,
         Err(error) => return raw_path(error.into_bytes()),
     };
     if algorithm == Algorithm::Blake3 && name.contains('\u{fffd}') {
-        return Err(
-            "there is a Unicode replacement character in the name: the file's real name is not UTF-8",
-        );
+        return Err("the name contains a Unicode replacement character: the file's real name is not UTF-8");
     }
     if cfg!(windows) && name.contains('\\') {
-        return Err("there is a backslash in the name");
+        return Err("the name contains a backslash");
     }
     Ok(name.into())
 }

@@ -87,7 +87,8 @@ impl Hashing {
         let with = |mode, stdin| Self { function: Function::Blake3 { mode, seek: args.seek }, length, stdin };
         if algorithm != Algorithm::Blake3 && (args.keyed || args.derive_key.is_some() || args.seek > 0) {
             let flags = "--keyed, --derive-key and --seek";
-            return Err(Error::new("usage", format!("{flags} are for blake3, not for {}", algorithm.name())));
+            let message = format!("{flags} work only with blake3, not with {}", algorithm.name());
+            return Err(Error::new("usage", message));
         }
         if args.keyed {
             return Ok(with(HashMode::Keyed(read_key()?), Stdin::HeldTheKey));
@@ -97,7 +98,7 @@ impl Hashing {
         }
         Self::plain(algorithm, length, args.seek).ok_or_else(|| {
             let (name, most) = (algorithm.name(), algorithm.default_length());
-            Error::new("usage", format!("{name} has from 1 to {most} bytes of output, not {length}"))
+            Error::new("usage", format!("{name} has 1 to {most} output bytes, not {length}"))
         })
     }
 
@@ -106,7 +107,7 @@ impl Hashing {
         let source = if path != Path::new(STDIN) {
             Source::open_any(path)?
         } else if self.stdin == Stdin::HeldTheKey {
-            return Err(io::Error::other("standard input holds the key in keyed mode").into());
+            return Err(io::Error::other("in keyed mode, standard input contains the key").into());
         } else {
             Source::stdin()?
         };

@@ -1,4 +1,4 @@
-//! `bulla kernels`: which machine code hashes, and at which size.
+//! `bulla kernels`: which kernel hashes which input size.
 
 use crate::args::KernelsArgs;
 use crate::error::{Error, Result};

@@ -28,10 +28,10 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Rotate(args) => rotate(args),
         KeysCommand::Succession(args) => succession(args),
         KeysCommand::Disable(args) => on_key(args, &KeyChange::Disable, |out, key| {
-            out.line(format_args!("{} no longer signs; what it signed still verifies", name(key)))
+            out.line(format_args!("disabled {}: it does not sign; its signatures still verify", name(key)))
         }),
         KeysCommand::Enable(args) => on_key(args, &KeyChange::Enable, |out, key| {
-            out.line(format_args!("{} signs, with version {}", name(key), key.head))
+            out.line(format_args!("enabled {}: it signs with version {}", name(key), key.head))
         }),
         KeysCommand::Policy(args) => policy::policy(args),
         KeysCommand::Destroy(args) => policy::destroy(args),
@@ -88,8 +88,8 @@ fn guard(args: &KeysGuardArgs) -> Result<()> {
         out.json(&Guard { guard })?;
     } else if !args.report.quiet {
         match guard {
-            Some(guard) => out.line(format_args!("the keystore is kept by {}", shown(Path::new(&guard))))?,
-            None => out.line("no guard keeps the keystore: an older copy of it is taken for it")?,
+            Some(guard) => out.line(format_args!("the keystore's guard is {}", shown(Path::new(&guard))))?,
+            None => out.line("the keystore has no guard: bulla cannot detect an older copy of it")?,
         }
     }
     out.flush()
@@ -123,21 +123,21 @@ fn list(args: &KeysListArgs) -> Result<()> {
     }
     let label = |key: &Attestation| key.label.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let width = keys.iter().map(|key| label(key).len()).max().unwrap_or(0).max("LABEL".len());
-    out.line(format_args!("{:width$}  STATE     HEAD  CREATED                   KEY", "LABEL"))?;
+    out.line(format_args!("{:width$}  STATE      HEAD  CREATED                   KEY", "LABEL"))?;
     for key in &keys {
         let colour = if key.state == KeyState::Enabled { style::GOOD } else { style::BAD };
         let state = match key.state {
             KeyState::Enabled if is_public_only(key) => "verifies",
             KeyState::Enabled => "enabled",
-            KeyState::PendingDestruction { .. } => "leaving",
-            KeyState::Destroyed => "gone",
+            KeyState::PendingDestruction { .. } => "pending",
+            KeyState::Destroyed => "destroyed",
             _ => "disabled",
         };
         let colour = out.style(colour);
         let created = key.versions.first().map_or_else(String::new, |version| version.created.to_string());
         let head = format!("v{}", key.head);
         out.line(format_args!(
-            "{:width$}  {colour}{state:8}{colour:#}  {head:4}  {created}  {}",
+            "{:width$}  {colour}{state:9}{colour:#}  {head:4}  {created}  {}",
             label(key),
             key.key
         ))?;
@@ -158,17 +158,18 @@ fn rotate(args: &KeyArgs) -> Result<()> {
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     let name = name(key);
     if key.algorithm.usage() == Use::KeyEncapsulation {
-        return out.line(format_args!("{name} receives with version {} from now on", key.head));
+        let head = key.head;
+        return out.line(format_args!("rotated {name}: version {head} receives keys from now on"));
     }
-    out.line(format_args!("{name} signs with version {} from now on", key.head))?;
-    out.line("signatures by its older versions still verify")?;
+    out.line(format_args!("rotated {name}: version {} signs from now on", key.head))?;
+    out.line("signatures by older versions still verify")?;
     if key.key.purpose().as_str() == ROOT {
         return Ok(());
     }
-    out.line("people who have only an older public key need the new one, or see \"wrong key\"; publish it:")?;
+    out.line("people who have only an older public key now see \"wrong key\"; publish the new public key:")?;
     out.line(format_args!("  bulla keys export-public {name} > FILE"))?;
     out.line(
-        "or publish what the older version signs, for `bulla verify --public-key OLD.pub --follow FILE`:",
+        "or publish a statement by the older version, for `bulla verify --public-key OLD.pub --follow FILE`:",
     )?;
     out.line(format_args!("  bulla keys succession {name} > FILE"))
 }
@@ -207,7 +208,7 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
     let key = args.key.as_deref().unwrap_or_default();
     change(&args.with.keystore, key, args.report, &KeyChange::Restore, |out, key| {
         out.line(format_args!(
-            "{0} is not destroyed, and disabled; `bulla keys enable {0}` makes it sign",
+            "restored {0}: its destruction is cancelled; it is disabled until `bulla keys enable {0}`",
             name(key)
         ))
     })
@@ -227,11 +228,13 @@ fn show(args: &KeysShowArgs) -> Result<()> {
 
 fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     let state = match key.state {
-        KeyState::Enabled if is_public_only(key) => "a public key alone: verifies".to_owned(),
+        KeyState::Enabled if is_public_only(key) => "public key only: it verifies".to_owned(),
         KeyState::Enabled => "enabled".to_owned(),
-        KeyState::PendingDestruction { after } => format!("does not sign; may be destroyed after {after}"),
-        KeyState::Destroyed => "destroyed: verifies".to_owned(),
-        _ => "disabled: does not sign".to_owned(),
+        KeyState::PendingDestruction { after } => {
+            format!("pending destruction: it does not sign, and can be destroyed after {after}")
+        }
+        KeyState::Destroyed => "destroyed: it only verifies".to_owned(),
+        _ => "disabled: it does not sign".to_owned(),
     };
     out.line(format_args!("key        {}", key.key))?;
     if let Some(label) = &key.label {
@@ -240,7 +243,7 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     out.line(format_args!("algorithm  {}", key.algorithm))?;
     out.line(format_args!("state      {state}"))?;
     if key.exportable {
-        out.line("exported   by a token that permits it")?;
+        out.line("exportable yes, with a token that permits it")?;
     }
     for version in &key.versions {
         let mut until = match version.retired {

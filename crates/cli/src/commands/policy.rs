@@ -61,9 +61,9 @@ fn print(out: &mut Out, key: &Attestation) -> Result<()> {
         None => "none".to_owned(),
     };
     out.line(format_args!("key              {}", name(key)))?;
-    out.line(format_args!("greatest age     {}", or_none(key.rotation.max_age_seconds, "seconds")))?;
-    out.line(format_args!("most signatures  {}", or_none(key.rotation.max_uses, "of a version")))?;
-    out.line(format_args!("least version    {}", key.minimum_version))
+    out.line(format_args!("maximum age      {}", or_none(key.rotation.max_age_seconds, "seconds")))?;
+    out.line(format_args!("maximum uses     {}", or_none(key.rotation.max_uses, "signatures per version")))?;
+    out.line(format_args!("minimum version  {}", key.minimum_version))
 }
 
 pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
@@ -74,16 +74,21 @@ pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
         _ => KeyChange::ScheduleDestruction(from_now(args.delay)?),
     };
     let said = |out: &mut Out, key: &Attestation| match (&wanted, key.state) {
-        (KeyChange::DestroyVersion(version), _) => out
-            .line(format_args!("the private key of version {version} of {} is gone; it verifies", name(key))),
-        (KeyChange::Revoke(version), _) => {
-            out.line(format_args!("signatures by version {version} of {} are no longer accepted", name(key)))
-        }
+        (KeyChange::DestroyVersion(version), _) => out.line(format_args!(
+            "destroyed the private key of version {version} of {}; its signatures still verify",
+            name(key)
+        )),
+        (KeyChange::Revoke(version), _) => out.line(format_args!(
+            "revoked version {version} of {}: bulla refuses its signatures from now on",
+            name(key)
+        )),
         (_, KeyState::PendingDestruction { after }) => {
-            out.line(format_args!("{} no longer signs, and may be destroyed after {after}", name(key)))?;
-            out.line(format_args!("until then `bulla keys restore {}` takes it back", name(key)))
+            out.line(format_args!("{} does not sign, and can be destroyed after {after}", name(key)))?;
+            out.line(format_args!("until it is destroyed, `bulla keys restore {}` cancels this", name(key)))
         }
-        _ => out.line(format_args!("the private keys of {} are gone; what it signed verifies", name(key))),
+        _ => {
+            out.line(format_args!("destroyed the private keys of {}; its signatures still verify", name(key)))
+        }
     };
     change(&args.keystore, &args.key, args.report, &wanted, said)
 }

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What a sealed file is sealed beside: it is a file and nothing else.
+/// The associated data of a sealed file: it says that the content is a file.
 const ASSOCIATED: &[u8] = b"bulla file v1";
 const SUFFIX: &str = ".sealed";
 const STREAM: &str = "-";
@@ -132,7 +132,7 @@ pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
         Ok(())
     })?;
     drop(progress);
-    report(args.report, "sealed", &args.file, &output, size)?;
+    report(args.report, "encrypted", &args.file, &output, size)?;
     Ok(Exit::Ok)
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn open(args: &OpenArgs) -> Result<Exit> {
     drop(source);
     drop(progress);
     match written {
-        Ok(()) => report(args.report, "opened", &args.file, &output, size).map(|()| Exit::Ok),
+        Ok(()) => report(args.report, "decrypted", &args.file, &output, size).map(|()| Exit::Ok),
         Err(error) => not_as_sealed(error),
     }
 }
@@ -223,11 +223,11 @@ pub(crate) fn reseal(args: &ResealArgs) -> Result<Exit> {
     if let Err(error) = resealed {
         return not_as_sealed(about(error));
     }
-    let mut out = Out::after(format!("{} was sealed to the new keys", shown(&args.file)));
+    let mut out = Out::after(format!("the keys of {} were changed", shown(&args.file)));
     if args.report.json {
         out.json(&Done { path: args.file.as_path().into(), output: None, size: None })?;
     } else if !args.report.quiet {
-        out.line(format_args!("{}: sealed to the new keys", shown(&args.file)))?;
+        out.line(format_args!("{}: keys changed", shown(&args.file)))?;
     }
     out.flush()?;
     Ok(Exit::Ok)
@@ -260,9 +260,9 @@ fn unsealed_name(path: &Path) -> Result<PathBuf> {
     match name.filter(|name| !name.is_empty()) {
         Some(name) => Ok(path.with_file_name(name)),
         None => {
-            Err(Error::new("no_name", "does not end in .sealed, so that there is no name for what is in it")
+            Err(Error::new("no_name", "does not end in .sealed, so bulla cannot derive the output's name")
                 .about(shown(path))
-                .hint("name it with --output OUT"))
+                .hint("name the output with --output OUT"))
         }
     }
 }
@@ -276,7 +276,7 @@ pub(super) fn check_free(output: &Path) -> Result<()> {
 }
 
 fn exists(output: &Path) -> Error {
-    Error::new("already_exists", "exists already and is not replaced")
+    Error::new("already_exists", "exists already; bulla does not replace it")
         .about(shown(output))
         .hint("move it away, or name another file")
 }
@@ -312,7 +312,7 @@ fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -
         let output = Some(output.to_string_lossy().into_owned());
         out.json(&Done { path: file.into(), output, size: Some(size) })?;
     } else if !args.quiet {
-        out.line(format_args!("{}: {done}, see {}", shown(file), shown(output)))?;
+        out.line(format_args!("{}: {done} to {}", shown(file), shown(output)))?;
     }
     out.flush()
 }

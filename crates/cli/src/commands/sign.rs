@@ -64,11 +64,11 @@ fn check_usage(args: &SignArgs) -> Result<()> {
         return usage("--output names one signature file, so only one PATH can be given");
     }
     if args.prehash.is_some() && args.format == SignatureFormat::Minisign {
-        return usage("--prehash is for bulla's own signature files: minisign has a prehash of its own");
+        return usage("--prehash works only for bulla's own signature files: minisign has its own prehash");
     }
     let stdins = args.paths.iter().filter(|path| path.as_path() == Path::new(STDIN)).count();
     if stdins > 0 && args.paths.len() > 1 {
-        return usage("standard input can be signed only alone");
+        return usage("standard input must be the only PATH");
     }
     if args.report.json
         && args.paths.iter().any(|path| matches!(destination(path, args), Ok(Destination::Stdout)))
@@ -90,8 +90,8 @@ fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
     if key.state == KeyState::Enabled {
         return Ok(());
     }
-    Err(Error::new(Code::KeyDisabled.as_str(), format!("the key {} is disabled and does not sign", args.key))
-        .hint(format!("`bulla keys enable {}` makes it sign again; --key names another one", args.key)))
+    Err(Error::new(Code::KeyDisabled.as_str(), format!("the key {} is disabled: it does not sign", args.key))
+        .hint(format!("enable it with `bulla keys enable {}`, or name another key with --key", args.key)))
 }
 
 /// Where a signature goes.
@@ -109,7 +109,7 @@ fn destination(path: &Path, args: &SignArgs) -> Result<Destination> {
     }
 }
 
-/// What is to be signed, read and hashed.
+/// The content to sign, read and hashed.
 enum Content {
     File { digest: bulla_blake3::Hash, size: u64 },
     Folder { body: Vec<u8>, summary: manifest::Summary },
@@ -149,9 +149,9 @@ fn read(path: &Path, args: &SignArgs, access: &Access, pace: Pace, progress: &Pr
         SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
             .map_err(|error| file_error(path, error)),
         SignatureFormat::Minisign if is_folder => {
-            Err(Error::new("is_a_folder", "is a folder: minisign signs files only")
+            Err(Error::new("is_a_folder", "is a folder: minisign signs only files")
                 .about(shown(path))
-                .hint("without --format minisign, bulla signs folders"))
+                .hint("leave out --format minisign: bulla's own format signs folders"))
         }
         SignatureFormat::Minisign => {
             let source = match is_stdin {
@@ -167,7 +167,7 @@ fn read(path: &Path, args: &SignArgs, access: &Access, pace: Pace, progress: &Pr
 fn file_error(path: &Path, error: ReadError) -> Error {
     let is_stream = matches!(error, ReadError::NotAFile(_));
     let error = Error::from(error).about(shown(path));
-    if is_stream { error.hint("to sign what comes out of it, pipe it to `bulla sign -`") } else { error }
+    if is_stream { error.hint("to sign its output, pipe it to `bulla sign -`") } else { error }
 }
 
 fn read_file(
@@ -188,8 +188,10 @@ fn read_folder(path: &Path, output: &Destination, access: &Access) -> Result<Con
     refuse_inside(path, access.folder(), "the keystore")?;
     let entries = folder::list(path).map_err(|errors| {
         errors.iter().for_each(Error::print);
-        let things = if errors.len() == 1 { "1 thing" } else { "some things" };
-        Error::new("not_signed", format!("not signed: {things} in it cannot be signed")).about(shown(path))
+        let count = errors.len();
+        let entries = if count == 1 { "entry" } else { "entries" };
+        Error::new("not_signed", format!("not signed: bulla cannot sign {count} {entries} of this folder"))
+            .about(shown(path))
     })?;
     let mut writer = manifest::Writer::new(Vec::new());
     entries.iter().try_for_each(|entry| writer.push(entry))?;
@@ -200,12 +202,15 @@ fn read_folder(path: &Path, output: &Destination, access: &Access) -> Result<Con
 /// Refuses to sign a folder that holds something which the signature itself changes, or which is secret.
 fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
     let real = |path: &Path| {
-        path.canonicalize().map_err(|error| Error::io("cannot find it", &error).about(shown(path)))
+        path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(shown(path)))
     };
     if real(inner)?.starts_with(real(folder)?) {
-        return Err(Error::new("inside", format!("holds {what}, which cannot be part of what is signed"))
-            .about(shown(folder))
-            .hint("sign a folder without it; --output and --keystore name other places"));
+        return Err(Error::new(
+            "inside",
+            format!("contains {what}, which cannot be part of a signed folder"),
+        )
+        .about(shown(folder))
+        .hint("move it to another place with --output or --keystore"));
     }
     Ok(())
 }
@@ -310,7 +315,7 @@ fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result
     if args.report.quiet {
         return Ok(());
     }
-    out.line(format_args!("{}: signed, see {}", shown(path), shown(&output)))?;
+    out.line(format_args!("{}: signed, wrote {}", shown(path), shown(&output)))?;
     out.line("verify it with:")?;
     out.line(format_args!("  {}", verify_line(path, args)))?;
     if let Some(key) = &signed.minisign_key {

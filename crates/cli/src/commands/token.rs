@@ -31,7 +31,9 @@ fn new(args: &TokenNewArgs) -> Result<()> {
     }
     if keystore.find(&tenant, &store::parse_name(ROOT)?)?.is_none() {
         keystore.create_token_root(&tenant)?;
-        note_line(&format!("created the key `{ROOT}`, which signs tokens; disable it to stop all of them"));
+        note_line(&format!(
+            "created the key `{ROOT}`, which signs tokens; to stop all tokens, disable this key"
+        ));
     }
     let token = keystore.mint_token(&Grant {
         tenant,
@@ -60,10 +62,12 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
         out.json(&inspection)?;
         return out.flush();
     }
-    let version = inspection.root_version.map_or_else(|| "none".to_owned(), |version| format!("v{version}"));
-    out.line(format_args!("signed by   version {version} of a key `{ROOT}`, as it says"))?;
+    let version = inspection
+        .root_version
+        .map_or_else(|| "no version".to_owned(), |version| format!("version {version}"));
+    out.line(format_args!("signed by   {version} of a key `{ROOT}`, as the token claims"))?;
     for (number, block) in inspection.blocks.iter().enumerate() {
-        let what = if number == 0 { "grant" } else { "taken away" };
+        let what = if number == 0 { "grant" } else { "restriction" };
         out.line(format_args!("\nblock {number}     {what}"))?;
         out.line(format_args!("revoked by  {}", block.revocation_id))?;
         for line in block.source.lines() {

@@ -61,7 +61,7 @@ fn check_kept(args: &KeysImportArgs) -> Result<()> {
         return Ok(());
     }
     let metadata = args.file.metadata();
-    let cannot = |error| Error::io("cannot look at it", &error).about(shown(&args.file));
+    let cannot = |error| Error::io("cannot read its metadata", &error).about(shown(&args.file));
     check_secret(&args.file, &metadata.map_err(cannot)?)
 }
 
@@ -94,7 +94,7 @@ fn public_format(args: &KeysImportArgs) -> Result<PublicFormat> {
         ImportFormat::Jwk => Ok(PublicFormat::Jwk),
         ImportFormat::Minisign => Ok(PublicFormat::Minisign),
         ImportFormat::Wrapped | ImportFormat::AesKwp => {
-            Err(Error::new("usage", "a public key is not wrapped: leave --public out"))
+            Err(Error::new("usage", "public keys are not wrapped: leave out --public"))
         }
     }
 }
@@ -122,19 +122,22 @@ fn read_private(args: &KeysImportArgs, keystore: &Keystore, bytes: &[u8]) -> Res
             PrivateKeyData::read(&document, PrivateFormat::Pkcs8Der, args.algorithm, None).map_err(about)
         }
         ImportFormat::Jwk | ImportFormat::Minisign => {
-            Err(Error::new("usage", "only public keys are imported from this format: add --public"))
+            Err(Error::new("usage", "this format has only public keys: add --public"))
         }
     }
 }
 
 /// The 32 bytes of an AES key.
 fn wrapping_key(args: &KeysImportArgs) -> Result<Zeroizing<[u8; 32]>> {
-    let path = args.wrapping_key.as_deref().ok_or_else(|| Error::new("usage", "name the --wrapping-key"))?;
+    let path = args
+        .wrapping_key
+        .as_deref()
+        .ok_or_else(|| Error::new("usage", "name the wrapping key with --wrapping-key FILE"))?;
     let bytes = secret::read(path, "the wrapping key", 32, secret::Content::Secret)?;
     match bytes.as_slice().try_into() {
         Ok(key) => Ok(Zeroizing::new(key)),
         Err(_) => {
-            Err(Error::new("invalid_argument", "a wrapping key is a file of 32 bytes").about(shown(path)))
+            Err(Error::new("invalid_argument", "a wrapping key file must have 32 bytes").about(shown(path)))
         }
     }
 }
@@ -142,14 +145,17 @@ fn wrapping_key(args: &KeysImportArgs) -> Result<Zeroizing<[u8; 32]>> {
 fn unwrap(args: &KeysImportArgs, keystore: &Keystore, bytes: &[u8]) -> Result<PrivateKeyData> {
     let about = |error: KmsError| Error::from(error).about(shown(&args.file));
     let text = std::str::from_utf8(bytes).map_err(|_| {
-        Error::new("malformed_key", "it is not text, and so no wrapped key").about(shown(&args.file))
+        Error::new("malformed_key", "is not text, so it is not a wrapped key").about(shown(&args.file))
     })?;
     let wrapped: WrappedKey = text.parse().map_err(about)?;
     if args.algorithm.is_some_and(|algorithm| algorithm != wrapped.public_key.algorithm()) {
-        let message = format!("the key is one of {}", wrapped.public_key.algorithm());
+        let message = format!("the key's algorithm is {}", wrapped.public_key.algorithm());
         return Err(Error::new("invalid_argument", message).about(shown(&args.file)));
     }
-    let recipient = args.recipient.as_deref().ok_or_else(|| Error::new("usage", "name the --recipient"))?;
+    let recipient = args
+        .recipient
+        .as_deref()
+        .ok_or_else(|| Error::new("usage", "name the recipient's key with --recipient LABEL|ID"))?;
     let named = Named::find(keystore, recipient)?;
     // Whichever version it was wrapped for.
     let versions = keystore.attest(named.family())?.versions;
@@ -157,7 +163,7 @@ fn unwrap(args: &KeysImportArgs, keystore: &Keystore, bytes: &[u8]) -> Result<Pr
     match version {
         Some(version) => keystore.unwrap_key(&version.id, &wrapped).map_err(about),
         None => {
-            let message = format!("it was wrapped for another recipient than {recipient}");
+            let message = format!("was wrapped for another recipient, not for {recipient}");
             Err(Error::new("invalid_argument", message).about(shown(&args.file)))
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// A path that is to be verified.
+/// A path to verify.
 struct Job<'a> {
     path: &'a Path,
     trust: &'a Trust,
@@ -75,9 +75,10 @@ struct Job<'a> {
 fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
     match &args.signature {
         Some(signature) => Ok(signature.clone()),
-        None if path == Path::new(STDIN) => {
-            Err(Error::new("usage", "to verify standard input, name its signature with --signature FILE"))
-        }
+        None if path == Path::new(STDIN) => Err(Error::new(
+            "usage",
+            "to verify standard input, name the signature file with --signature FILE",
+        )),
         None => sidecar(path, args.format.extension()),
     }
 }
@@ -97,12 +98,13 @@ fn open_signature(path: &Path, signature: &Path) -> Result<File> {
             }
             error => return Error::from(error).about(shown(signature)),
         }
-        let error = about(Error::new("no_signature", format!("there is no signature {}", shown(signature))));
+        let message = format!("there is no signature file {}", shown(signature));
+        let error = about(Error::new("no_signature", message));
         match sidecar(path, SignatureFormat::Minisign.extension()) {
             Ok(other) if other != signature && other.exists() => {
-                error.hint(format!("there is {}: add --format minisign", shown(&other)))
+                error.hint(format!("{} exists: add --format minisign", shown(&other)))
             }
-            _ => error.hint("`bulla sign` makes one; --signature FILE names one elsewhere"),
+            _ => error.hint("make one with `bulla sign`, or name one in another place with --signature FILE"),
         }
     });
     Ok(opened?.into_file())
@@ -128,7 +130,7 @@ impl Job<'_> {
             Kind::File => Report::from(self.compare_file(&file)?),
             Kind::Manifest => compare_folder(path, &read_manifest(path, &file, reader)?)?,
             kind => {
-                let reason = format!("it is the signature of a {kind}, not of a file or a folder");
+                let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));
             }
         };
@@ -164,11 +166,11 @@ impl Job<'_> {
         let key = trust.minisign_key(file.key)?;
         if !file.comment_verifies(&key) {
             return Err(Problem::BadSignature
-                .because("the signature file was edited, or is not by the key that it names"));
+                .because("somebody edited the signature file, or another key than the named one made it"));
         }
         let message = self.minisign_message(file.algorithm)?;
         if !file.verifies(&key, &message) {
-            return Err(Problem::Changed.because("it is not what was signed"));
+            return Err(Problem::Changed.because("its content is not what was signed"));
         }
         let signed = Signed {
             key: file.key.to_string(),
@@ -190,7 +192,8 @@ impl Job<'_> {
                 .to_vec());
         }
         let too_large = || {
-            about(Error::new("file_too_large", "a legacy signature is verified for files up to 1 GiB only"))
+            let message = "bulla verifies legacy signatures only of files up to 1 GiB";
+            about(Error::new("file_too_large", message))
         };
         if source.len() > Some(minisign::LEGACY_LIMIT) {
             return Err(too_large());
@@ -221,7 +224,7 @@ fn read_manifest(
         reader.by_ref().collect::<Result<_, KmsError>>().map_err(|error| malformed(path, error))?;
     let summary = reader.summary();
     if (summary.digest, summary.size) != (file.digest, file.size) {
-        return Err(Problem::BadSignature.because("the list of files in the signature file was edited"));
+        return Err(Problem::BadSignature.because("somebody edited the list of files in the signature file"));
     }
     Ok(entries)
 }
@@ -244,21 +247,21 @@ fn open_signed(path: &Path) -> Result<Source, Finding> {
     }
     Source::open_file(path, Links::Follow).map_err(|error| match error {
         ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            Problem::Missing.because("a file was signed")
+            Problem::Missing.because("the signature is of a file")
         }
-        ReadError::NotAFile(kind) => Problem::Changed.because(format!("a file was signed, now it is {kind}")),
+        ReadError::NotAFile(kind) => Problem::Changed.because(format!("it was a file, now it is {kind}")),
         error => Error::from(error).about(shown(path)).into(),
     })
 }
 
 fn compare_folder(path: &Path, entries: &[manifest::Entry]) -> Result<Report, Finding> {
     let metadata = path.metadata().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Problem::Missing.because("a folder was signed"),
-        _ => Error::io("cannot look at it", &error).about(shown(path)).into(),
+        io::ErrorKind::NotFound => Problem::Missing.because("the signature is of a folder"),
+        _ => Error::io("cannot read its metadata", &error).about(shown(path)).into(),
     })?;
     if !metadata.is_dir() {
         let kind = describe(metadata.file_type());
-        return Err(Problem::Changed.because(format!("a folder was signed, now it is {kind}")));
+        return Err(Problem::Changed.because(format!("it was a folder, now it is {kind}")));
     }
     Ok(folder::compare(path, entries)?)
 }

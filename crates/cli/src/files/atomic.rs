@@ -66,7 +66,7 @@ fn put(
         Failure::Writing(error) => cannot_write(path, &error),
     })?;
     sync_folder(folder).map_err(|error| {
-        Error::io("is written, but a loss of power may undo that: cannot sync its folder", &error)
+        Error::io("was written, but may be lost if the power fails now: cannot sync its folder", &error)
             .about(shown(path))
     })
 }
@@ -74,11 +74,13 @@ fn put(
 fn cannot_write(path: &Path, error: &io::Error) -> Error {
     let cannot = |error| Error::io("cannot write", error).about(shown(path));
     match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::new("already_exists", "exists already and is not replaced")
-            .about(shown(path))
-            .hint("move it away, or name another file"),
+        io::ErrorKind::AlreadyExists => {
+            Error::new("already_exists", "exists already; bulla does not replace it")
+                .about(shown(path))
+                .hint("move it away, or name another file")
+        }
         io::ErrorKind::StorageFull => {
-            cannot(error).hint("free some space and run the command again; this file is as it was before")
+            cannot(error).hint("free some space and run the command again; the file has not changed")
         }
         _ => cannot(error),
     }

@@ -11,5 +11,5 @@ pub(crate) mod sidecar;
 pub(crate) mod size;
 pub(crate) mod walk;
 
-/// The name that stands for standard input, and for standard output where something is written.
+/// The name of standard input, and of standard output for commands that write.
 pub(crate) const STDIN: &str = "-";

@@ -36,7 +36,7 @@ impl Threads {
     }
 }
 
-/// Runs `work` on every item and hands each item and its result to `each`, in the order of the items.
+/// Runs `work` on every item, and calls `each` with each item and its result, in the order of the items.
 ///
 /// A large item has all threads for itself, small ones are worked on side by side. `each` runs on the calling thread;
 /// its first error ends everything.

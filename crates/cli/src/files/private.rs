@@ -15,19 +15,19 @@ pub(crate) fn check_secret(path: &Path, metadata: &Metadata) -> Result<()> {
         return Ok(());
     }
     if let Some(owner) = another_owner(metadata) {
-        let message = format!("holds a secret and belongs to another user (uid {owner})");
+        let message = format!("contains a secret, but belongs to another user (uid {owner})");
         return Err(Error::new("secret_file_owner", message)
             .about(shown(path))
-            .hint("make a copy of your own, which nobody else can read"));
+            .hint("make your own copy that nobody else can read"));
     }
     match bits(metadata) & 0o077 {
         0 => Ok(()),
         _ => Err(Error::new(
             "secret_file_mode",
-            format!("holds a secret, and other users may use it (mode {:04o})", bits(metadata)),
+            format!("contains a secret, but its mode ({:04o}) allows other users to use it", bits(metadata)),
         )
         .about(shown(path))
-        .hint(format!("put it right with: chmod 600 {}", shell_word(path.as_os_str())))),
+        .hint(format!("correct the mode with: chmod 600 {}", shell_word(path.as_os_str())))),
     }
 }
 
@@ -42,11 +42,11 @@ pub(crate) fn check_keystore(folder: &Path, store: &Path) -> Result<()> {
         let Ok(metadata) = path.metadata() else { continue };
         if bits(&metadata) & 0o022 != 0 {
             let message = format!(
-                "belongs to the keystore, and other users may change it (mode {:04o})",
+                "belongs to the keystore, but its mode ({:04o}) allows other users to change it",
                 bits(&metadata)
             );
             return Err(Error::new("keystore_mode", message).about(shown(path)).hint(format!(
-                "if nobody did, put it right with: chmod go-w {}",
+                "if you are sure that nobody changed it, correct the mode with: chmod go-w {}",
                 shell_word(path.as_os_str())
             )));
         }

@@ -83,7 +83,7 @@ pub(crate) enum ReadError {
     Changed,
     /// The path leads to another file than before.
     Replaced,
-    /// It is none of the files that can be read: a folder, a fifo, ... in words.
+    /// It is not a file that can be read: a folder, a fifo, ... in words.
     NotAFile(&'static str),
 }
 
@@ -111,9 +111,9 @@ impl From<ReadError> for Error {
         match error {
             ReadError::Io(error) => Error::io("cannot read", &error),
             ReadError::Changed => Error::new("changed_while_read", "changed while it was read")
-                .hint("run the command again when nothing writes to it"),
+                .hint("run the command again when no program writes to it"),
             ReadError::Replaced => Error::new("changed_while_read", "was replaced while it was read")
-                .hint("run the command again when nothing writes to it"),
+                .hint("run the command again when no program writes to it"),
             ReadError::NotAFile(kind) => Error::new("not_a_file", format!("is {kind}, not a file")),
         }
     }
@@ -156,7 +156,7 @@ pub(crate) struct Digested {
 }
 
 impl Digested {
-    /// 32 bytes of the output from where it stands: at the start, the hash.
+    /// 32 bytes of the output from its present position: at the start, the hash.
     pub(crate) fn hash(&self) -> bulla_blake3::Hash {
         let mut bytes = [0; bulla_blake3::OUT_LEN];
         self.output.clone().fill(&mut bytes);
@@ -173,7 +173,7 @@ impl Source {
         Ok(Self { file, stamp, path: None })
     }
 
-    /// Standard input, from where it stands to its end.
+    /// Standard input, from its present position to its end.
     pub(crate) fn stdin() -> io::Result<Self> {
         #[cfg(unix)]
         let handle = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;

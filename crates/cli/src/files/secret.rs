@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> R
     };
     read.map_err(|error| cannot(&error))?;
     if bytes.len() > limit {
-        let message = format!("{what} has at most {limit} bytes");
+        let message = format!("is too long: {what} has at most {limit} bytes");
         return Err(Error::new("file_too_large", message).about(shown(path)));
     }
     Ok(bytes)

@@ -14,11 +14,11 @@ pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
         path
     } else {
         resolved =
-            path.canonicalize().map_err(|error| Error::io("cannot find it", &error).about(shown(path)))?;
+            path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(shown(path)))?;
         &resolved
     };
     let Some(name) = named.file_name() else {
-        return Err(Error::new("no_name", "has no name to put the signature beside")
+        return Err(Error::new("no_name", "has no name, so bulla cannot derive the signature file's name")
             .about(shown(path))
             .hint("name the signature file: --output FILE to sign, --signature FILE to verify"));
     };
@@ -32,7 +32,7 @@ pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
 pub(crate) fn check_replaceable(path: &Path) -> Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     let in_the_way = |what: &str| {
-        Error::new("already_exists", format!("is {what} and would be lost"))
+        Error::new("already_exists", format!("is {what}; bulla does not overwrite it"))
             .about(shown(path))
             .hint("move it away, or name another signature file with --output FILE")
     };
@@ -41,7 +41,7 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<()> {
     }
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-    read.map_err(|error| Error::io("cannot read what is there", &error).about(shown(path)))?;
+    read.map_err(|error| Error::io("cannot read the existing file", &error).about(shown(path)))?;
     let known = [&b"bulla signature v"[..], b"untrusted comment: "];
     if start.is_empty() || known.iter().any(|known| start.starts_with(known)) {
         Ok(())

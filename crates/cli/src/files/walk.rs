@@ -75,15 +75,15 @@ fn is_made_up(_folder: &Path) -> bool {
 }
 
 fn made_up(folder: &Path) -> Error {
-    Error::new("not_a_folder", "is a view of the running system, not a folder with files that stay")
+    Error::new("not_a_folder", "is a view of the running system, not a folder with permanent files")
         .about(shown(folder))
-        .hint("copy what is to be kept to files elsewhere")
+        .hint("copy the files you need to another folder")
 }
 
 fn walk_error(folder: &Path, error: &walkdir::Error) -> Error {
     let path = error.path().unwrap_or(folder);
     match error.io_error() {
-        Some(error) => Error::io("cannot look into it", error).about(shown(path)),
+        Some(error) => Error::io("cannot read the folder", error).about(shown(path)),
         None => Error::new("io", error.to_string()).about(shown(path)),
     }
 }

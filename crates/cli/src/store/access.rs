@@ -60,7 +60,7 @@ impl Access {
             Err(error) if error.code == Code::NotFound && had_key_file => return Err(lost(&folder)),
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new("not_found", format!("there is no keystore in {}", shown(&folder)))
-                    .hint("`bulla keys init` creates one; to verify, give the signer's key with --public-key FILE"));
+                    .hint("create one with `bulla keys init`; to verify, give the signer's public key with --public-key FILE"));
             }
             method => method?,
         };
@@ -74,9 +74,9 @@ impl Access {
             }
             UnlockMethod::Provider { .. } if args.identity.is_some() => identity(args)?,
             UnlockMethod::Provider { .. } => {
-                let message = format!("the keystore is opened by {method}");
+                let message = format!("an identity opens the keystore: {method}");
                 return Err(Error::new("wrong_unlock_method", message)
-                    .hint("name the file of its identity with --identity FILE"));
+                    .hint("name the file with that identity: --identity FILE"));
             }
         };
         Ok(Self { folder, unlock, options })
@@ -108,7 +108,7 @@ impl Access {
         if exists(args)? {
             return Err(Error::new(
                 "already_exists",
-                format!("there is a keystore in {} already", shown(&folder)),
+                format!("a keystore exists already in {}", shown(&folder)),
             ));
         }
         if had_key_file {
@@ -144,13 +144,15 @@ impl Access {
         ensure_default(&keystore)?;
         let opened_by = match access.unlock {
             Unlock::KeyFile(_) => {
-                format!("opened by the key file {KEY_FILE} in it: whoever has both can sign as you")
+                format!(
+                    "the key file {KEY_FILE} in that folder opens it: anyone with both files can sign as you"
+                )
             }
-            Unlock::Passphrase(_) => "opened by your passphrase".to_owned(),
-            Unlock::Provider(_) => "opened by its key on the token".to_owned(),
+            Unlock::Passphrase(_) => "your passphrase opens it".to_owned(),
+            Unlock::Provider(_) => "its key on the token opens it".to_owned(),
         };
         note_line(&format!(
-            "created the keystore {} with the key `{DEFAULT_LABEL}`, {opened_by}",
+            "created the keystore {} with the key `{DEFAULT_LABEL}`; {opened_by}",
             shown(&access.folder)
         ));
         Ok(access)
@@ -188,9 +190,9 @@ impl Access {
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new(
                     "audit_log_missing",
-                    format!("the audit log {} is gone", shown(&folder)),
+                    format!("the audit log {} is missing", shown(&folder)),
                 )
-                .hint("restore its folder from a copy; `bulla audit-log init` begins another log"));
+                .hint("restore its folder from a copy, or start another log with `bulla audit-log init`"));
             }
             Err(error) => return Err(error.into()),
         };

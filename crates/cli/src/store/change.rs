@@ -14,12 +14,12 @@ use bulla_kms::{Backup, Keystore, Name, Unlock};
 use std::path::Path;
 
 impl Access {
-    /// Puts another secret in the place of the one that opens the keystore.
+    /// Replaces the secret that opens the keystore.
     pub(crate) fn reseal(&self, keystore: &Keystore, new: &Unlock) -> Result<()> {
         Ok(keystore.reseal(&self.unlock, new)?)
     }
 
-    /// Puts a key on the token in its place, which is made if there is none of that name.
+    /// Replaces the secret with a key on the token, and creates that key if the token has none of that name.
     pub(crate) fn reseal_by_token_key(
         &self,
         args: &KeystoreArgs,

@@ -50,7 +50,7 @@ fn already_there(error: bulla_kms::KmsError, name: &str) -> Error {
     let there = error.code == Code::AlreadyExists;
     let error = Error::from(error).about(name);
     if there {
-        error.hint("if a command that was interrupted left it, delete it; else choose another one")
+        error.hint("if an interrupted command left it there, delete it; otherwise choose another guard")
     } else {
         error
     }
@@ -66,18 +66,18 @@ pub(super) fn token(args: &KeystoreArgs) -> Option<Pkcs11> {
 fn ask_for_pin() -> io::Result<SecretString> {
     if !io::stderr().is_terminal() {
         return Err(io::Error::other(
-            "there is no terminal; name its file with pin-source in the URI of --pkcs11",
+            "there is no terminal; name a file with the PIN: pin-source=file:PATH in the URI of --pkcs11",
         ));
     }
     interrupt::guard();
     rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
 }
 
-/// The keystore does not remember which library speaks to its token: whoever writes to the keystore would choose what is loaded.
+/// The keystore does not remember which library speaks to its token: otherwise anyone who writes to the keystore could choose what bulla loads.
 fn needed(token: Option<&Pkcs11>) -> Result<&Pkcs11> {
     token.ok_or_else(|| {
         Error::new("wrong_unlock_method", "the keystore needs its token")
-            .hint("name it with --pkcs11 URI or BULLA_PKCS11")
+            .hint("name the token with --pkcs11 URI or BULLA_PKCS11")
     })
 }
 
@@ -86,7 +86,7 @@ pub(super) fn token_key(token: Option<&Pkcs11>, name: &str) -> Result<Unlock> {
     Ok(Unlock::Provider(Arc::new(TokenKeyProvider::new(needed(token)?, name.parse()?)?)))
 }
 
-/// The same; the key is made if the token has none of that name.
+/// The same, but creates the key if the token has none of that name.
 pub(super) fn new_token_key(token: Option<&Pkcs11>, name: &Name) -> Result<Unlock> {
     let token = needed(token)?;
     let provider = match TokenKeyProvider::new(token, name.clone()) {
@@ -130,7 +130,7 @@ pub(super) fn options_of(
         Error::new(
             "guard_mismatch",
             format!(
-                "the keystore is kept by the rollback guard {}, which this program does not know",
+                "the keystore's rollback guard is {}, a kind that this program does not know",
                 shown(Path::new(&name))
             ),
         )

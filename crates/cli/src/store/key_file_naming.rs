@@ -23,11 +23,11 @@ pub(super) fn has_key_file(folder: &Path) -> bool {
 /// The error of a key file without a keystore. A new keystore in its place would have other keys, and nobody would notice.
 pub(super) fn lost(folder: &Path) -> Error {
     let message = format!(
-        "the keystore {} is gone: {STORE_FILE} is missing, and its key file {KEY_FILE} is there",
+        "the keystore in {} was lost: its key file {KEY_FILE} is there, but {STORE_FILE} is missing",
         shown(folder)
     );
     Error::new("keystore_lost", message).hint(format!(
-        "put {STORE_FILE} back from a copy, or `bulla keys restore --from BACKUP`; to begin with new keys, move {KEY_FILE} elsewhere"
+        "restore {STORE_FILE} from a copy, or run `bulla keys restore --from BACKUP`; to start with new keys, move {KEY_FILE} elsewhere"
     ))
 }
 

@@ -59,7 +59,7 @@ impl Named {
         };
         found.map(Self::Family).ok_or_else(|| {
             Error::new("key_not_found", format!("there is no key with the label {text:?}"))
-                .hint("`bulla keys list` lists the keys, `bulla keys new LABEL` makes one")
+                .hint("list the keys with `bulla keys list`, or create one with `bulla keys new LABEL`")
         })
     }
 
@@ -81,6 +81,6 @@ impl Named {
 }
 
 fn no_such_key(text: &str, error: KmsError) -> Error {
-    Error::new(error.code.as_str(), format!("{text:?} is no key id: {error}"))
+    Error::new(error.code.as_str(), format!("{text:?} is not a key id: {error}"))
         .hint("`bulla keys list` prints the ids of your keys")
 }

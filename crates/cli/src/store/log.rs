@@ -56,7 +56,7 @@ impl Access {
         if has_key && begun(&self.folder.join(LOG_FOLDER))? != Begun::Whole {
             let (folder, _) = self.begin_log()?;
             note_line(&format!(
-                "a backup holds no audit log: another one was begun in {}; keep the old one to prove what it holds",
+                "a backup contains no audit log: bulla started a new one in {}; keep the old log as a proof of its entries",
                 shown(&folder)
             ));
         }
@@ -65,5 +65,5 @@ impl Access {
 }
 
 fn no_log() -> Error {
-    Error::new("not_found", "the keystore has no audit log").hint("`bulla audit-log init` begins one")
+    Error::new("not_found", "the keystore has no audit log").hint("start one with `bulla audit-log init`")
 }

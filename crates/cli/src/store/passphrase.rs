@@ -44,10 +44,10 @@ pub(crate) fn key_passphrase(file: Option<&Path>, shown: &str) -> Result<SecretS
     if !io::stderr().is_terminal() {
         return Err(Error::new(
             "no_passphrase",
-            "the key is encrypted, and there is no terminal to ask for its passphrase",
+            "the key is encrypted, and there is no terminal on which to ask for its passphrase",
         )
         .about(shown)
-        .hint("name a file that holds it with --key-passphrase-file FILE"));
+        .hint("name a file with the passphrase: --key-passphrase-file FILE"));
     }
     interrupt::guard();
     Ok(SecretString::from(ask(&format!("Passphrase of the key {shown}: "))?.as_str()))
@@ -63,14 +63,14 @@ fn passphrase_from_file(path: &Path) -> Result<SecretString> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PASSPHRASE));
     file.take(MAX_PASSPHRASE as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
     if bytes.len() > MAX_PASSPHRASE {
-        return Err(error("a passphrase file has at most 4096 bytes"));
+        return Err(error("is too long: a passphrase file has at most 4096 bytes"));
     }
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match std::str::from_utf8(line) {
-        Ok("") => Err(error("the passphrase, which is the first line, is empty")),
+        Ok("") => Err(error("its first line, the passphrase, is empty")),
         Ok(line) => Ok(SecretString::from(line)),
-        Err(_) => Err(error("the passphrase, which is the first line, is not UTF-8")),
+        Err(_) => Err(error("its first line, the passphrase, is not UTF-8")),
     }
 }
 
@@ -78,11 +78,11 @@ fn passphrase_from_terminal(what: &str, asked: Asked) -> Result<SecretString> {
     if !io::stderr().is_terminal() {
         return Err(Error::new(
             "no_passphrase",
-            format!("{what} is opened by a passphrase, and there is no terminal to ask for it"),
+            format!("a passphrase opens {what}, and there is no terminal on which to ask for it"),
         )
         .hint(match asked {
-            Asked::Once => "name a file that holds it with --passphrase-file FILE or BULLA_PASSPHRASE_FILE",
-            Asked::Twice => "name a file that holds the new one; --help says by which flag",
+            Asked::Once => "name a file with the passphrase: --passphrase-file FILE or BULLA_PASSPHRASE_FILE",
+            Asked::Twice => "name a file with the new passphrase; --help shows the flag",
         }));
     }
     // Reading a passphrase switches the terminal's echo off: an interrupt must switch it on again.
@@ -91,10 +91,8 @@ fn passphrase_from_terminal(what: &str, asked: Asked) -> Result<SecretString> {
     if first.is_empty() {
         return Err(Error::new("no_passphrase", "the passphrase is empty"));
     }
-    if asked == Asked::Twice && *ask("The same again: ")? != *first {
-        return Err(
-            Error::new("no_passphrase", "the two passphrases are not the same").hint("run the command again")
-        );
+    if asked == Asked::Twice && *ask("Repeat the passphrase: ")? != *first {
+        return Err(Error::new("no_passphrase", "the two passphrases differ").hint("run the command again"));
     }
     Ok(SecretString::from(first.as_str()))
 }

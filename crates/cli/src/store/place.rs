@@ -26,8 +26,8 @@ pub(super) fn folder(args: &KeystoreArgs) -> Result<PathBuf> {
     }
     match base_strategy::choose_native_strategy() {
         Ok(base) => Ok(base.data_dir().join("bulla")),
-        Err(_) => Err(Error::new("no_home", "there is no home folder to look for the keystore in")
-            .hint("name its folder with --keystore DIR or BULLA_KEYSTORE")),
+        Err(_) => Err(Error::new("no_home", "cannot find the keystore: you have no home folder")
+            .hint("name the keystore's folder with --keystore DIR or BULLA_KEYSTORE")),
     }
 }
 

@@ -51,20 +51,20 @@ pub(super) fn create_or_complete(folder: &Path) -> Result<AuditLog> {
 pub(super) fn refuse_without_key(folder: &Path) -> Result<()> {
     let (message, hint) = match begun(folder)? {
         Begun::No => return Ok(()),
-        Begun::Half => ("its beginning was interrupted", "`bulla audit-log init` completes it"),
+        Begun::Half => ("its creation was interrupted", "complete it with `bulla audit-log init`"),
         Begun::Whole => (
             "the keystore has no key that signs it",
-            "it belongs to another state of the keystore: put that one back, or move the log elsewhere",
+            "the log belongs to another state of the keystore: restore that state, or move the log elsewhere",
         ),
     };
-    let message = format!("nothing can be recorded in the audit log {}: {message}", shown(folder));
+    let message = format!("bulla cannot add entries to the audit log {}: {message}", shown(folder));
     Err(Error::new("audit_log_unfinished", message).hint(hint))
 }
 
 pub(super) fn note_recovered(log: &AuditLog) {
     if let Some(recovered) = log.recovered() {
         note_line(&format!(
-            "the audit log ended in half a line ({} bytes) that a crash left; it was taken off, and that is recorded",
+            "the audit log ended in an incomplete line ({} bytes), left by a crash; bulla removed it and recorded that in the log",
             recovered.bytes
         ));
     }

@@ -6,7 +6,7 @@ use std::fs;
 fn recorded() -> Home {
     let home = Home::new();
     home.run(["keys", "init"]).exits(0);
-    home.run(["audit-log", "init"]).exits(0).says("recorded in");
+    home.run(["audit-log", "init"]).exits(0).says("started the audit log");
     home.write("a", "what nobody may read in the log");
     home.run(["sign", "a"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
@@ -46,7 +46,7 @@ fn a_log_that_was_changed_or_cut_is_found() {
     let path = home.keystore().join("audit-log/00000000000000000000.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("\"sign\"", "\"attest\"", 1)).unwrap();
-    home.run(["audit-log", "verify"]).exits(1).says("altered (entry 1 is not as it was written");
+    home.run(["audit-log", "verify"]).exits(1).says("altered (entry 1 was altered");
     let found = home.run(["audit-log", "verify", "--json"]).exits(1).json().remove(0);
     assert_eq!((&found["status"], &found["problems"][0]["entry"]), (&"failed".into(), &1.into()));
     home.run(["sign", "a"]).exits(2).complains("damaged or edited");
@@ -61,7 +61,7 @@ fn a_log_that_was_changed_or_cut_is_found() {
 fn a_log_that_is_gone_stops_what_would_be_recorded() {
     let home = recorded();
     fs::rename(home.keystore().join("audit-log"), home.path("elsewhere")).unwrap();
-    home.run(["sign", "a"]).exits(2).complains("is gone").complains("audit-log init");
+    home.run(["sign", "a"]).exits(2).complains("is missing").complains("audit-log init");
     home.run(["audit-log", "verify", "--log", "elsewhere"]).exits(0);
 }
 
@@ -72,7 +72,7 @@ fn half_a_line_that_a_crash_left_is_told() {
     let text = fs::read(&path).unwrap();
     fs::write(&path, &text[..text.len() - 5]).unwrap();
     home.run(["audit-log", "verify"]).exits(1).says("torn");
-    home.run(["sign", "a"]).exits(0).complains("half a line");
+    home.run(["sign", "a"]).exits(0).complains("an incomplete line");
     home.run(["audit-log", "verify"]).exits(0);
 }
 
@@ -87,7 +87,8 @@ fn proofs_are_checked_with_the_public_key_alone() {
     home.run(["audit-log", "prove", "1", "-o", "entry.json"]).exits(0);
     home.run(["audit-log", "prove", "--since", "old.note", "-o", "grew.json"]).exits(0);
     home.run(["keys", "export-public", "default", "-o", "other.pub"]).exits(0);
-    for (proof, says) in [("entry.json", "entry 1 is one of the first 4"), ("grew.json", "begins with the 3")]
+    for (proof, says) in
+        [("entry.json", "entry 1 is one of the first 4"), ("grew.json", "begins with the 3 entries")]
     {
         let check = |key: &str| home.run(["audit-log", "verify", "--proof", proof, "--public-key", key]);
         check("audit.pub").exits(0).says(says);
@@ -154,7 +155,7 @@ fn a_keystore_that_is_restored_from_a_backup_begins_another_log() {
     let elsewhere = |args: &[&str]| home.run([args, &["--keystore", "elsewhere"]].concat());
     elsewhere(&["keys", "restore", "--from", "backup", "--identity", "me.identity"])
         .exits(0)
-        .complains("another one was begun");
+        .complains("bulla started a new one");
     elsewhere(&["keys", "list"]).exits(0);
     home.write("b", "data");
     elsewhere(&["sign", "b"]).exits(0);

@@ -68,14 +68,14 @@ fn what_cannot_be_looked_at_in_a_folder_is_unchecked_and_not_missing() {
     forbid(&home.path("tree/c"));
     let done = run(&["verify", "tree"]).exits(2);
     assert!(!done.stdout.contains("missing"), "{}", done.stdout);
-    done.complains("tree/closed: cannot look into it: Permission denied")
-        .complains("tree/closed/b: cannot look at it: Permission denied")
+    done.complains("tree/closed: cannot read the folder: Permission denied")
+        .complains("tree/closed/b: cannot read its metadata: Permission denied")
         .complains("tree/c: cannot read: Permission denied")
-        .complains("1 as signed");
+        .complains("1 unchanged");
     fs::remove_file(home.path("tree.bulla")).unwrap();
     run(&["sign", "tree"])
         .exits(2)
-        .complains("tree/closed: cannot look into it")
+        .complains("tree/closed: cannot read the folder")
         .complains("tree: not signed");
     assert!(!home.path("tree.bulla").exists());
     fs::set_permissions(home.path("tree/closed"), fs::Permissions::from_mode(0o755)).unwrap();

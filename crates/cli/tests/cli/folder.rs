@@ -33,14 +33,14 @@ fn changed_missing_and_unexpected_files_are_all_named() {
     home.write("tree/folder/new", "new too");
     let done = home.run(["verify", "tree"]).exits(1);
     for line in [
-        "tree/03/077: changed (it has 7 bytes, 2849 were signed)",
-        "tree/large: changed (the size is the same, the content is not)",
+        "tree/03/077: changed (it has 7 bytes now, and had 2849 when it was signed)",
+        "tree/large: changed (same size, different content)",
         "tree/00/002: missing",
         "tree/14/280: missing",
         "tree/14/299: missing",
         "tree/new: unexpected",
         "tree/folder/new: unexpected",
-        "tree: changed (2 changed, 21 missing, 2 unexpected, 279 as signed)",
+        "tree: changed (2 changed, 21 missing, 2 unexpected, 279 unchanged)",
     ] {
         assert!(done.stdout.lines().any(|found| found == line), "{line} is not in\n{}", done.stdout);
     }
@@ -127,9 +127,9 @@ fn links_in_a_folder_are_recorded_and_not_followed() {
     symlink("../kept", home.path("tree/inside")).unwrap();
     home.run(["verify", "tree"])
         .exits(1)
-        .says("tree/out: changed (it leads to ../elsewhere, ../outside was signed)")
-        .says("tree/in: changed (a link was signed, now it is a file)")
-        .says("tree/inside: changed (a file was signed, now it is a link)");
+        .says("tree/out: changed (it now points to ../elsewhere; it pointed to ../outside)")
+        .says("tree/in: changed (it was a link, now it is a file)")
+        .says("tree/inside: changed (it was a file, now it is a link)");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn special_files_are_refused_by_name_and_never_waited_for() {
     let _socket = std::os::unix::net::UnixListener::bind(home.path("tree/socket")).unwrap();
     home.run(["sign", "tree"])
         .exits(2)
-        .complains("tree/pipe: is a fifo: only files, folders and links can be signed")
+        .complains("tree/pipe: is a fifo: bulla signs only files, folders and links")
         .complains("tree/socket: is a socket")
         .complains("tree: not signed");
     assert_eq!(home.names(), ["tree"]);
@@ -199,17 +199,19 @@ fn a_special_file_in_place_of_a_signed_one_is_a_change() {
     }
     home.run(["verify", "tree"])
         .exits(1)
-        .says("tree/a: changed (a file was signed, now it is a fifo)")
+        .says("tree/a: changed (it was a file, now it is a fifo)")
         .says("tree/new: unexpected (a fifo)");
-    home.run(["verify", "b"]).exits(1).says("b: changed (a file was signed, now it is a fifo)");
+    home.run(["verify", "b"]).exits(1).says("b: changed (it was a file, now it is a fifo)");
 }
 
 #[test]
 fn a_folder_that_holds_its_signature_or_the_keystore_is_refused() {
     let home = Home::new();
     home.write("tree/a", "a");
-    home.run(["sign", "tree", "--output", "tree/sig"]).exits(2).complains("tree: holds the signature file");
-    home.run(["sign", "tree", "--keystore", "tree/keys"]).exits(2).complains("tree: holds the keystore");
+    home.run(["sign", "tree", "--output", "tree/sig"])
+        .exits(2)
+        .complains("tree: contains the signature file");
+    home.run(["sign", "tree", "--keystore", "tree/keys"]).exits(2).complains("tree: contains the keystore");
     assert!(!home.path("tree/sig").exists() && !home.path("tree.bulla").exists());
 }
 
@@ -230,9 +232,9 @@ fn an_empty_folder_and_a_gone_one() {
     home.run(["sign", "tree"]).exits(0);
     home.run(["verify", "tree"]).exits(0).says("tree: OK (0 files");
     fs::remove_dir(home.path("tree")).unwrap();
-    home.run(["verify", "tree"]).exits(1).says("tree: missing (a folder was signed)");
+    home.run(["verify", "tree"]).exits(1).says("tree: missing (the signature is of a folder)");
     home.write("tree", "a file");
-    home.run(["verify", "tree"]).exits(1).says("tree: changed (a folder was signed, now it is a file)");
+    home.run(["verify", "tree"]).exits(1).says("tree: changed (it was a folder, now it is a file)");
 }
 
 /// The signature of a folder whose body is `body`, signed by a test that has the private key.
@@ -286,7 +288,7 @@ fn an_edited_or_truncated_manifest_is_found() {
     ] {
         assert_ne!(edited, file);
         home.write("tree.bulla", edited);
-        home.run(["verify", "tree"]).exits(1).says("tree: bad signature (the list of files");
+        home.run(["verify", "tree"]).exits(1).says("tree: bad signature (somebody edited the list of files");
     }
     home.write("tree.bulla", &file[..file.len() - 1]);
     home.run(["verify", "tree"]).exits(1).says("tree: malformed signature");
@@ -300,9 +302,9 @@ fn the_signature_of_a_file_is_none_of_a_folder() {
     home.run(["sign", "a", "tree"]).exits(0);
     home.run(["verify", "tree", "-s", "a.bulla"])
         .exits(1)
-        .says("tree: changed (a file was signed, now it is a folder)");
+        .says("tree: changed (it was a file, now it is a folder)");
     home.run(["verify", "a", "-s", "tree.bulla"])
         .exits(1)
-        .says("a: changed (a folder was signed, now it is a file)");
+        .says("a: changed (it was a folder, now it is a file)");
     assert!(Path::new(&home.path("tree.bulla")).exists());
 }

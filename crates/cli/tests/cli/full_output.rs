@@ -19,7 +19,7 @@ fn what_was_done_is_said_and_is_done() {
     home.write("a", "a");
     home.write_secret("pass", "correct horse\n");
     let changed = |args: &[&str], what: &str| {
-        run(&home, args).complains(what).complains("do not repeat the command for it");
+        run(&home, args).complains(what).complains("do not run the command again for it");
     };
     changed(&["keys", "init", "--json"], "the keystore was created");
     changed(&["sign", "a"], "the signature files were written");
@@ -38,11 +38,11 @@ fn what_was_done_is_said_and_is_done() {
     assert_eq!(home.read("b"), b"a");
     changed(&["identity", "me"], "me was written");
     let reseal = ["reseal", "a.sealed", "--passphrase-file", "pass", "--new-passphrase-file", "pass"];
-    changed(&reseal, "a.sealed was sealed to the new keys");
+    changed(&reseal, "the keys of a.sealed were changed");
     home.run(["keys", "export-public", "--format", "pem", "-o", "pem"]).exits(0);
     changed(&["keys", "import", "i", "pem", "--public"], "the key was imported");
     home.run(["keys", "show", "i"]).exits(0);
-    changed(&["audit-log", "init"], "the audit log was begun");
+    changed(&["audit-log", "init"], "the audit log was started");
     changed(&["audit-log", "checkpoint"], "the checkpoint was made");
     changed(&["audit-log", "checkpoint", "--json"], "the checkpoint was made");
     changed(
@@ -55,7 +55,7 @@ fn what_was_done_is_said_and_is_done() {
         "the keys were restored to elsewhere",
     );
     let new = ["keys", "reseal", "--new-passphrase-file", "pass"];
-    changed(&new, "the keystore opens with the new secret");
+    changed(&new, "the new secret opens the keystore");
 }
 
 #[test]

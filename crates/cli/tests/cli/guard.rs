@@ -61,7 +61,9 @@ fn a_guard_is_shown_and_a_lost_one_replaced() {
 fn a_guard_lies_elsewhere_and_is_named_in_one_of_two_forms() {
     let home = Home::new();
     let beside = format!("file:{}", home.keystore().join("guard").display());
-    home.run(["keys", "init", "--guard", &beside]).exits(2).complains("puts this guard back with it");
+    home.run(["keys", "init", "--guard", &beside])
+        .exits(2)
+        .complains("would include an older copy of this guard");
     assert!(!store(&home).exists());
     for guard in ["guard", "file:", "tape:guard", "pkcs11:A B"] {
         home.run(["keys", "init", "--guard", guard]).exits(2);

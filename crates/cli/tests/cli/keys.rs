@@ -67,7 +67,7 @@ fn keys_are_made_listed_shown_and_chosen() {
         .exits(2)
         .complains("no key with the label")
         .complains("keys list");
-    home.run(["sign", "a", "--key", "no/id"]).exits(2).complains("no key id");
+    home.run(["sign", "a", "--key", "no/id"]).exits(2).complains("is not a key id");
 }
 
 #[test]
@@ -114,17 +114,21 @@ fn a_passphrase_comes_from_a_file_and_a_wrong_one_is_told() {
     home.write_secret("wrong", "battery staple\n");
     home.write_secret("empty", "\n");
     home.write("a", "a");
-    home.run(["sign", "a", "--passphrase-file", "pass"]).exits(0).complains("opened by your passphrase");
+    home.run(["sign", "a", "--passphrase-file", "pass"]).exits(0).complains("your passphrase opens it");
     assert!(!home.keystore().join("keystore.key").exists());
     home.run(["verify", "a", "--passphrase-file", "pass"]).exits(0);
     home.run(["sign", "a", "--passphrase-file", "wrong"]).exits(2).complains("passphrase");
-    home.run(["sign", "a", "--passphrase-file", "empty"]).exits(2).complains("empty: the passphrase");
+    home.run(["sign", "a", "--passphrase-file", "empty"])
+        .exits(2)
+        .complains("empty: its first line, the passphrase");
     home.run(["sign", "a", "--passphrase-file", "gone"])
         .exits(2)
         .complains("gone: cannot read the passphrase");
-    home.run(["sign", "a"]).exits(2).complains("no terminal to ask").complains("--passphrase-file");
+    home.run(["sign", "a"]).exits(2).complains("no terminal on which to ask").complains("--passphrase-file");
     Done::of(home.command().env("BULLA_PASSPHRASE_FILE", "pass").args(["keys", "list"])).exits(0);
-    home.run(["keys", "init", "--passphrase", "--keystore", "new"]).exits(2).complains("no terminal to ask");
+    home.run(["keys", "init", "--passphrase", "--keystore", "new"])
+        .exits(2)
+        .complains("no terminal on which to ask");
     assert!(!home.path("new").exists());
 }
 

@@ -101,7 +101,7 @@ fn the_keystore_knows_the_minisign_keys_of_all_its_versions() {
 fn minisign_signs_no_folders() {
     let home = Home::new();
     home.write("tree/a", "a");
-    home.run(["sign", "tree", "--format", "minisign"]).exits(2).complains("minisign signs files only");
+    home.run(["sign", "tree", "--format", "minisign"]).exits(2).complains("minisign signs only files");
     assert_eq!(home.names(), ["tree"]);
 }
 
@@ -113,7 +113,7 @@ fn keys_that_minisign_does_not_have_are_refused_before_anything_is_written() {
         home.run(["keys", "new", algorithm, "--algorithm", algorithm]).exits(0);
         let done = home.run(["sign", "file", "--format", "minisign", "--key", algorithm]).exits(2);
         assert_eq!(home.names(), ["file"]);
-        let hint = done.complains("minisign has signatures of Ed25519 alone").stderr;
+        let hint = done.complains("minisign has only Ed25519 signatures").stderr;
         let hint = hint.split("hint: ").nth(1).expect("a hint");
         let help = home.run(["sign", "--help"]).exits(0).stdout;
         let flags: Vec<_> = hint

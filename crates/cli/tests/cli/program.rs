@@ -136,7 +136,7 @@ fn a_passphrase_is_asked_for_on_a_terminal_and_never_shown() {
     let list = run("keys list", &["correct horse"]).exits(0).says("default");
     let wrong = run("keys list", &["wrong horse"]).exits(2).says("passphrase");
     let slip = run("keys init --passphrase --keystore other", &["correct horse", "other horse"]).exits(2);
-    for done in [init, list, wrong, slip.says("not the same")] {
+    for done in [init, list, wrong, slip.says("the two passphrases differ")] {
         assert!(done.stdout.contains("Passphrase of the keystore"), "{}", done.stdout);
         assert!(!done.stdout.contains("horse"), "{}", done.stdout);
     }

@@ -11,7 +11,7 @@ const READERS: [(&[&str], &str); 9] = [
     (&["verify", "a"], "a: OK"),
     (&["keys", "list"], "default"),
     (&["keys", "show"], "v2 "),
-    (&["keys", "policy"], "least version"),
+    (&["keys", "policy"], "minimum version"),
     (&["keys", "guard"], "no guard"),
     (&["keys", "export-public"], "local/files/ed25519/"),
     (&["keys", "export-public", "--format", "pem"], "BEGIN PUBLIC KEY"),

@@ -23,13 +23,13 @@ fn identity(home: &Home, name: &str) {
 #[test]
 fn a_sealed_file_opens_for_its_recipient_and_nothing_is_replaced() {
     let home = home();
-    home.run(["seal", "a", "--recipient", "me.recipient"]).exits(0).says("a: sealed, see a.sealed");
+    home.run(["seal", "a", "--recipient", "me.recipient"]).exits(0).says("a: encrypted to a.sealed");
     home.run(["seal", "a", "--recipient", "me.recipient"]).exits(2).complains("a.sealed: exists already");
     home.run(["open", "a.sealed", "--identity", "me.identity"]).exits(2).complains("a: exists already");
-    home.run(["open", "a.sealed", "--identity", "me.identity", "-o", "b"]).exits(0).says("see b");
+    home.run(["open", "a.sealed", "--identity", "me.identity", "-o", "b"]).exits(0).says("decrypted to b");
     assert_eq!(home.read("b"), home.read("a"));
     fs::remove_file(home.path("a")).unwrap();
-    home.run(["open", "a.sealed", "--identity", "me.identity"]).exits(0).says("a.sealed: opened, see a");
+    home.run(["open", "a.sealed", "--identity", "me.identity"]).exits(0).says("a.sealed: decrypted to a");
     assert_eq!(home.read("a"), home.read("b"));
 
     identity(&home, "other");
@@ -140,7 +140,7 @@ fn a_file_is_sealed_to_new_keys_in_one_step() {
         home.run(["open", "s", "-o", "out", "--identity", identity]).code
     };
     let add = ["reseal", "s", "--keep", "--identity", "me.identity", "--recipient", "new.recipient"];
-    home.run(add).exits(0).says("sealed to the new keys");
+    home.run(add).exits(0).says("keys changed");
     assert_eq!((open("me.identity"), open("new.identity")), (Some(0), Some(0)));
     home.run(["reseal", "s", "--identity", "new.identity", "--recipient", "new.recipient"]).exits(0);
     assert_eq!((open("me.identity"), open("new.identity")), (Some(2), Some(0)));
@@ -180,7 +180,7 @@ fn the_secret_of_the_keystore_is_changed() {
     let home = home();
     home.write_secret("one", "one\n");
     home.run(["sign", "a"]).exits(0);
-    home.run(["keys", "reseal", "--new-passphrase-file", "one"]).exits(0).says("the old one does not");
+    home.run(["keys", "reseal", "--new-passphrase-file", "one"]).exits(0).says("the old secret does not");
     home.run(["keys", "list"]).exits(2).complains("passphrase");
     home.run(["keys", "list", "--passphrase-file", "one"]).exits(0).says("default");
 
@@ -235,7 +235,7 @@ fn all_keys_are_backed_up_and_restored_elsewhere() {
         .complains("exists already");
 
     let restore = ["keys", "restore", "--from", "backup", "--identity", "me.identity"];
-    home.run(restore).exits(2).complains("there is a keystore already");
+    home.run(restore).exits(2).complains("a keystore exists already");
     let elsewhere = |args: &[&str]| home.run([args, &["--keystore", "elsewhere"]].concat());
     identity(&home, "other");
     elsewhere(&["keys", "restore", "--from", "backup", "--identity", "other.identity"]).exits(2);

@@ -17,7 +17,9 @@ fn a_passphrase_file_that_others_may_use_is_refused() {
         home.chmod("pass", mode);
         home.run(list)
             .exits(2)
-            .complains(&format!("pass: holds a secret, and other users may use it (mode {mode:04o})"))
+            .complains(&format!(
+                "pass: contains a secret, but its mode ({mode:04o}) allows other users to use it"
+            ))
             .complains("chmod 600 pass");
     }
     for mode in [0o600, 0o400, 0o700] {
@@ -101,7 +103,7 @@ fn a_keystore_that_others_may_change_is_refused() {
             for args in [&["sign", "a"][..], &["verify", "a"], &["keys", "list"], &["keys", "rotate"]] {
                 home.run(args)
                     .exits(2)
-                    .complains(&format!("other users may change it (mode {mode:04o})"))
+                    .complains(&format!("its mode ({mode:04o}) allows other users to change it"))
                     .complains(&format!("chmod go-w {}", path.display()));
             }
         }

@@ -66,10 +66,10 @@ fn the_signature_of_another_file_does_not_verify() {
     home.write("b", "b");
     home.write("long", "longer");
     home.run(["sign", "a"]).exits(0);
-    home.run(["verify", "b", "--signature", "a.bulla"]).exits(1).says("b: changed (the size is the same");
+    home.run(["verify", "b", "--signature", "a.bulla"]).exits(1).says("b: changed (same size");
     home.run(["verify", "long", "-s", "a.bulla"])
         .exits(1)
-        .says("long: changed (it has 6 bytes, 1 were signed)");
+        .says("long: changed (it has 6 bytes now, and had 1 when it was signed)");
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn a_missing_file_is_missing_and_a_missing_signature_is_trouble() {
     let home = Home::new();
     home.write("a", "a");
     home.run(["keys", "init"]).exits(0);
-    home.run(["verify", "a"]).exits(2).complains("a: there is no signature a.bulla").complains("hint: ");
+    home.run(["verify", "a"]).exits(2).complains("a: there is no signature file a.bulla").complains("hint: ");
     home.run(["sign", "a"]).exits(0);
     fs::remove_file(home.path("a")).unwrap();
     home.run(["verify", "a"]).exits(1).says("a: missing");
     fs::create_dir(home.path("a")).unwrap();
-    home.run(["verify", "a"]).exits(1).says("a: changed (a file was signed, now it is a folder)");
+    home.run(["verify", "a"]).exits(1).says("a: changed (it was a file, now it is a folder)");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_verifier_needs_the_public_key_only() {
     let other = verifier.run(["keys", "export-public"]).exits(0).stdout;
     verifier.write("other", &other);
     verifier.run(["verify", "a", "-p", "other"]).exits(1).says("a: wrong key");
-    verifier.run(["verify", "a", "-p", "nonsense"]).exits(2).complains("no such file, and no public key");
+    verifier.run(["verify", "a", "-p", "nonsense"]).exits(2).complains("is neither a file nor a public key");
     verifier.run(["verify", "a", "-p", "a"]).exits(2).complains("a: it is neither a public key");
 }
 
@@ -177,7 +177,7 @@ fn an_older_signature_is_replaced_and_anything_else_is_kept() {
     home.write("a.bulla", "my notes");
     home.run(["sign", "a"])
         .exits(2)
-        .complains("a.bulla: is not a signature file and would be lost")
+        .complains("a.bulla: is not a signature file; bulla does not overwrite it")
         .complains("hint: ");
     assert_eq!(home.read("a.bulla"), b"my notes");
     fs::remove_file(home.path("a.bulla")).unwrap();

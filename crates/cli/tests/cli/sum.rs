@@ -119,7 +119,7 @@ fn a_keyed_sum_wants_exactly_32_bytes() {
     }
     Done::with_input(home.command().args(["sum", "--keyed", "-"]), &content(0, 32))
         .exits(1)
-        .complains("standard input holds the key");
+        .complains("standard input contains the key");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! One element of the field of 2^255 - 19 in general registers, for inversions: a chain of squares has nothing to do beside each of them, and one number
-//! passes through it in less than half of the time that eight take in lanes.
+//! One element of the field of 2^255 - 19 in general registers, for inversions. In a chain of squares each square waits for the one before, and
+//! one number passes through the chain in less than half of the time that eight numbers take in lanes.
 //!
-//! Nothing branches on an element or uses one as an address.
+//! No branch and no address depends on an element.
 
 /// The low 51 bits.
 const M51: u64 = (1 << 51) - 1;

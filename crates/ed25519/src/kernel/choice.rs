@@ -66,7 +66,7 @@ impl Entry {
 }
 
 impl Kernel {
-    /// Its name, such as `x86_64/avx512ifma`: what [`FORCE_VARIABLE`] takes.
+    /// Its name, for example `x86_64/avx512ifma`: a value of [`FORCE_VARIABLE`].
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry.name
@@ -76,7 +76,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`UnknownKernel`] when there is none of that name, or this machine does not support it.
+    /// [`UnknownKernel`] if there is no kernel of that name, or this machine does not support it.
     pub fn by_name(name: &str) -> Result<Self, UnknownKernel> {
         available().find(|kernel| kernel.name() == name).ok_or(UnknownKernel)
     }
@@ -152,7 +152,7 @@ pub struct UnknownKernel;
 
 impl fmt::Display for UnknownKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such Ed25519 kernel on this machine; it has ")?;
+        f.write_str("this machine has no such Ed25519 kernel; it has ")?;
         for (i, kernel) in available().enumerate() {
             write!(f, "{}{kernel}", if i == 0 { "" } else { ", " })?;
         }
@@ -172,8 +172,8 @@ pub fn available() -> impl Iterator<Item = Kernel> {
 ///
 /// # Panics
 ///
-/// When [`FORCE_VARIABLE`] names a kernel that this machine does not have; so does every other operation. A program that wants to
-/// say it more gently asks [`forced`] first.
+/// If [`FORCE_VARIABLE`] names a kernel that this machine does not have. Every other operation panics then too. A program that wants to
+/// report this without a panic calls [`forced`] first.
 #[must_use]
 pub fn active() -> Kernel {
     CHOSEN.get(choose).kernel().expect("a kernel was chosen because it runs here")

@@ -1,5 +1,5 @@
-//! The steps that are compiled once for each kind of machine: each becomes a function of its own, into which the generic body is
-//! inlined, and which calls nothing.
+//! The steps that are compiled once for each kind of machine. Each becomes a separate function that calls nothing; the generic body is
+//! inlined into it.
 
 use crate::generic::comb::Comb;
 use crate::generic::msm::{self, Bucket, Decoded, Digits};

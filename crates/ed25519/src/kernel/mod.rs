@@ -1,7 +1,7 @@
-//! Which kernels this machine has, which one is in use, and how one is forced.
+//! The kernels of this machine, the kernel in use, and how to force one.
 //!
-//! The kernel is chosen once, at the first use in the process: the best that the CPU supports, or the one that the environment variable
-//! `BULLA_ED25519_FORCE_KERNEL` names. The verdicts and the signatures are the same by all of them.
+//! The crate chooses the kernel once, at the first use in the process: the best that the CPU supports, or the one that the environment
+//! variable `BULLA_ED25519_FORCE_KERNEL` names. All kernels give the same verdicts and signatures.
 
 mod choice;
 mod cofactored;

@@ -1,5 +1,5 @@
-//! Lanes of which only the bounds are known. The formulas of points, run over intervals, prove the bounds of every limb at every step:
-//! nothing overflows 64 bits, nothing that is read as unsigned is negative.
+//! Lanes with known bounds and unknown values. The formulas of points, run over intervals, prove the bounds of every limb at every step:
+//! no limb overflows 64 bits, and no limb that is read as unsigned is negative.
 
 use super::{LANES, Lanes, M52, Mask};
 

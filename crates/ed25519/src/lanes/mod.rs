@@ -1,11 +1,10 @@
-//! The vector that everything here is written over: eight lanes of 64 bits, with 52-bit multiply-add.
+//! The vector type of all code here: eight lanes of 64 bits, with 52-bit multiply-add.
 //!
-//! Lane i of every vector belongs to item i, and no operation but [`Lanes::gather`] and [`Lanes::scatter`] moves anything
-//! between lanes and memory in another order, so no item can touch the verdict of its neighbour.
+//! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move data between lanes and memory in another
+//! order, so no item can affect its neighbour's verdict.
 //!
-//! The methods are safe: a vector exists only on a CPU that can compute with it. The first one of a computation is made by
-//! a [`Kernel`](crate::kernel::Kernel), a value of which is the proof that the CPU was asked; constants are
-//! made by [`Lanes::like`] from a vector that is at hand.
+//! The methods are safe: a vector exists only on a CPU that can compute with it. A [`Kernel`](crate::kernel::Kernel) makes the first vector of
+//! a computation; a value of that type proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing vector.
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod ifma;

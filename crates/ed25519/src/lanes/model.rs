@@ -1,6 +1,6 @@
-//! A scalar model of the lanes: what the vectors should compute, one lane after the other, on any machine.
+//! A scalar model of the lanes. It computes the results that the vectors should give, one lane after another, on any machine.
 //!
-//! It is slow, and chosen only by name. The tests run every formula on it and compare the limbs with those of the vector
+//! It is slow, and only its name chooses it. The tests run every formula on it and compare the limbs with those of the vector
 //! kernels.
 
 use super::{LANES, Lanes, M52, Mask};

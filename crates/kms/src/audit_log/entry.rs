@@ -113,7 +113,7 @@ impl FromStr for Word {
         if plain && (1..=64).contains(&text.len()) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(KmsError::new(Code::InvalidArgument, "not a word of a log: 1 to 64 of a-z and _"))
+            Err(KmsError::new(Code::InvalidArgument, "not a word of a log: use 1 to 64 of a-z and _"))
         }
     }
 }
@@ -143,14 +143,19 @@ impl Header {
 
     pub(super) fn parse(line: &str) -> Result<Self> {
         let header: Self = serde_json::from_str(line)
-            .map_err(|_| KmsError::new(Code::LogDamaged, "it does not begin as a file of an audit log"))?;
+            .map_err(|_| KmsError::new(Code::LogDamaged, "it does not begin like an audit log file"))?;
         match header.format {
             FORMAT if header.to_line() == line => Ok(header),
             newer if newer > FORMAT => Err(KmsError::new(
                 Code::LogTooNew,
-                format!("the log is of format {newer} and this program reads {FORMAT}; use a newer version"),
+                format!(
+                    "the log has format {newer}, and this program reads format {FORMAT}; use a newer version"
+                ),
             )),
-            _ => Err(KmsError::new(Code::LogDamaged, "its first line is not as this program writes it")),
+            _ => Err(KmsError::new(
+                Code::LogDamaged,
+                "its first line does not have the form that this program writes",
+            )),
         }
     }
 
@@ -215,7 +220,7 @@ impl Line {
         };
         let content = content.map_err(|_| malformed("it is neither an entry nor a checkpoint"))?;
         if self::body(&content) != body {
-            return Err(malformed("it is not as this program writes it"));
+            return Err(malformed("it does not have the form that this program writes"));
         }
         Ok(Self { content, link, body: body.to_owned() })
     }

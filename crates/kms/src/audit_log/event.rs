@@ -1,4 +1,4 @@
-//! What is recorded: who did what with which key, and how it ended.
+//! The recorded events: who did what with which key, and with which result.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::id::KeyRef;
 use crate::policy::KeyChange;
 use crate::verdict::Verdict;
 
-/// Who does something: 1 to 128 bytes of UTF-8 without control characters, line separators and marks that reorder text.
-/// A name, never a secret: it stands in the log.
+/// An actor: 1 to 128 bytes of UTF-8 without control characters, line separators and marks that reorder text.
+/// It is a name, never a secret: the log contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor(Arc<str>);
 
@@ -48,7 +48,7 @@ impl Actor {
         actor.unwrap_or_else(|| Self("-".into()))
     }
 
-    /// Runs `run` on this actor's behalf: what a keystore records meanwhile on this thread names it.
+    /// Runs `run` on this actor's behalf: entries that a keystore records meanwhile on this thread name the actor.
     pub fn acting<T>(&self, run: impl FnOnce() -> T) -> T {
         /// Puts the former actor back, after a panic too.
         struct Former(Option<Actor>);
@@ -69,7 +69,7 @@ impl FromStr for Actor {
         if text.is_empty() || text.len() > Self::MAX || text.chars().any(encoding::is_deceptive) {
             return Err(KmsError::new(
                 Code::InvalidArgument,
-                "an actor's name has 1 to 128 bytes, without control characters and marks that reorder text",
+                "an actor's name has 1 to 128 bytes, without control characters and without marks that reorder text",
             ));
         }
         Ok(Self(text.into()))
@@ -92,7 +92,7 @@ pub enum Operation {
     Create,
     /// A key came from elsewhere.
     Import,
-    /// A private key was handed out, wrapped.
+    /// A private key was exported, wrapped.
     Export,
     /// A key got its next version.
     Rotate,
@@ -100,7 +100,7 @@ pub enum Operation {
     Sign,
     /// A signature was verified.
     Verify,
-    /// A key was taken out of its ciphertext.
+    /// A shared key was decapsulated from its ciphertext.
     Decapsulate,
     /// What is known of a key was signed.
     Attest,
@@ -130,7 +130,7 @@ pub enum Operation {
     Reseal,
     /// The store got another rollback guard, or none.
     Guard,
-    /// The log itself was opened after a crash, and a line that was not whole was taken off.
+    /// The log itself was opened after a crash, and an incomplete line was removed.
     Recover,
 }
 
@@ -252,7 +252,7 @@ pub struct AuditEvent<'a> {
     pub digest: Option<Hash>,
 }
 
-/// Where a keystore reports what was done with it: [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
+/// The receiver of a keystore's reports on its operations: [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
 pub trait AuditSink: fmt::Debug + Send + Sync {
     /// Whether events of this operation are wanted at all. It is asked before each operation, so that what nobody
     /// wants costs nothing.

@@ -131,7 +131,7 @@ impl Drop for Lock {
 /// The newest checkpoint as it stands beside the entries; none before the first one.
 ///
 /// # Errors
-/// [`Code::LogDamaged`] when it is no checkpoint; those of reading.
+/// [`Code::LogDamaged`] when it is not a checkpoint; those of reading.
 pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
     use std::io::Read as _;
     let path = folder.join(HEAD);
@@ -142,7 +142,7 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
         Err(error) => return Err(KmsError::io(format!("cannot read {}", path.display()), error)),
     }
     let parsed = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
-    let damaged = || KmsError::new(Code::LogDamaged, format!("{} is no checkpoint", path.display()));
+    let damaged = || KmsError::new(Code::LogDamaged, format!("{} is not a checkpoint", path.display()));
     parsed.map(Some).ok_or_else(damaged)
 }
 

@@ -24,10 +24,10 @@ use crate::time::Timestamp;
 /// When an entry is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Before the operation that it is about returns. Operations that end at the same time share one `fdatasync`.
+    /// Before its operation returns. Operations that end at the same time share one `fdatasync`.
     Grouped,
-    /// With the next checkpoint: an operation waits for no disk. When the machine stops without warning, entries since the last
-    /// checkpoint may be lost; when only the process does, none is.
+    /// With the next checkpoint: an operation does not wait for a disk. If the machine stops without warning, entries since the last
+    /// checkpoint may be lost. If only the process stops, none is lost.
     AtCheckpoints,
 }
 
@@ -51,7 +51,7 @@ pub struct AuditLogOptions {
     pub signer: Option<(Name, Name)>,
     /// A checkpoint is made after so many entries.
     pub checkpoint_entries: u64,
-    /// And with the first entry that comes so long after the last checkpoint.
+    /// Also with the first entry that comes this long after the last checkpoint.
     pub checkpoint_interval: Duration,
     /// A file that has so many bytes is followed by another one.
     pub max_file_bytes: u64,
@@ -72,18 +72,18 @@ impl Default for AuditLogOptions {
     }
 }
 
-/// A line without an end that a crash left behind, and that was taken off when the log was opened.
+/// An incomplete line that a crash left behind, and that was removed when the log was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The file.
     pub file: PathBuf,
-    /// How many bytes were taken off. Nobody was told that they are recorded.
+    /// How many bytes were removed. They were never acknowledged as recorded.
     pub bytes: u64,
 }
 
-/// An append-only log of what was done with a keystore: `spec/audit-log.md`.
+/// An append-only log of the operations of a keystore: `spec/audit-log.md`.
 ///
-/// Calls may be made from many threads at once.
+/// Many threads may call it at once.
 #[derive(Debug)]
 pub struct AuditLog {
     options: AuditLogOptions,
@@ -170,12 +170,12 @@ impl AuditLog {
         Self::new(options, Medium::Folder(medium), stand, None)
     }
 
-    /// Opens a log to go on writing it. It is read from the checkpoint in `head` on, and must be whole and hold that checkpoint; a last line
-    /// without an end, which a crash leaves behind, is taken off, and that is recorded: [`AuditLog::recovered`].
+    /// Opens a log to continue writing. It reads the log from the checkpoint in `head` on. The log must be undamaged and contain that
+    /// checkpoint. An incomplete last line, which a crash leaves behind, is removed, and this is recorded: [`AuditLog::recovered`].
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`] also when the log ends before what a checkpoint
-    /// seals. Then nothing is changed. Those of reading and writing.
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`], also if the log ends before what a checkpoint
+    /// seals. Then nothing is changed. Errors of reading and writing.
     pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
         files::parts(folder)?;
         let lock = Lock::take(folder)?;
@@ -246,7 +246,7 @@ impl AuditLog {
         self.len() == 0
     }
 
-    /// What was taken off when the log was opened, if its last line was not whole.
+    /// What was removed when the log was opened, if its last line was incomplete.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.recovered.as_ref()
     }
@@ -256,8 +256,8 @@ impl AuditLog {
         self.state().unsealed.clone()
     }
 
-    /// Seals all entries so far by a signature of the key's head; the last checkpoint, when there is no entry after it. The
-    /// checkpoint and all it seals are on the disk when this returns.
+    /// Seals all entries so far with a signature by the key's head. If there is no entry after the last checkpoint, it returns that one. The
+    /// checkpoint and everything that it seals are on the disk when this returns.
     ///
     /// # Errors
     /// Those of [`Keystore::sign`](crate::Keystore::sign) and of writing.
@@ -405,7 +405,7 @@ impl AuditSink for AuditLog {
             return;
         }
         let missing = || {
-            let message = format!("there is no key with the label {label} to sign checkpoints with");
+            let message = format!("there is no key with the label {label}, which must sign checkpoints");
             KmsError::new(Code::KeyNotFound, message)
         };
         let sealed = signer
@@ -426,7 +426,8 @@ impl State {
 
     /// Nothing is written from now on: what the disk has is not known any more.
     fn fail(&mut self, what: &str, error: io::Error) -> KmsError {
-        let error = KmsError::io(format!("{what}, which takes nothing more until it is opened again"), error);
+        let error =
+            KmsError::io(format!("{what}; the log accepts no entries until it is opened again"), error);
         self.broken = Some(error.clone());
         error
     }
@@ -440,7 +441,7 @@ impl State {
             Medium::Folder(folder) => {
                 if let Err(error) = (&*folder.file).write_all(line.as_bytes()) {
                     if let Err(worse) = folder.file.set_len(folder.length) {
-                        return Err(self.fail("cannot take half a line off the audit log", worse));
+                        return Err(self.fail("cannot remove an incomplete line from the audit log", worse));
                     }
                     return Err(KmsError::io("cannot write to the audit log", error));
                 }

@@ -1,4 +1,4 @@
-//! Proofs about single entries, for those who do not have the log.
+//! Proofs about single entries, for people without the log.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl InclusionProof {
     pub fn entry(&self) -> Result<Entry> {
         match Line::parse(&self.entry) {
             Ok(Line { content: Content::Entry(entry), .. }) => Ok(entry),
-            _ => Err(KmsError::new(Code::MalformedProof, "what the proof is about is no entry of a log")),
+            _ => Err(KmsError::new(Code::MalformedProof, "the proof does not contain an entry of a log")),
         }
     }
 
@@ -63,7 +63,7 @@ pub struct ConsistencyProof {
 }
 
 impl ConsistencyProof {
-    /// Whether both checkpoints are of one log and hold under the keys, and the newer log begins with the older one.
+    /// Whether both checkpoints belong to one log and verify under the keys, and the newer log begins with the older one.
     pub fn verify(&self, old_key: &PublicKey, new_key: &PublicKey) -> Verdict {
         let Self { old, new, path } = self;
         let extends = tree::extends((old.size, &old.root), (new.size, &new.root), &hashes(path));
@@ -116,13 +116,13 @@ fn place(number: u64, leaves: &[Hash]) -> Option<usize> {
 pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyProof> {
     let Tree { leaves, checkpoint: new, .. } = Tree::read(folder, None)?;
     if old.log != new.log || old.size > new.size {
-        let message = "the checkpoint is of another log, or newer than the last one of this log";
+        let message = "the checkpoint belongs to another log, or is newer than this log's last checkpoint";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     let size = usize::try_from(old.size).unwrap_or(usize::MAX);
     let path = tree::consistency(&leaves, size);
     if !tree::extends((old.size, &old.root), (new.size, &new.root), &path) {
-        let message = "the log does not begin with the entries that the checkpoint seals: it was altered";
+        let message = "the log was altered: it does not begin with the entries that the checkpoint seals";
         return Err(KmsError::new(Code::LogDamaged, message));
     }
     Ok(ConsistencyProof { old: old.clone(), new, path: digests(path) })

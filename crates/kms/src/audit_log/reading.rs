@@ -8,25 +8,25 @@ use super::files::{self, Lock};
 use super::walk::{End, FindKey, Problem, ProblemKind, Report, Walk};
 use crate::error::{Code, Result};
 
-/// Proves all of a log: that nothing in it was altered, removed or moved since it was written, as far as checkpoints seal it.
+/// Checks a whole log: that nobody altered, removed or moved an entry, as far as checkpoints seal the log.
 ///
 /// `keys` gives the public keys whose checkpoints count. `known` are checkpoints that were kept elsewhere: the log must
-/// still have them. The newest one, which lies beside the entries, is always among those; who can write to the folder can
-/// put both back to an older state together, and only a checkpoint that was kept elsewhere shows that.
+/// still have them. The newest checkpoint, which is beside the entries, always counts among them. But anyone who can write to the
+/// folder can put both back to an older state together; only a checkpoint that was kept elsewhere shows that.
 ///
 /// The log may be written to meanwhile.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; those of reading. What is wrong with the log is no error but in the report.
+/// [`Code::NotFound`], [`Code::LogTooNew`]; errors of reading. Problems of the log itself are in the report, and not an error.
 pub fn verify(folder: &Path, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
     walk(folder, Some(keys), known, &mut |_, _| Ok(()))
 }
 
-/// Hands every entry of a log to `each`, in their order, with its line; gives what is wrong with the log but for the signatures of
-/// checkpoints, which are not looked at.
+/// Calls `each` for every entry of a log, in order, with its line. It returns the problems of the log, but does not check the signatures of
+/// checkpoints.
 ///
 /// # Errors
-/// Those of [`verify`], and of `each`.
+/// The errors of [`verify`], and of `each`.
 pub fn read(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Report> {
     walk(folder, None, &[], each)
 }
@@ -62,12 +62,10 @@ fn walk(
     };
     match head {
         Ok(None) if report.checkpoint.is_some() => {
-            report
-                .problems
-                .push(problem(ProblemKind::Removed, "the newest checkpoint is not beside the entries"));
+            report.problems.push(problem(ProblemKind::Removed, "the newest checkpoint's file is missing"));
         }
         Err(error) if error.code == Code::LogDamaged => {
-            report.problems.push(problem(ProblemKind::Altered, "it is no checkpoint"));
+            report.problems.push(problem(ProblemKind::Altered, "it is not a checkpoint"));
         }
         Err(error) => return Err(error),
         Ok(_) => {}

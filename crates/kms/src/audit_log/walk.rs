@@ -1,4 +1,4 @@
-//! Walking through a log from its first line, and finding what is not as it was written.
+//! Walks through a log from its first line, and finds what was altered.
 
 use std::io::{BufRead, Read as _};
 
@@ -21,13 +21,13 @@ const MAX_PROBLEMS: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
-    /// Something stands there that was not written so.
+    /// The content was altered.
     Altered,
     /// Something that was written is not there.
     Removed,
-    /// A line stands where it does not belong: moved, repeated or inserted.
+    /// A line is in the wrong place: moved, repeated or inserted.
     OutOfPlace,
-    /// A line is none of a log.
+    /// A line is not a line of a log.
     Malformed,
     /// The last line has no end: a crash, or somebody cut the file.
     Torn,
@@ -76,14 +76,14 @@ pub struct Problem {
 pub struct Report {
     /// How many entries were read.
     pub entries: u64,
-    /// How many checkpoints were read that hold.
+    /// How many valid checkpoints were read.
     pub checkpoints: u64,
-    /// How many entries the last of those seals. What comes after it is chained but not signed yet: who can write the
-    /// file could have made it up.
+    /// How many entries the last of those seals. Later entries are chained but not signed yet: anyone who can write the
+    /// file could have invented them.
     pub sealed: u64,
     /// What is wrong; at most a thousand are listed.
     pub problems: Vec<Problem>,
-    /// The newest checkpoint that holds.
+    /// The newest valid checkpoint.
     pub checkpoint: Option<Checkpoint>,
 }
 
@@ -195,9 +195,9 @@ impl<'a> Walk<'a> {
             End::Last if bytes < MAX_LINE => self.problem(
                 ProblemKind::Torn,
                 self.next,
-                "the last line has no end: a crash while it was written, or somebody cut the file",
+                "the last line is incomplete: the program crashed while it wrote the line, or somebody cut the file",
             ),
-            End::Last | End::Inner => self.unreadable("a line is too long, or has no end"),
+            End::Last | End::Inner => self.unreadable("a line is too long or incomplete"),
         }
     }
 
@@ -232,24 +232,23 @@ impl<'a> Walk<'a> {
         let (first, chain) = (header.first, header.chain());
         match self.log {
             None if first == 0 && chain != header.log.chain() => {
-                self.problem(ProblemKind::Altered, Some(0), "the first line is not as it was written");
+                self.problem(ProblemKind::Altered, Some(0), "the first line was altered");
             }
             Some(log) if log != header.log => {
-                self.problem(ProblemKind::OutOfPlace, Some(first), "the file is of another log");
+                self.problem(ProblemKind::OutOfPlace, Some(first), "the file belongs to another log");
             }
             _ => {}
         }
         match self.next {
             Some(next) if first > next => self.gap(next, first),
             Some(next) if first < next => {
-                let message = format!("the file begins with entry {first}, which was there before");
+                let message = format!("the file begins with entry {first}, which an earlier file contains");
                 self.problem(ProblemKind::OutOfPlace, Some(first), message);
             }
             _ => {}
         }
         if self.log.is_some() && !self.chain.is_empty() && !self.chain.contains(&chain) {
-            let message =
-                "the end of the file before, or the first line of this one, is not as it was written";
+            let message = "the end of the previous file, or the first line of this file, was altered";
             self.problem(ProblemKind::Altered, Some(first), message);
         }
         if self.tree.as_ref().is_some_and(|known| *known != tree) {
@@ -297,13 +296,12 @@ impl<'a> Walk<'a> {
         match self.next {
             Some(next) if number > next => self.gap(next, number),
             Some(next) if number < next => {
-                let message = format!("entry {number} stands where entry {next} belongs");
+                let message = format!("entry {number} is in the place of entry {next}");
                 self.problem(ProblemKind::OutOfPlace, Some(number), message);
                 return Place::Elsewhere;
             }
             _ if !follows => {
-                let message =
-                    format!("entry {number} is not as it was written, or a checkpoint before it was removed");
+                let message = format!("entry {number} was altered, or a checkpoint before it was removed");
                 self.problem(ProblemKind::Altered, Some(number), message);
             }
             _ => {}
@@ -322,17 +320,17 @@ impl<'a> Walk<'a> {
 
     fn checkpoint(&mut self, note: &str, follows: bool) {
         if !follows {
-            let message = "the checkpoint is not as it was written, or a line before it is missing";
+            let message = "the checkpoint was altered, or a line before it is missing";
             return self.problem(ProblemKind::Altered, self.next, message);
         }
         let Ok(checkpoint) = note.parse::<Checkpoint>() else {
-            return self.problem(ProblemKind::Malformed, self.next, "the checkpoint has not the right form");
+            return self.problem(ProblemKind::Malformed, self.next, "the checkpoint is malformed");
         };
         if let Some(keys) = self.keys {
             match keys(&checkpoint.key) {
                 None => {
                     let message =
-                        format!("the checkpoint is signed by {}, which is not known", checkpoint.key);
+                        format!("the checkpoint is signed by {}, which is an unknown key", checkpoint.key);
                     return self.problem(ProblemKind::UnknownKey, self.next, message);
                 }
                 Some(key) if !checkpoint.verify_with(&key).is_valid() => {
@@ -343,7 +341,7 @@ impl<'a> Walk<'a> {
             }
         }
         if self.log.is_some_and(|log| log != checkpoint.log) {
-            return self.problem(ProblemKind::OutOfPlace, self.next, "the checkpoint is of another log");
+            return self.problem(ProblemKind::OutOfPlace, self.next, "the checkpoint belongs to another log");
         }
         let Some(tree) = &self.tree else { return };
         if (tree.size(), tree.root()) != (checkpoint.size, checkpoint.root) {
@@ -390,7 +388,7 @@ impl<'a> Walk<'a> {
                 };
                 self.problem(ProblemKind::Truncated, Some(entries), message);
             } else if self.report.problems.is_empty() {
-                let message = format!("the checkpoint of {size} entries that is known is not in the log");
+                let message = format!("the log does not contain the known checkpoint of {size} entries");
                 self.problem(ProblemKind::Removed, None, message);
             }
         }

@@ -55,13 +55,13 @@ impl Backends {
         Self(Vec::new())
     }
 
-    /// Those that a build without the feature `fast` has: the same keys and verdicts, and other signers.
+    /// The backends of a build without the feature `fast`: the same keys and verdicts, and other signers.
     #[cfg(feature = "fast")]
     pub fn plain() -> &'static Self {
         &PLAIN
     }
 
-    /// Adds one. For algorithms that more than one backend serves under the same name, the first one is used.
+    /// Adds a backend. If several backends support an algorithm under the same name, the first one is used.
     #[must_use]
     pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
         self.0.push(backend);
@@ -79,7 +79,7 @@ impl Backends {
             .ok_or_else(|| {
                 KmsError::new(
                     Code::UnsupportedAlgorithm,
-                    format!("there is no backend {name} for the algorithm {algorithm} here"),
+                    format!("this keystore has no backend {name} for the algorithm {algorithm}"),
                 )
             })
     }

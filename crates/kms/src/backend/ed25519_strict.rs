@@ -15,8 +15,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
     if !is_reduced(bytes) {
         return Err(invalid("its y is not reduced"));
     }
-    let key = VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))?;
-    if key.is_weak() { Err(invalid("the point is of small order")) } else { Ok(key) }
+    let key =
+        VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are not a point on the curve"))?;
+    if key.is_weak() { Err(invalid("the point has small order")) } else { Ok(key) }
 }
 
 /// Whether y, which is all but the highest bit, is below 2^255 - 19.

@@ -64,7 +64,7 @@ pub struct Encapsulated {
 /// The error of an algorithm that is asked for what it does not do.
 pub(crate) fn wrong_use(algorithm: Algorithm) -> KmsError {
     let does = match algorithm.usage() {
-        Use::Signature => "signs, and does not encapsulate keys",
+        Use::Signature => "signs and does not encapsulate keys",
         Use::KeyEncapsulation => "encapsulates keys, and does not sign",
     };
     KmsError::new(Code::WrongUse, format!("a key of {algorithm} {does}"))
@@ -168,7 +168,7 @@ pub trait PrivateKey: Any + Send + Sync {
     /// [`Code::InvalidCiphertext`]; those of the device.
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
         let _ = ciphertext;
-        Err(KmsError::new(Code::WrongUse, "the key's algorithm signs, and does not encapsulate keys"))
+        Err(KmsError::new(Code::WrongUse, "the key's algorithm signs and does not encapsulate keys"))
     }
 
     /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255 bytes.

@@ -66,9 +66,12 @@ impl Backend for Software {
             Err(error) => {
                 let why = match error {
                     InvalidKey::Encoding => {
-                        format!("it has {} bytes, of numbers in their range", algorithm.public_key_length())
+                        format!(
+                            "it must have {} bytes and contain only numbers in range",
+                            algorithm.public_key_length()
+                        )
                     }
-                    InvalidKey::LowOrder => "its part of X25519 is of low order".to_owned(),
+                    InvalidKey::LowOrder => "its X25519 part has low order".to_owned(),
                 };
                 let message = format!("not a public key of {algorithm}: {why}");
                 Err(KmsError::new(Code::InvalidPublicKey, message))

@@ -1,7 +1,7 @@
-//! Where private keys are made and used: one small trait, which anybody may implement.
+//! Backends make and use private keys. A backend is one small trait, which anybody may implement.
 //!
-//! A backend knows algorithms on one kind of device. The keystore above it knows names, versions and policy, and
-//! keeps what the backend needs to find a private key again sealed with the key's record.
+//! A backend implements algorithms on one kind of device. The keystore above it handles names, versions and policy. With the key's
+//! record, it keeps the encrypted data that the backend needs to find a private key again.
 
 mod backends;
 #[cfg(feature = "mldsa")]

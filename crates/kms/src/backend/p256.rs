@@ -1,8 +1,8 @@
 //! ECDSA on P-256 with SHA-256 (FIPS 186-5, section 6) in software, by `p256` of RustCrypto. The material is the private scalar: 32
 //! bytes, big-endian, from 1 to n - 1.
 //!
-//! Nonces are deterministic (RFC 6979). If (r, s) is a signature of a message, so is (r, n - s): the lower one of the two is made, and
-//! the other one is refused, so that nobody who lacks the private key can turn a signature into another one.
+//! Nonces are deterministic (RFC 6979). If (r, s) is a signature of a message, (r, n - s) satisfies the equation too. This module makes the
+//! lower one and refuses the other, so that nobody without the private key can turn a signature into another one.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Backend for Software {
 }
 
 fn signing_key(material: &[u8]) -> Result<SigningKey> {
-    let invalid = || KmsError::damaged("a sealed key of ecdsa-p256 is no scalar of 32 bytes");
+    let invalid = || KmsError::damaged("a sealed key of ecdsa-p256 is not a scalar of 32 bytes");
     // Shorter slices would be read too, as if zeros stood before them.
     if material.len() != SCALAR {
         return Err(invalid());
@@ -81,9 +81,9 @@ fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
         return Err(invalid("it does not have 33 bytes"));
     }
     if !matches!(bytes[0], 2 | 3) {
-        return Err(invalid("it is no compressed point: the first byte is neither 02 nor 03"));
+        return Err(invalid("it is not a compressed point: the first byte is neither 02 nor 03"));
     }
-    VerifyingKey::from_sec1_bytes(bytes).map_err(|_| invalid("the bytes are no point of the curve"))
+    VerifyingKey::from_sec1_bytes(bytes).map_err(|_| invalid("the bytes are not a point on the curve"))
 }
 
 fn verify(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Verdict {

@@ -1,4 +1,4 @@
-//! Calls that come at the same time are computed together: [`Batcher`].
+//! A [`Batcher`] computes concurrent calls together.
 
 mod answer_cell;
 mod queue;
@@ -73,15 +73,15 @@ impl BatcherOptions {
     }
 }
 
-/// Puts calls that come at the same time together, since many signatures verify faster together than each alone.
+/// Combines concurrent calls into batches, because many signatures verify faster together than alone.
 ///
-/// A call never waits while nothing is computed: it begins at once, alone. What comes meanwhile begins when that is done, when
-/// enough of it waits, or when the first of it has waited for long enough ([`BatcherOptions`]). Tenants take turns,
-/// whatever number of calls each has waiting. Of one tenant's calls, those that came first are computed and answered first.
+/// If nothing is being computed, a call begins at once, alone. Calls that come meanwhile begin when that computation is finished, when
+/// enough of them wait, or when the first of them has waited long enough ([`BatcherOptions`]). Tenants take turns, however
+/// many calls each has waiting. Calls of one tenant are computed and answered in order.
 ///
-/// Futures need no particular runtime. Work begins with the call, not with the first poll; a future that is dropped takes
-/// its call out of the queue, and changes nothing for others. When a backend panics, only the call at fault fails, with
-/// [`Code::Internal`]. Dropping the batcher answers all calls that it took.
+/// Futures need no particular runtime. Work begins with the call, not with the first poll. A dropped future removes its call from the
+/// queue, and changes nothing for others. If a backend panics, only the faulty call fails, with
+/// [`Code::Internal`]. Dropping the batcher answers all calls that it accepted.
 pub struct Batcher {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -149,7 +149,7 @@ impl Batcher {
         self.submit(tenant, Operation::Sign, |reply| Call::Sign { who, key, message, reply })
     }
 
-    /// [`Batcher::verify`] for a thread, which waits. Where nothing else is to be computed, the thread does it itself.
+    /// Like [`Batcher::verify`], for a thread that waits. If nothing else is waiting, the thread computes the call itself.
     ///
     /// # Errors
     /// Those of [`Batcher::verify`].
@@ -160,7 +160,7 @@ impl Batcher {
         }
     }
 
-    /// [`Batcher::sign`] for a thread, which waits. Where nothing else is to be computed, the thread does it itself.
+    /// Like [`Batcher::sign`], for a thread that waits. If nothing else is waiting, the thread computes the call itself.
     ///
     /// # Errors
     /// Those of [`Batcher::sign`].
@@ -177,7 +177,7 @@ impl Batcher {
         self.shared.queue().len()
     }
 
-    /// Takes no call any more; those that were taken are answered.
+    /// Accepts no more calls; accepted calls are answered.
     pub fn close(&self) {
         self.shared.queue().close();
         self.shared.changed.notify_all();

@@ -1,4 +1,4 @@
-//! The queue of a batcher, without threads and without a clock: who waits, who comes next, and when a batch begins.
+//! A batcher's queue, without threads and without a clock: which calls wait, which come next, and when a batch begins.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;

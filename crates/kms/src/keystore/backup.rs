@@ -1,4 +1,4 @@
-//! Backups: a whole keystore in one sealed file, which is proven from end to end before anything is made of it.
+//! Backups: a whole keystore in one sealed file, which is checked from end to end before it is restored.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -50,14 +50,14 @@ struct Entry {
 }
 
 impl Keystore {
-    /// Writes a backup of the keystore, as it is at one moment, for whoever has one of the keys of `to`. It holds the
-    /// private keys; what a backend keeps in a device is in it as the handle that the backend knows.
+    /// Writes a backup of the keystore at one moment. Any key of `to` can decrypt it. It contains the private keys; for a key in a
+    /// device, it contains the backend's handle.
     ///
-    /// Each enabled key that signs attests itself in it, by one signature that no rotation policy counts.
+    /// In the backup, each enabled key that signs attests itself, with one signature that no rotation policy counts.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] when the store is not what it was; those of the backends and of sealing; those of recording it, after which
-    /// what was written to `sink` is a whole backup, to be thrown away.
+    /// [`Code::StoreDamaged`] if the store has changed; errors of the backends and of sealing; errors of recording. After the last, `sink` has
+    /// a complete backup, which you should delete.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
         self.observed(Subject::store(Operation::Backup), || self.write_backup(sink, to))
     }
@@ -129,12 +129,11 @@ impl BackupSummary {
 }
 
 impl Backup {
-    /// Opens a backup with one of the keys of `with` and proves all of it, in memory. `backends` are those that loaded
-    /// its private keys.
+    /// Opens a backup with one of the keys of `with` and checks all of it, in memory. `backends` load its private keys.
     ///
     /// # Errors
-    /// [`Code::MalformedBackup`] when it contradicts itself; [`Code::UnsupportedAlgorithm`] when none of the backends
-    /// serves one of its keys; those of [`data::open`].
+    /// [`Code::MalformedBackup`] if it contradicts itself; [`Code::UnsupportedAlgorithm`] if no backend supports one of its keys; the errors of
+    /// [`data::open`].
     pub fn read(mut source: impl Read, with: &[&dyn KeyProvider], backends: &Backends) -> Result<Self> {
         let mut sealed = Vec::new();
         source.read_to_end(&mut sealed).map_err(|error| KmsError::io("cannot read the backup", error))?;
@@ -170,7 +169,7 @@ impl Backup {
             entries.push(entry);
         }
         if entries.len() as u64 != summary.keys {
-            return Err(malformed("it has another number of keys than it says"));
+            return Err(malformed("it contains another number of keys than it states"));
         }
         Ok(Self { summary, entries })
     }
@@ -181,21 +180,20 @@ impl Backup {
             let key = &entry.record.key;
             let label = entry.record.label.as_ref();
             if !names.insert(key) || label.is_some_and(|label| !labels.insert((key.tenant(), label))) {
-                return Err(malformed(&format!("the key {key}, or its label, is there twice")));
+                return Err(malformed(&format!("the key {key}, or its label, occurs twice")));
             }
             entry.prove(backends)?;
         }
         Ok(())
     }
 
-    /// Makes a keystore of it in a new file that `unlock` opens, under a new root key: see [`KeystoreOptions::create`].
-    /// A rollback guard must be a new one too, since this is a store of its own. It goes on counting changes where the
-    /// backup was.
+    /// Makes a keystore from the backup, in a new file that `unlock` opens, under a new root key: see [`KeystoreOptions::create`].
+    /// It needs a new rollback guard too, because it is a separate store. It continues to count changes from the backup's number.
     ///
-    /// Bounds on the number of signatures count from where the backup was: what was signed after it is not known.
+    /// Limits on the number of signatures count from the state in the backup: later signatures are not known.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`; those of writing.
+    /// [`Code::AlreadyExists`] if `path` exists; errors of writing.
     pub fn restore(&self, path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
         if path.symlink_metadata().is_ok() {
             return Err(crate::files::already_exists(path));
@@ -250,7 +248,7 @@ impl Entry {
             if version.is_none_or(|version| {
                 loaded.public_key().ok().as_deref() != Some(version.public_key.as_bytes())
             }) {
-                return Err(malformed(&format!("the private key of {id} does not fit its public key")));
+                return Err(malformed(&format!("the private key of {id} does not match its public key")));
             }
         }
         let attested = match &self.attestation {
@@ -261,7 +259,7 @@ impl Entry {
             }
             None => !attests_itself(record),
         };
-        if attested { Ok(()) } else { Err(malformed(&format!("the attestation of {key} does not hold"))) }
+        if attested { Ok(()) } else { Err(malformed(&format!("the attestation of {key} does not verify"))) }
     }
 }
 
@@ -288,7 +286,7 @@ impl<'a> Parts<'a> {
             [] => None,
             json => Some(
                 serde_json::from_slice(json)
-                    .map_err(|error| malformed("an attestation is none").with_source(error))?,
+                    .map_err(|error| malformed("an attestation is malformed").with_source(error))?,
             ),
         };
         let mut private_keys = Vec::new();
@@ -300,7 +298,7 @@ impl<'a> Parts<'a> {
 }
 
 fn malformed(why: &str) -> KmsError {
-    KmsError::new(Code::MalformedBackup, format!("it is no backup of a keystore, or was made wrong: {why}"))
+    KmsError::new(Code::MalformedBackup, format!("not a valid backup of a keystore: {why}"))
 }
 
 #[cfg(test)]

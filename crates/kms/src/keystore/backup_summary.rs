@@ -2,7 +2,7 @@
 
 use crate::time::Timestamp;
 
-/// What a backup holds.
+/// A summary of a backup's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupSummary {
     /// When it was made.

@@ -82,7 +82,7 @@ fn signatures_of(
 }
 
 fn no_signature(backend: &str) -> KmsError {
-    let message = format!("the backend {backend} did not give one signature for each message");
+    let message = format!("the backend {backend} did not return one signature for each message");
     KmsError::new(Code::DeviceFailed, message)
 }
 

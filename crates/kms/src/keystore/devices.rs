@@ -1,8 +1,8 @@
-//! Private keys that lie on a device: what a key gives up is deleted there too.
+//! Private keys on a device: when a key gives up a private key, it is deleted on the device too.
 //!
-//! Two things cannot change at once, the store and the device. So the store comes first, and with the change it notes what is still to
-//! be deleted; when the device has deleted it, the note goes. Whatever fails between the two, nothing that a key still needs is
-//! deleted, and nothing that is to be deleted is forgotten.
+//! The store and the device cannot change at the same moment. So the store changes first, and with the change it notes what must still be
+//! deleted. When the device has deleted it, the note is removed. Whatever fails between the two, nothing that a key still needs is
+//! deleted, and no deletion is forgotten.
 
 use zeroize::Zeroizing;
 

@@ -99,7 +99,7 @@ impl Keystore {
     fn advance_guard(&self, writer: &Writer) -> Result<()> {
         let mark = writer.state.mark(self.sealer.store(), &writer.sealed_state);
         self.guard.advance(&mark).map_err(|error| {
-            let message = format!("the change was made, but its rollback guard was not told: {error}");
+            let message = format!("the change was made, but the rollback guard could not record it: {error}");
             KmsError::new(error.code, message).with_source(error)
         })
     }

@@ -1,4 +1,4 @@
-//! Taking up what others changed in a store that several keystores share.
+//! Reads other processes' changes of a shared store.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,14 +19,13 @@ use crate::store::Changed;
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Keystore {
-    /// Takes up what others changed in a store that several keystores share, such as one in etcd. That happens by
-    /// itself within moments of each change; after this call, everything is seen that was acknowledged to anybody before
-    /// it. Does nothing where nobody else can change the store.
+    /// Reads the changes that other processes made to a shared store, for example in etcd. This also happens automatically, within moments
+    /// of each change. After this call, the keystore sees every change that was acknowledged before it. It does nothing if nobody else can
+    /// change the store.
     ///
     /// # Errors
-    /// [`Code::Unavailable`](crate::Code::Unavailable) when the store cannot be asked: keys are then seen as they last
-    /// were; [`Code::RolledBack`](crate::Code::RolledBack); [`Code::StoreDamaged`](crate::Code::StoreDamaged); those of
-    /// the rollback guard.
+    /// [`Code::Unavailable`](crate::Code::Unavailable) if the store cannot be reached: the keystore then keeps its last view of the keys;
+    /// [`Code::RolledBack`](crate::Code::RolledBack); [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of the rollback guard.
     pub fn catch_up(&self) -> Result<()> {
         catch_up(&self.index, &self.writer, &self.sealer, &*self.guard)
     }

@@ -1,7 +1,7 @@
 //! The rollback guard that a store remembers by its name: see [`NamedGuard`](crate::rollback::NamedGuard).
 //!
-//! The name lies in a row in the clear, so that it can be read before the store is opened. The sealed state has its digest, so that
-//! nobody takes it out or puts another one in.
+//! The name is in a plain row, so that it can be read before the store is opened. The sealed state has its digest, so that
+//! nobody can remove or replace it.
 
 use crate::error::{Code, KmsError, Result};
 use crate::record::StoreState;
@@ -20,7 +20,7 @@ pub(super) fn row(guard: &dyn RollbackGuard) -> Row {
 
 /// The name in the rows, whoever wrote it.
 pub(super) fn name(rows: &Rows) -> Result<Option<&str>> {
-    let edited = |_| KmsError::damaged("the name of the keystore's rollback guard is no text");
+    let edited = |_| KmsError::damaged("the name of the keystore's rollback guard is not text");
     rows.meta.get(GUARD).map(|name| std::str::from_utf8(name).map_err(edited)).transpose()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn check_name(state: &StoreState, rows: &Rows, guard: &dyn RollbackGu
     match name {
         Some(name) if guard.name() != Some(name) => Err(KmsError::new(
             Code::GuardMismatch,
-            format!("the keystore is kept by the rollback guard {name}: open it with that one"),
+            format!("the keystore has the rollback guard {name}: open it with that guard"),
         )),
         _ => Ok(()),
     }
@@ -47,6 +47,6 @@ pub(super) fn check_unchanged(old: &StoreState, new: &StoreState) -> Result<()> 
     if old.guard == new.guard {
         return Ok(());
     }
-    let message = "another process gave the keystore another rollback guard: open it again";
+    let message = "another process changed the keystore's rollback guard: open the keystore again";
     Err(KmsError::new(Code::GuardMismatch, message))
 }

@@ -14,9 +14,9 @@ use crate::seal::Sealer;
 
 /// Keys, in memory or in a sealed file.
 ///
-/// All calls may be made from many threads at once. Signing and verifying read a snapshot and wait for nobody, neither
-/// for another thread nor for the disk. Calls that change something are made one after the other, and what they changed
-/// is on the disk when they return.
+/// Many threads may make all calls at once. Signing and verifying read a snapshot and wait for nothing, neither
+/// for another thread nor for the disk. Calls that change something run one after another, and their changes
+/// are on the disk when they return.
 ///
 /// The file stays locked for other processes as long as the keystore lives: open it late, drop it early. Whoever only looks
 /// at keys takes a [`Snapshot`](super::Snapshot) ([`Keystore::snapshot`]), which locks nothing and writes nothing.

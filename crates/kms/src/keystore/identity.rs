@@ -5,7 +5,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::seal::{Capsule, KEYSTORE, KeyEncryptionKey, KeyProvider};
 
-/// Opens what was sealed to any key of a keystore: [`Keystore::decapsulate`]. It seals to none, since it names none.
+/// Opens data that was sealed to any key of a keystore: [`Keystore::decapsulate`]. It cannot seal, because it names no key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeystoreIdentity<'a>(pub &'a Keystore);
 

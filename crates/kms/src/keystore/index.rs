@@ -1,4 +1,4 @@
-//! The keys that are there, as one snapshot that never changes: whoever reads sees the store at one moment.
+//! All keys, as one snapshot that never changes: a reader sees the store at one moment.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -132,7 +132,7 @@ impl LoadedKey {
         }
         let least = self.record.minimum_version;
         if id.version() < least {
-            return refused(format!("{id} is too old: the least version that may be used is {least}"));
+            return refused(format!("{id} is too old: the key's minimum version is {least}"));
         }
         Ok(version)
     }
@@ -206,7 +206,7 @@ impl LoadedKey {
         let material = sealer.open(&Place::PrivateKey(id.to_string()), &sealed.sealed)?;
         let key = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
         if key.public_key()? != self.version(&id)?.public_key.as_bytes() {
-            return Err(KmsError::damaged(format!("the private key of {id} does not fit its public key")));
+            return Err(KmsError::damaged(format!("the private key of {id} does not match its public key")));
         }
         Ok(sealed.opened.get_or_init(|| key))
     }

@@ -21,7 +21,7 @@ use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
-/// What [`Keystore::create_key`] is to make. [`NewKey::new`] fills in what most keys have.
+/// The key that [`Keystore::create_key`] makes. [`NewKey::new`] fills in the usual values.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// Whose key it is.
@@ -32,7 +32,7 @@ pub struct NewKey {
     pub algorithm: Algorithm,
     /// A name by which [`Keystore::find`] finds it; unique within the tenant.
     pub label: Option<Name>,
-    /// The backend that makes and holds the private keys, by its name; [`SOFTWARE`] by default.
+    /// The name of the backend that makes and keeps the private keys; [`SOFTWARE`] by default.
     pub backend: String,
     /// Whether its private keys may ever be exported. It cannot be changed later.
     pub exportable: bool,
@@ -41,7 +41,7 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// A key in software without a label, that cannot be exported and is rotated by hand.
+    /// A key in software, without a label, not exportable, and without a rotation policy.
     pub fn new(tenant: Name, purpose: Name, algorithm: Algorithm) -> Self {
         Self {
             tenant,
@@ -83,8 +83,7 @@ impl Keystore {
         if capabilities.is_some_and(|capabilities| capabilities.material_is_key) {
             return Ok(());
         }
-        let message =
-            format!("the backend {backend} keeps its private keys to itself: none of them is exportable");
+        let message = format!("the backend {backend} never exports private keys");
         Err(KmsError::new(Code::NotExportable, message))
     }
 
@@ -127,13 +126,13 @@ impl Keystore {
         Ok(family.version(key.record.head()))
     }
 
-    /// Whether `signature` is one of `message` under exactly this version of a key: see [`PublicKey::verify`].
+    /// Whether `signature` is a signature of `message` under exactly this version of a key: see [`PublicKey::verify`].
     ///
-    /// A disabled key verifies as an enabled one does: what it signed remains signed.
+    /// A disabled key verifies like an enabled one: its signatures remain valid.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that was revoked or is
-    /// below the key's least version.
+    /// below the key's minimum version.
     pub fn verify(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         self.observed(Subject::message(Operation::Verify, key, message), || {
             let index = self.index.load();
@@ -193,7 +192,7 @@ impl Keystore {
                 let newest = record.head();
                 Err(KmsError::new(
                     Code::Conflict,
-                    format!("{head} is not the newest version any more: version {newest} is"),
+                    format!("{head} is no longer the newest version: version {newest} is"),
                 ))
             });
             rotated.map(|id| id.expect("a rotation is made or refused"))
@@ -225,7 +224,7 @@ impl Keystore {
             let old = index.key(family)?;
             let mut record = old.record.clone();
             if record.versions.len() >= u32::MAX as usize {
-                let message = format!("the key {family} has no number for another version");
+                let message = format!("the key {family} has no version number left");
                 return Err(KmsError::new(Code::VersionsExhausted, message));
             }
             let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
@@ -238,10 +237,9 @@ impl Keystore {
         Ok(key.map(|key| family.version(key.record.head())))
     }
 
-    /// Changes a key, if it is at `revision` ([`Attestation::revision`]), or whatever it is at for `None`; returns what
-    /// it is then.
+    /// Changes a key if it is at `revision` ([`Attestation::revision`]), or at any revision for `None`. Returns the changed key's attestation.
     ///
-    /// Private keys on a device are deleted there when the change is in the store. When the device cannot be reached then, the change
+    /// Private keys on a device are deleted there when the change is in the store. If the device cannot be reached then, the change
     /// is made, and the same call deletes them later.
     ///
     /// # Errors
@@ -264,7 +262,8 @@ impl Keystore {
             let old = index.key(family)?;
             let at = old.record.revision;
             if revision.is_some_and(|revision| revision != at) {
-                let message = format!("the key {family} was changed meanwhile: it is at revision {at}");
+                let message =
+                    format!("somebody changed the key {family} meanwhile: it is now at revision {at}");
                 return Err(KmsError::new(Code::Conflict, message));
             }
             if let KeyChange::Label(label) = change {
@@ -314,7 +313,7 @@ impl Keystore {
         Ok(self.index.load().find(tenant, label).cloned())
     }
 
-    /// Makes a key sign no more, until it is enabled. What it signed still verifies. Does nothing to a disabled key.
+    /// Disables a key: it does not sign until it is enabled. Its signatures still verify. Does nothing to a disabled key.
     ///
     /// # Errors
     /// Those of [`Keystore::update`].

@@ -26,7 +26,9 @@ pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
         KeyState::Disabled => (Code::KeyDisabled, format!("the key {key} is disabled; enable it first")),
         KeyState::PendingDestruction { after } => (
             Code::KeyPendingDestruction,
-            format!("the key {key} waits for its destruction after {after}; restore it and enable it first"),
+            format!(
+                "the key {key} is scheduled for destruction after {after}; restore it and enable it first"
+            ),
         ),
         KeyState::Destroyed => (Code::KeyDestroyed, format!("the key {key} was destroyed")),
     };

@@ -65,7 +65,7 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
     })?;
     if !found.binds_the_same(&state) {
         return Err(KmsError::damaged(
-            "the keystore was edited: a key's record was removed, added or put back to an older one",
+            "the keystore was edited: somebody removed or added a key's record, or replaced it with an older one",
         ));
     }
     if rows.private_keys.len() != held {
@@ -212,7 +212,7 @@ fn load_key<'a>(
     let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(family.to_owned()), sealed)?)?;
     if record.key.to_string() != family {
         return Err(KmsError::damaged(format!(
-            "the keystore was edited: the record of {family} is another key's"
+            "the keystore was edited: the record of {family} belongs to another key"
         )));
     }
     let mut head = Sealed::new(Vec::new());

@@ -1,4 +1,4 @@
-//! The keystore: which keys there are, who may sign with them, and that nothing of it is lost.
+//! The keystore: its keys, which of them sign, and how changes are stored safely.
 
 #[cfg(feature = "soft-seal")]
 mod backup;

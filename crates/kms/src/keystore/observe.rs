@@ -1,4 +1,4 @@
-//! What is told of each operation: to the audit log, to the metrics, and to `tracing`.
+//! Reports each operation to the audit log, to the metrics, and to `tracing`.
 
 #[cfg(not(feature = "with-metrics"))]
 use std::marker::PhantomData;
@@ -135,7 +135,7 @@ impl Watch<'_> {
 }
 
 impl Keystore {
-    /// The same keystore, every operation of which is recorded from now on, as by
+    /// The same keystore, which records every operation from now on, as with
     /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
     #[must_use]
     pub fn audited(mut self, sink: Arc<dyn AuditSink>) -> Self {

@@ -21,7 +21,7 @@ use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer, Unlock, Unloc
 use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
 
 impl Keystore {
-    /// An empty keystore in memory: nothing of it reaches the disk, and it is gone when it is dropped.
+    /// An empty keystore in memory: nothing of it reaches the disk, and dropping it deletes it.
     ///
     /// # Panics
     /// When the operating system gives no random bytes.
@@ -38,9 +38,9 @@ impl Keystore {
         KeystoreOptions::default().create(path, unlock)
     }
 
-    /// Opens a keystore and proves that all of it is as it was last written.
+    /// Opens a keystore and checks that all of it is as it was last written.
     ///
-    /// Waits for up to twenty seconds when another process has it open.
+    /// It waits for up to twenty seconds if another process has it open.
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
@@ -50,14 +50,13 @@ impl Keystore {
         KeystoreOptions::default().open(path, unlock)
     }
 
-    /// The keys of the keystore at `path` as they are at this moment, proven as [`Keystore::open`] does it.
+    /// The keys of the keystore at `path` at this moment, checked like [`Keystore::open`] does.
     ///
-    /// Nothing is written and nothing synced, and the right to read the file suffices: a keystore on a disk that cannot be
-    /// written to serves too. The file is locked while it is read, against writers alone. Waits for up to twenty seconds
-    /// when another process has it open for writing.
+    /// It writes and syncs nothing, and needs only permission to read the file: it also works with a keystore on a read-only disk. The file is
+    /// locked while it is read, only against writers. It waits for up to twenty seconds if another process has the keystore open for writing.
     ///
     /// # Errors
-    /// Those of [`Keystore::open`].
+    /// The errors of [`Keystore::open`].
     pub fn snapshot(path: &Path, unlock: &Unlock) -> Result<Snapshot> {
         KeystoreOptions::default().snapshot(path, unlock)
     }
@@ -96,10 +95,10 @@ impl KeystoreOptions {
         open(path, unlock, self)
     }
 
-    /// As [`Keystore::snapshot`]. The guard is asked and told nothing; nothing is recorded.
+    /// Like [`Keystore::snapshot`]. It asks the guard but tells it nothing, and records nothing.
     ///
     /// # Errors
-    /// Those of [`Keystore::snapshot`].
+    /// The errors of [`Keystore::snapshot`].
     pub fn snapshot(&self, path: &Path, unlock: &Unlock) -> Result<Snapshot> {
         snapshot(path, unlock, self).map(Snapshot::new)
     }

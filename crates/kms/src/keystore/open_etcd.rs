@@ -30,7 +30,7 @@ impl KeystoreOptions {
 impl Keystore {
     /// Makes an empty keystore in an etcd cluster that `unlock` opens.
     ///
-    /// etcd sees sealed rows only. Its nodes, and who may write to it, can destroy the keystore, and put all of it back to
+    /// etcd sees only sealed rows. Its nodes, and anyone who may write to it, can destroy the keystore, and can put all of it back to
     /// an older state while nobody has it open: see `spec/keystore.md`.
     ///
     /// # Errors

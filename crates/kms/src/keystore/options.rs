@@ -11,7 +11,7 @@ use crate::rollback::{RollbackGuard, StoreGuard};
 /// What a keystore works with beside its store; the default is what [`Keystore::open`](crate::Keystore::open) takes.
 #[derive(Clone, Debug)]
 pub struct KeystoreOptions {
-    /// The backends that make, hold and use private keys.
+    /// The backends that make, keep and use private keys.
     pub backends: Backends,
     /// What notices that an older copy was put in the place of the store; [`StoreGuard`] by default, which notices that
     /// only while the store is open. A guard belongs to one store. A keystore in memory needs none and asks none.

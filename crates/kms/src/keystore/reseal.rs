@@ -1,4 +1,4 @@
-//! Changes of the store as a whole: what opens it, and that it is still looked after.
+//! Changes of the whole store: the secret that opens it, and the mark that it is still maintained.
 
 use super::handle::Keystore;
 use super::load;
@@ -10,13 +10,12 @@ use crate::seal::{Protection, Unlock};
 use crate::store::{PROTECTION, Row, Table};
 
 impl Keystore {
-    /// Puts another secret in the place of the one that opens the store: another passphrase, key file or provider. It
-    /// takes one change of the store, so that after a kill at any moment one of the two secrets opens it, and never
-    /// both. No key is touched, and other processes that have the store open go on.
+    /// Replaces the secret that opens the store with another passphrase, key file or provider. It is one change of the store: after a kill at
+    /// any moment, exactly one of the two secrets opens it. No key changes, and other processes that have the store open continue.
     ///
-    /// The root key under the secret stays the same: who has an older copy of the store and the old secret opens that copy,
-    /// and with its root key what is sealed later too. After the old secret became known to somebody who may have a copy,
-    /// restore a backup, which makes a new root key, and rotate the keys.
+    /// The root key under the secret stays the same. Somebody with an older copy of the store and the old secret can open that copy, and with
+    /// its root key also everything that is sealed later. If the old secret became known to somebody who may have a copy, restore a backup,
+    /// which makes a new root key, and rotate the keys.
     ///
     /// # Errors
     /// Those of opening with `old`: [`Code::WrongPassphrase`],
@@ -33,7 +32,7 @@ impl Keystore {
         self.change_store(|writer| {
             let rows = writer.store.load()?;
             if !rows.meta.contains_key(PROTECTION) {
-                let message = "a keystore in memory is opened by no secret";
+                let message = "a keystore in memory has no secret";
                 return Err(KmsError::new(Code::NotFound, message));
             }
             let root = load::protection(&rows)?.open(&*old)?;
@@ -42,8 +41,8 @@ impl Keystore {
         })
     }
 
-    /// Marks the store as looked after at this time, and changes nothing else: for a
-    /// [`TimeGuard`](crate::rollback::TimeGuard), which refuses a store that was not changed for long.
+    /// Marks the store as maintained at this time, and changes nothing else. Use it with a
+    /// [`TimeGuard`](crate::rollback::TimeGuard), which refuses a store that did not change for a long time.
     ///
     /// # Errors
     /// Those of writing and of the guard.

@@ -1,7 +1,7 @@
-//! How what is read and what is stored stay together: one snapshot that readers take without waiting, and writers that
-//! replace it one after the other, on the store first and then for those who read.
+//! Keeps readers and the store consistent: there is one snapshot that readers take without waiting, and writers
+//! replace it one after another, first in the store and then for readers.
 //!
-//! The locks are traits, so that a model checker runs this very code: see the tests.
+//! The locks are traits, so that a model checker can run exactly this code: see the tests.
 
 use std::ops::DerefMut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Signing with the head of a key, and replacing the head when its policy says so.
+//! Signs with the head of a key, and rotates the key when its policy says so.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Keystore {
         if RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
             return Err(KmsError::new(
                 Code::ReservedMessage,
-                "the message begins like what a signature file signs; sign it as a file or as a message statement",
+                "the message begins like the statement of a signature file; sign it as a file or as a message statement",
             ));
         }
         if key.family().algorithm().usage() == Use::KeyEncapsulation {
@@ -197,7 +197,7 @@ impl Keystore {
             if id.version() != head.get() {
                 return Err(KmsError::new(
                     Code::NotHead,
-                    format!("{id} is an older version and does not sign; version {head} does"),
+                    format!("{id} is an older version and does not sign; version {head} signs"),
                 ));
             }
         }
@@ -214,7 +214,7 @@ pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     if key.family().purpose().as_str() != TOKENS {
         return Ok(());
     }
-    let message = format!("the key {} has the purpose {TOKENS}, and signs tokens alone", key.family());
+    let message = format!("the key {} has the purpose {TOKENS}, and signs only tokens", key.family());
     Err(KmsError::new(Code::WrongUse, message))
 }
 

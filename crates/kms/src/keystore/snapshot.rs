@@ -1,4 +1,4 @@
-//! The keys of a keystore for those who change nothing and sign nothing.
+//! The keys of a keystore, for callers that neither change anything nor sign.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::id::{KeyFamily, Name};
 
 /// The keys of a keystore as they were at one moment, to be looked at: see [`Keystore::snapshot`](crate::Keystore::snapshot).
 ///
-/// It does not sign and does not decapsulate: who may have disabled or replaced the key since would not be heard.
+/// It does not sign or decapsulate, because somebody may have disabled or replaced the key since then.
 pub struct Snapshot {
     index: Index,
 }

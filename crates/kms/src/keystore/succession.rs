@@ -17,11 +17,11 @@ use crate::store::Rows;
 use crate::succession::Succession;
 
 impl Keystore {
-    /// The statements by which holders of any older public key of a key come to the newest one: each version that may be
-    /// used and has its private key names the later ones, up to the next that can sign too. Versions that were revoked, and
-    /// those below the least version, neither sign nor are named. A key with one version has no statements.
+    /// The statements that lead holders of any older public key of a key to the newest one. Each usable version with a private key
+    /// names the later ones, up to the next one that can also sign. Revoked versions, and versions below the minimum version, do not sign
+    /// statements, and no statement names them. A key with one version has no statements.
     ///
-    /// Older versions sign this and nothing else. No rotation policy counts it.
+    /// Older versions sign only this. No rotation policy counts it.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`](crate::Code::KeyNotFound), [`Code::KeyDisabled`](crate::Code::KeyDisabled),
@@ -84,7 +84,7 @@ impl Keystore {
         let algorithm = id.family().algorithm();
         let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
         if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {
-            return Err(KmsError::damaged(format!("the private key of {id} does not fit its public key")));
+            return Err(KmsError::damaged(format!("the private key of {id} does not match its public key")));
         }
         private_key.sign(message)
     }

@@ -1,4 +1,4 @@
-//! Tokens whose root keys lie in the keystore, and what they guard.
+//! Tokens with root keys in the keystore, and the operations that they protect.
 
 use super::handle::Keystore;
 use super::keys::NewKey;
@@ -20,11 +20,11 @@ impl Keystore {
         self.create_key(NewKey::new(tenant.clone(), name.clone(), Algorithm::Ed25519).label(name))
     }
 
-    /// Makes a token, signed by the head of the tenant's root key.
+    /// Mints a token, signed by the head of the tenant's root key.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::InvalidArgument`] for a grant of nothing, or with keys of
-    /// another tenant; [`Code::NotExportable`] when the root key is held by a device; those of [`Keystore::sign`].
+    /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::InvalidArgument`] for an empty grant, or with keys of
+    /// another tenant; [`Code::NotExportable`] if the root key is in a device; the errors of [`Keystore::sign`].
     pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(Operation::Sign, &root), || {
@@ -51,8 +51,8 @@ impl Keystore {
         token.authorize(trusted, request, revoked)
     }
 
-    /// Takes a private key out, wrapped for a recipient: of a key that was made exportable, and with a token of its tenant that permits
-    /// it. Of keys that sign, the newest version alone.
+    /// Exports a private key, wrapped for a recipient. The key must be exportable, and a token of its tenant must permit the export. A
+    /// signing key exports only its newest version.
     ///
     /// # Errors
     /// [`Code::NotExportable`]; [`Code::NotHead`]; those of [`Keystore::authorize`]; [`Code::WrongUse`] when the recipient's key does

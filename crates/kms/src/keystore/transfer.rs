@@ -1,4 +1,4 @@
-//! Keys that come from elsewhere, and the one way by which a private key leaves.
+//! Imported keys, and the only way by which a private key leaves.
 
 use super::handle::Keystore;
 use super::keys::NewKey;
@@ -27,11 +27,11 @@ impl Keystore {
         self.add_key(Operation::Import, new, || self.imported(&backend, key))
     }
 
-    /// Makes an imported private key the next version of a key, which is its head from now on.
+    /// Makes an imported private key the next version of a key. It becomes the head.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when the key is of another algorithm or has that public key already;
-    /// [`Code::NoPrivateKey`] when its public keys were imported alone; those of [`Keystore::rotate`].
+    /// [`Code::InvalidArgument`] if the key has another algorithm or already has that public key;
+    /// [`Code::NoPrivateKey`] if only its public keys were imported; the errors of [`Keystore::rotate`].
     pub fn import_version(&self, family: &KeyFamily, key: &PrivateKeyData) -> Result<KeyId> {
         check_algorithm(family.algorithm(), key.algorithm())?;
         self.observed(Subject::key(Operation::Import, family), || {
@@ -44,20 +44,21 @@ impl Keystore {
         })
     }
 
-    /// Makes a key that has a public key alone: it verifies signatures, or is a recipient, and nothing else.
+    /// Makes a key with only a public key: it verifies signatures or receives exported keys, and does nothing else.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] when `new` is of another algorithm or exportable; [`Code::LabelTaken`]; those of writing.
     pub fn import_public_key(&self, new: NewKey, key: &PublicKey) -> Result<KeyId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         if new.exportable {
-            let message = "a public key has nothing that could be exported: make it without that";
+            let message =
+                "a key with only a public key has no private key to export: import it without `exportable`";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
         self.add_key(Operation::Import, new, || Ok(public_only(key)))
     }
 
-    /// Makes a public key the next version of a key whose public keys were imported alone.
+    /// Makes a public key the next version of a key that has only public keys.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] when the key is of another algorithm, has private keys, or has that public key already;
@@ -93,7 +94,7 @@ impl Keystore {
         let algorithm = key.algorithm();
         let found = self.backends.find(backend, algorithm)?;
         if !found.capabilities(algorithm).is_some_and(|capabilities| capabilities.material_is_key) {
-            let message = format!("the backend {backend} makes its own keys and takes none from outside");
+            let message = format!("the backend {backend} cannot import keys: it only makes its own");
             return Err(KmsError::new(Code::UnsupportedAlgorithm, message));
         }
         let pair = self.key_pair(backend, algorithm, key.material().clone())?;
@@ -106,13 +107,12 @@ impl Keystore {
         let index = self.index.load();
         let loaded = index.key(key.family())?;
         if !loaded.record.exportable {
-            let message = format!("the key {} was not made exportable, and never will be", key.family());
+            let message = format!("the key {} is not exportable, and this cannot be changed", key.family());
             return Err(KmsError::new(Code::NotExportable, message));
         }
         check_enabled(&loaded.record)?;
         if key.version() != loaded.record.head().get() && key.family().algorithm().usage() == Use::Signature {
-            let message =
-                format!("{key} is an older version: of keys that sign the newest one alone is exported");
+            let message = format!("{key} is an older version: a signing key exports only its newest version");
             return Err(KmsError::new(Code::NotHead, message));
         }
         let material = loaded.material(key, &self.sealer, &self.backends)?;
@@ -129,14 +129,14 @@ fn check_algorithm(wanted: Algorithm, found: Algorithm) -> Result<()> {
     if wanted == found {
         return Ok(());
     }
-    let message = format!("the imported key is of {found}, and one of {wanted} is wanted");
+    let message = format!("the imported key's algorithm is {found}, but must be {wanted}");
     Err(KmsError::new(Code::InvalidArgument, message))
 }
 
 /// A version that repeats a former one would not replace it.
 fn check_new<'a>(mut versions: impl Iterator<Item = &'a PublicKey>, key: &PublicKey) -> Result<()> {
     if versions.any(|version| version == key) {
-        let message = "the key has a version with this very public key already";
+        let message = "the key already has a version with this public key";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     Ok(())

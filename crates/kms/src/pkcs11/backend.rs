@@ -43,9 +43,9 @@ impl Pkcs11 {
     /// Finds the token and logs in to it.
     ///
     /// # Errors
-    /// [`Code::NotFound`] or [`Code::DeviceFailed`] when the library cannot be loaded, [`Code::TokenUnavailable`] when there is no
-    /// such token, [`Code::WrongPin`], [`Code::PinLocked`]; [`Code::InvalidArgument`] when several tokens fit or there is no PIN;
-    /// those of reading it.
+    /// [`Code::NotFound`] or [`Code::DeviceFailed`] if the library cannot be loaded; [`Code::TokenUnavailable`] if there is no
+    /// such token; [`Code::WrongPin`], [`Code::PinLocked`]; [`Code::InvalidArgument`] if several tokens match or there is no PIN;
+    /// errors of reading the PIN.
     pub fn open(config: &TokenConfig) -> Result<Self> {
         let token = Self::when_needed(config);
         token.token()?;
@@ -230,7 +230,7 @@ fn check_kept(at: &At<'_>, [public, private]: [ObjectHandle; 2]) -> Result<(), F
     at.session.destroy_object(private)?;
     at.session.destroy_object(public)?;
     Err(Fault::failed(
-        "the token made a private key that could leave it, although it was told not to; the key was deleted",
+        "the token created an extractable private key, although bulla asked for a key that is not; bulla deleted that key",
     ))
 }
 
@@ -258,7 +258,7 @@ impl TokenKey {
         Fault::Failed(KmsError::new(
             Code::KeyNotFound,
             format!(
-                "the token has no key of {} with the id {id}: it was deleted, or lies on another token",
+                "the token has no {} key with the id {id}: the key was deleted, or is on another token",
                 self.algorithm
             ),
         ))
@@ -285,7 +285,7 @@ impl TokenKey {
                 let attributes = at.session.get_attributes(object, &[AttributeType::EcPoint])?;
                 let Some(Attribute::EcPoint(point)) = attributes.first() else { continue };
                 return encoding::public_key(self.algorithm, point).ok_or_else(|| {
-                    Fault::failed(format!("the token's public key is none of {}", self.algorithm))
+                    Fault::failed(format!("the token's public key is not a public key of {}", self.algorithm))
                 });
             }
         }
@@ -331,7 +331,7 @@ impl PrivateKey for TokenKey {
                 *lock(&self.handle) = None;
             })?;
             encoding::signature(self.algorithm, &signature)
-                .ok_or_else(|| Fault::failed("the token's signature has not the form of its algorithm"))
+                .ok_or_else(|| Fault::failed("the token's signature does not have the form of its algorithm"))
         })
     }
 }

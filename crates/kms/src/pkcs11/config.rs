@@ -1,4 +1,4 @@
-//! Which token, and what logs in to it.
+//! The configuration of a token: which token, and how to log in.
 
 use std::fmt;
 use std::fs::File;
@@ -20,23 +20,23 @@ const MAX_PIN: usize = 4096;
 
 /// A token and how to reach it.
 ///
-/// The text form is a URI of RFC 7512, such as
+/// The text form is a URI (RFC 7512), for example
 /// `pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/secrets/pin`. The path may have `token`,
-/// `serial`, `manufacturer` and `model`, the query needs `module-path` and may have `pin-source`: `file:` and the path of a file
-/// whose first line is the PIN, or `env:` and the name of a variable. `pin-value` is refused: a secret has no place in an argument.
+/// `serial`, `manufacturer` and `model`. The query needs `module-path` and may have `pin-source`: `file:` and the path of a file
+/// whose first line is the PIN, or `env:` and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
 #[derive(Clone, Debug)]
 pub struct TokenConfig {
     /// The library of the token's maker.
     pub module: PathBuf,
-    /// What the token says of itself; all that is given must fit, and must fit one token only.
+    /// The token's own description. Everything that is given must match, and must match only one token.
     pub token: TokenName,
-    /// Where the PIN comes from; none for a token that has a way of its own to ask for it.
+    /// The source of the PIN; none for a token that asks for it itself.
     pub pin: Option<PinSource>,
-    /// How many sessions are open at the same time at most: so many threads use the token at once, others wait.
+    /// The maximum number of open sessions: that many threads can use the token at once, and others wait.
     pub sessions: NonZeroUsize,
 }
 
-/// What a token says of itself. What is `None` fits every token.
+/// A token's own description. `None` matches every token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenName {
     /// The label that its owner gave it.
@@ -49,7 +49,7 @@ pub struct TokenName {
     pub model: Option<String>,
 }
 
-/// Where a PIN comes from. It is read when the token is opened, and held in memory to log in again after a loss.
+/// The source of a PIN. The PIN is read when the token is opened, and stays in memory to log in again after a loss.
 #[derive(Clone, Debug)]
 pub enum PinSource {
     /// The first line of a file.
@@ -87,7 +87,7 @@ impl PinSource {
             Self::Variable(name) => Zeroizing::new(std::env::var(name).map_err(|_| {
                 KmsError::new(
                     Code::InvalidArgument,
-                    format!("the variable {name}, which has the token's PIN, is not set or is not UTF-8"),
+                    format!("the variable {name} for the token's PIN is not set, or is not UTF-8"),
                 )
             })?),
         };
@@ -160,7 +160,8 @@ impl FromStr for TokenConfig {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let invalid = |why: String| KmsError::new(Code::InvalidArgument, format!("no URI of a token: {why}"));
+        let invalid =
+            |why: String| KmsError::new(Code::InvalidArgument, format!("not a URI of a token: {why}"));
         let rest =
             text.strip_prefix("pkcs11:").ok_or_else(|| invalid("it does not begin with pkcs11:".into()))?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -171,7 +172,11 @@ impl FromStr for TokenConfig {
                 "serial" => &mut token.serial,
                 "manufacturer" => &mut token.manufacturer,
                 "model" => &mut token.model,
-                _ => return Err(invalid(format!("{name} is none of token, serial, manufacturer, model"))),
+                _ => {
+                    return Err(invalid(format!(
+                        "{name} is unknown; use token, serial, manufacturer or model"
+                    )));
+                }
             };
             set(place, name, value).map_err(invalid)?;
         }
@@ -181,13 +186,16 @@ impl FromStr for TokenConfig {
                 "module-path" => &mut module,
                 "pin-source" => &mut source,
                 "pin-value" => {
-                    return Err(invalid("a PIN has no place in a URI: name its file with pin-source".into()));
+                    return Err(invalid(
+                        "a URI must not contain a PIN: name a file with the PIN with pin-source".into(),
+                    ));
                 }
-                _ => return Err(invalid(format!("{name} is neither module-path nor pin-source"))),
+                _ => return Err(invalid(format!("{name} is unknown; use module-path or pin-source"))),
             };
             set(place, name, value).map_err(invalid)?;
         }
-        let module = module.ok_or_else(|| invalid("it has no module-path, the token's library".into()))?;
+        let module =
+            module.ok_or_else(|| invalid("it has no module-path, which names the token's library".into()))?;
         let pin = source.map(|source| pin_source(&source)).transpose().map_err(invalid)?;
         Ok(Self { module: module.into(), token, pin, sessions: SESSIONS })
     }
@@ -203,7 +211,7 @@ fn pin_source(text: &str) -> Result<PinSource, String> {
     if path.starts_with('/') {
         return Ok(PinSource::File(path.into()));
     }
-    Err("pin-source is neither file: with an absolute path nor env: with the name of a variable".to_owned())
+    Err("pin-source must be file: and an absolute path, or env: and the name of a variable".to_owned())
 }
 
 fn set(place: &mut Option<String>, name: &str, value: String) -> Result<(), String> {
@@ -217,7 +225,7 @@ fn set(place: &mut Option<String>, name: &str, value: String) -> Result<(), Stri
 fn attributes(part: &str, separator: char) -> Result<Vec<(&str, String)>, String> {
     let split = |attribute| match str::split_once(attribute, '=') {
         Some((name, value)) => Ok((name, decode(value)?)),
-        None => Err(format!("{attribute:?} is no NAME=VALUE")),
+        None => Err(format!("{attribute:?} is not NAME=VALUE")),
     };
     part.split(separator).filter(|attribute| !attribute.is_empty()).map(split).collect()
 }
@@ -240,7 +248,7 @@ fn decode(text: &str) -> Result<String, String> {
         bytes.push(byte);
         rest = &after[2..];
     }
-    String::from_utf8(bytes).map_err(|_| format!("{text:?} is not UTF-8 when it is decoded"))
+    String::from_utf8(bytes).map_err(|_| format!("{text:?} is not UTF-8 after decoding"))
 }
 
 #[cfg(test)]
@@ -269,7 +277,7 @@ mod tests {
         for (uri, reason) in [
             ("token=a?module-path=/m", "pkcs11:"),
             ("pkcs11:token=a", "module-path"),
-            ("pkcs11:token=a?module-path=/m&pin-value=1234", "no place in a URI"),
+            ("pkcs11:token=a?module-path=/m&pin-value=1234", "must not contain a PIN"),
             ("pkcs11:token=a;token=b?module-path=/m", "twice"),
             ("pkcs11:object=a?module-path=/m", "object"),
             ("pkcs11:token=a?module-path=/m&module-name=x", "module-name"),

@@ -7,7 +7,7 @@ use crate::error::{Code, KmsError};
 /// Why something on a token failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The session, the token or the library is not what it was: it may work on a new session, or when the token is back.
+    /// The session, the token or the library was lost: the call may work on a new session, or when the token is back.
     Lost(String),
     /// Trying again does not help.
     Failed(KmsError),
@@ -59,13 +59,13 @@ impl From<Error> for Fault {
         };
         let message = match code {
             Code::WrongPin => {
-                "the token refuses the PIN; it is not tried again, since tokens lock themselves after a few wrong ones"
+                "the token refuses the PIN; bulla does not try it again, because tokens lock themselves after a few wrong PINs"
                     .to_owned()
             }
             Code::PinLocked => {
                 "the token is locked after too many wrong PINs; its security officer can unlock it".to_owned()
             }
-            Code::Busy => format!("the token has no room for another session or object now: {error}"),
+            Code::Busy => format!("the token has no room now for another session or object: {error}"),
             _ => format!("the token refuses: {error}"),
         };
         Self::Failed(KmsError::new(code, message).with_source(error))

@@ -1,4 +1,4 @@
-//! How far a keystore has come, remembered on a token.
+//! A keystore's counter on a token.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,14 +18,13 @@ const APPLICATION: &[u8] = b"bulla rollback guard v1";
 /// How often the objects are read when others replace them meanwhile.
 const TRIES: usize = 20;
 
-/// A guard in a private data object of a token: who puts back the store needs the token and its PIN to put back the guard.
+/// A guard in a private data object of a token. Somebody who puts back the store needs the token and its PIN to put back the guard.
 ///
-/// The object's label is the guard's name, its application `bulla rollback guard v1`, its value empty before the first store uses it,
-/// and then the store's name (16 bytes), the counter (8, big-endian) and the digest (32). A change makes the next object and then
-/// deletes the one before, so that the token has one at every moment; of several the one with the greatest counter counts.
+/// The object's label is the guard's name, and its application is `bulla rollback guard v1`. Its value is empty before the first store uses
+/// it, and then has the store's name (16 bytes), the counter (8, big-endian) and the digest (32). A change makes the next object and then
+/// deletes the previous one, so that the token always has one. If there are several, the one with the greatest counter counts.
 ///
-/// The order of changes is kept by this program, not by the token: tokens with a counter that only grows are rare, and theirs grows when they
-/// are reset.
+/// This program keeps the order of changes, not the token: few tokens have a counter that only grows, and it grows when they are reset.
 #[derive(Clone, Debug)]
 pub struct TokenGuard {
     token: Arc<Token>,
@@ -71,7 +70,7 @@ impl TokenGuard {
         let guard = Self::new(token, name)?;
         guard.token.run(Access::Write, |at| {
             if !guard.objects(at)?.is_empty() {
-                let message = format!("the token has a rollback guard {} already", guard.name);
+                let message = format!("the token already has a rollback guard {}", guard.name);
                 return Err(Fault::Failed(KmsError::new(Code::AlreadyExists, message)));
             }
             guard.write(at, Vec::new())
@@ -115,7 +114,7 @@ impl TokenGuard {
         if objects.is_empty() {
             at.check_present()?;
             let message = format!(
-                "the token has no rollback guard {}: it was deleted, or lies on another one",
+                "the token has no rollback guard {}: the guard was deleted, or is on another token",
                 self.name
             );
             return Err(Fault::Failed(KmsError::new(Code::GuardMismatch, message)));
@@ -132,7 +131,7 @@ impl TokenGuard {
             let known = Known::parse(&value).ok_or_else(|| self.mismatch("is damaged"))?;
             match newest {
                 Some(other) if other.store != known.store => {
-                    return Err(self.mismatch("is that of two keystores"));
+                    return Err(self.mismatch("belongs to two keystores"));
                 }
                 Some(other) if other.counter >= known.counter => {}
                 _ => newest = Some(known),
@@ -148,14 +147,14 @@ impl TokenGuard {
 
     fn check_against(&self, known: &Known, mark: &StoreMark) -> Result<(), Fault> {
         if known.store != mark.store {
-            return Err(self.mismatch("is that of another keystore"));
+            return Err(self.mismatch("belongs to another keystore"));
         }
         if mark.counter < known.counter {
             return Err(Fault::Failed(rolled_back(mark.counter, known.counter)));
         }
         if mark.counter == known.counter && mark.digest != known.digest {
             let message = format!(
-                "the keystore is another copy of itself: its change {} is not the one that the token knows",
+                "the keystore is not the copy that the token knows: its change {} differs",
                 mark.counter
             );
             return Err(Fault::Failed(KmsError::new(Code::RolledBack, message)));

@@ -1,8 +1,8 @@
 //! The libraries of tokens, each loaded and initialized once in a process.
 //!
-//! Initialization belongs to the process, not to who asks for it (PKCS #11 3.1, section 5.4), so all tokens of a library share it. Some
-//! libraries, SoftHSM among them, see a token that was away again only when they are initialized again. That ends all sessions:
-//! it waits until nobody is in the middle of one.
+//! Initialization belongs to the process, not to the caller (PKCS #11 3.1, section 5.4), so all tokens of a library share it. Some libraries,
+//! including SoftHSM, see a returned token only after they are initialized again. That ends all sessions, so it waits until nobody is in
+//! the middle of one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ impl Module {
             KmsError::new(Code::DeviceFailed, message).with_source(error)
         })?;
         let state = initialize(&library).map_err(|why| {
-            let message = format!("the token's library {shown} cannot be initialized: {why}");
+            let message = format!("cannot initialize the token's library {shown}: {why}");
             KmsError::new(Code::TokenUnavailable, message)
         })?;
         let life = RwLock::new(Life { number: 0, state, began: Instant::now() });

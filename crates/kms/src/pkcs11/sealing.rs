@@ -74,7 +74,7 @@ impl TokenKeyProvider {
 
     fn make(&self, at: &At<'_>) -> Result<(), Fault> {
         if !self.objects(at)?.is_empty() {
-            let message = format!("the token has a secret key with the label {} already", self.name);
+            let message = format!("the token already has a secret key with the label {}", self.name);
             return Err(Fault::Failed(KmsError::new(Code::AlreadyExists, message)));
         }
         let mut id = [0; ID];
@@ -100,7 +100,7 @@ impl TokenKeyProvider {
             return Ok(());
         }
         at.session.destroy_object(key)?;
-        Err(Fault::failed("the token made a secret key that could leave it; the key was deleted"))
+        Err(Fault::failed("the token created an extractable secret key; bulla deleted that key"))
     }
 
     fn derive(&self, capsule: &[u8; SIZE]) -> Result<KeyEncryptionKey> {

@@ -1,4 +1,4 @@
-//! One token: finding it, logging in, its sessions, and what is done when it is lost.
+//! One token: finding it, logging in, its sessions, and its loss.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -101,7 +101,7 @@ impl Token {
     fn unavailable(&self, why: &str) -> KmsError {
         let (name, path) = (&self.name, self.path.display());
         let message = format!(
-            "the token with {name} of {path} cannot be reached: {why}; try again when it is plugged in and ready"
+            "cannot reach the token with {name} through {path}: {why}; try again when the token is plugged in and ready"
         );
         KmsError::new(Code::TokenUnavailable, message)
     }
@@ -151,10 +151,12 @@ impl Token {
                 *place = Some((life, slot));
                 Ok(slot)
             }
-            [] => Err(Fault::Lost(format!("no slot has it; the labels of those that are there: {others:?}"))),
+            [] => Err(Fault::Lost(format!(
+                "no slot contains it; the tokens in the slots have these labels: {others:?}"
+            ))),
             _ => Err(Fault::Failed(KmsError::new(
                 Code::InvalidArgument,
-                format!("several tokens have {}; name the serial number too", self.name),
+                format!("several tokens have {}; also give the serial number", self.name),
             ))),
         }
     }
@@ -177,7 +179,7 @@ impl Token {
 
     fn log_in(&self, session: &Session) -> Result<(), Fault> {
         if self.refused.load(Ordering::Relaxed) {
-            let message = "the token refused the PIN before; open it again with the right one";
+            let message = "the token refused the PIN before; open the token again with the correct PIN";
             return Err(Fault::Failed(KmsError::new(Code::WrongPin, message)));
         }
         match session.login(UserType::User, self.pin.as_ref()) {

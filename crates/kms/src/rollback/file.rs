@@ -1,4 +1,4 @@
-//! A guard in a file of its own.
+//! A guard in a separate file.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -12,8 +12,8 @@ const HEADER: &str = "bulla rollback guard v1\n";
 /// More than any guard file has.
 const MOST: u64 = 1024;
 
-/// A guard in a small text file. It helps as far as who can put back the store cannot put back this file: keep it on
-/// another disk, in another account's folder, out of the backups of the store.
+/// A guard in a small text file. It helps only if somebody who can put back the store cannot put back this file: keep it on
+/// another disk, in another account's folder, and outside the store's backups.
 ///
 /// ```text
 /// bulla rollback guard v1
@@ -23,8 +23,8 @@ const MOST: u64 = 1024;
 /// checksum: <64 hexadecimal digits: BLAKE3 of the lines before>
 /// ```
 ///
-/// It belongs to the first store that is opened with it. Each change replaces it, by a temporary file that is synced and
-/// renamed; processes that share it take turns by a lock on it.
+/// It belongs to the first store that is opened with it. Each change replaces it with a temporary file that is synced and
+/// renamed. Processes that share it take turns with a lock on it.
 #[derive(Clone, Debug)]
 pub struct FileGuard {
     path: PathBuf,
@@ -72,7 +72,7 @@ impl FileGuard {
                 Err(error) => return Err(unusable(error)),
             };
             let malformed = || {
-                let message = format!("the rollback guard {shown} is damaged; put it back from a copy");
+                let message = format!("the rollback guard {shown} is damaged; restore it from a copy");
                 KmsError::new(Code::GuardMismatch, message)
             };
             return Ok((file, known.ok_or_else(malformed)?));
@@ -82,7 +82,7 @@ impl FileGuard {
     fn check_against(&self, known: &Known, mark: &StoreMark) -> Result<()> {
         let shown = self.path.display();
         if known.store != mark.store {
-            let message = format!("the rollback guard {shown} is that of another keystore");
+            let message = format!("the rollback guard {shown} belongs to another keystore");
             return Err(KmsError::new(Code::GuardMismatch, message));
         }
         if mark.counter < known.counter {

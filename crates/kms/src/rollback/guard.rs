@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Code, KmsError, Result};
 use crate::time::Timestamp;
 
-/// What tells one state of one store from every other.
+/// Identifies one state of one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreMark {
-    /// Which store: a name that follows from its root key. It is no secret.
+    /// The store's name, derived from its root key. It is not a secret.
     pub store: [u8; 16],
     /// One more with each change of the store.
     pub counter: u64,
-    /// When the last change was made: what [`RollbackGuard::time`] said then.
+    /// The time of the last change: the result of [`RollbackGuard::time`] at that moment.
     pub changed: Timestamp,
     /// BLAKE3 of the sealed state: two copies of a store that went different ways differ in it.
     pub digest: [u8; 32],
 }
 
-/// Remembers, outside of a store, how far the store has come.
+/// Remembers the last change of a store, outside the store.
 ///
-/// One guard may be used by many threads and, where it lies outside of the process, by many processes.
+/// Many threads may use one guard. If it is outside the process, many processes may use it too.
 pub trait RollbackGuard: fmt::Debug + Send + Sync {
     /// Whether a store that was just read may be used.
     ///
@@ -63,9 +63,9 @@ pub(crate) fn rolled_back(found: u64, known: u64) -> KmsError {
     )
 }
 
-/// The counter in the store itself, which every store has: it notices a store that goes back while this process has it
-/// open, and detects nothing about an older copy of the whole store that is opened later, since the counter went back
-/// with it. The default.
+/// The counter in the store itself, which every store has. It detects a store that goes back while this process has it
+/// open. It does not detect an older copy of the whole store that is opened later, because the counter went back with it. This is the
+/// default.
 #[derive(Debug, Default)]
 pub struct StoreGuard {
     newest: AtomicU64,

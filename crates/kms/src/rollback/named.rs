@@ -7,12 +7,12 @@ use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::time::Timestamp;
 
-/// A guard with a name that its store remembers: a store that was made with it, or to which
-/// [`Keystore::set_guard`](crate::Keystore::set_guard) gave it, opens with a guard of this name alone. So nobody forgets to ask it, and
-/// who may write to the store cannot take its name out: that is damage.
+/// A guard with a name that its store remembers. A store that was made with it, or that got it from
+/// [`Keystore::set_guard`](crate::Keystore::set_guard), opens only with a guard of this name. So nobody can forget to ask the guard. If
+/// somebody who may write to the store removes the name, that is damage.
 ///
-/// The name says where the guard is found again, to whoever opens the store ([`Keystore::guard_name`](crate::Keystore::guard_name)).
-/// What it means is up to him.
+/// The name tells the program that opens the store where to find the guard ([`Keystore::guard_name`](crate::Keystore::guard_name)). The
+/// program defines what the name means.
 #[derive(Clone, Debug)]
 pub struct NamedGuard {
     name: String,
@@ -23,8 +23,8 @@ impl NamedGuard {
     /// The most bytes of a name.
     pub const MAX_NAME: usize = 1024;
 
-    /// Gives a guard a name: 1 to 1024 bytes of UTF-8 without control characters, line separators and marks that reorder text. It is no
-    /// secret: it lies in the store in the clear.
+    /// Gives a guard a name: 1 to 1024 bytes of UTF-8 without control characters, line separators and marks that reorder text. The name is not
+    /// a secret: the store contains it as plain text.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] when the name is none.
@@ -32,7 +32,7 @@ impl NamedGuard {
         if name.is_empty() || name.len() > Self::MAX_NAME || name.chars().any(encoding::is_deceptive) {
             return Err(KmsError::new(
                 Code::InvalidArgument,
-                "the name of a rollback guard has 1 to 1024 bytes, without control characters and marks that reorder text",
+                "a rollback guard's name has 1 to 1024 bytes, without control characters and without marks that reorder text",
             ));
         }
         Ok(Self { name: name.to_owned(), guard })

@@ -43,12 +43,12 @@ impl SignedTime {
         if self.signature.key == key.key && verdict == Verdict::Valid {
             return Ok(self.time);
         }
-        let message = format!("the signed time is not one that {} signed just now", key.key);
+        let message = format!("{} did not sign this time just now", key.key);
         Err(KmsError::new(Code::GuardMismatch, message))
     }
 }
 
-/// Where a signed time comes from: a service, a device, another keystore.
+/// The source of a signed time: a service, a device, another keystore.
 pub trait TimeSource: fmt::Debug + Send + Sync {
     /// What time it is. The nonce is new for each call: an answer to an older one would let an old time pass for the
     /// present.
@@ -58,10 +58,9 @@ pub trait TimeSource: fmt::Debug + Send + Sync {
     fn now(&self, nonce: &[u8; 32]) -> Result<SignedTime>;
 }
 
-/// A guard that refuses a store whose last change is older than a bound, by a clock that neither the store's disk nor the
-/// machine's own clock can put back. It keeps nothing, and so it notices an older copy only once that copy's age is
-/// beyond the bound. A store that nothing changes must be marked before the bound is reached:
-/// [`Keystore::refresh`](crate::Keystore::refresh).
+/// A guard that refuses a store whose last change is older than a limit. Its clock depends neither on the store's disk nor on the
+/// machine's own clock. It stores nothing, so it detects an older copy only when that copy's age exceeds the limit. If a store does not
+/// change, mark it before it reaches the limit: [`Keystore::refresh`](crate::Keystore::refresh).
 #[derive(Clone, Debug)]
 pub struct TimeGuard {
     source: Arc<dyn TimeSource>,

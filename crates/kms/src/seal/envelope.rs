@@ -1,4 +1,4 @@
-//! The sealed envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that says what is inside.
+//! The sealed envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that describes the content.
 //!
 //! ```text
 //! magic       4   "BENV"
@@ -11,7 +11,7 @@
 //! tag         16
 //! ```
 //!
-//! Everything before the nonce is the associated data, so that an envelope opens only as what it was sealed as.
+//! Everything before the nonce is the associated data, so an envelope opens only as the kind and the subject for which it was sealed.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub(crate) enum Place {
     KeyRecord(String),
     /// The private key of the key version with this id.
     PrivateKey(String),
-    /// The key under which sealed data lies.
+    /// The key that encrypts sealed data.
     #[cfg(feature = "soft-seal")]
     DataKey,
 }

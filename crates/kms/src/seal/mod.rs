@@ -1,4 +1,4 @@
-//! Sealing: what is written leaves this module encrypted and bound to its place.
+//! Sealing: this module encrypts data and binds it to its place.
 //!
 //! A [`KeyProvider`] makes and finds again the keys under which one other key lies: a [`Passphrase`], a key file
 //! ([`KeyFileProvider`]), or whatever implements the trait. Keystores open with them

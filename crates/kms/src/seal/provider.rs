@@ -1,4 +1,4 @@
-//! Where key-encryption keys come from: one small trait, which anybody may implement.
+//! The source of key-encryption keys: one small trait, which anybody may implement.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use crate::error::{Code, KmsError, Result};
 /// A key of 32 bytes that seals one other key. It is wiped when it is dropped.
 pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 
-/// Makes key-encryption keys, and makes them again when something is to be opened.
+/// Makes key-encryption keys, and makes them again to open sealed data.
 ///
-/// A provider never sees what is sealed. It makes a new key together with a *capsule*, which lies in the clear beside
-/// what the key sealed and lets the provider, or the holder of the private half, come to the same key again: the salt of
-/// a passphrase, a ciphertext that carries the key, the key wrapped by a token. What is sealed is bound to the method, the
-/// name of the key and the capsule by what stands above the provider.
+/// A provider never sees the sealed data. It makes a new key together with a *capsule*. The capsule is stored as plain data beside the
+/// sealed data. With it, the provider, or the holder of the private half, can make the same key again: it is the salt of
+/// a passphrase, a ciphertext that carries the key, or the key wrapped by a token. The code above the provider binds the sealed data to
+/// the method, the key's name and the capsule.
 ///
-/// A recipient, of which only the public half is known, makes keys and refuses to come to them again.
+/// A recipient, whose public half alone is known, makes keys and refuses to make them again.
 pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// How it makes keys, as a name of up to 32 characters of `a-z`, `0-9` and `-`. It is stored, and says which
     /// provider opens what was sealed.
@@ -62,8 +62,8 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     }
 }
 
-/// What a provider needs to come to a key again: method, name of the key, and bytes that the provider alone understands.
-/// Nothing of it is secret.
+/// What a provider needs to make a key again: the method, the key's name, and bytes that only the provider understands.
+/// None of this is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capsule {
     method: String,
@@ -104,7 +104,7 @@ impl Capsule {
         &self.key_name
     }
 
-    /// What the provider alone understands.
+    /// The bytes that only the provider understands.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

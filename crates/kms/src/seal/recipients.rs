@@ -28,8 +28,8 @@ pub enum Recipient {
 
 /// The private half, outside of a keystore.
 ///
-/// The text form is that of an identity file: lines that begin with `#` and empty lines say nothing, one other line is
-/// `AGE-SECRET-KEY-1...` or `x-wing-secret:BASE64`. Files of `age-keygen` are such.
+/// The text form is that of an identity file: one line `AGE-SECRET-KEY-1...` or `x-wing-secret:BASE64`. Empty lines and lines that begin
+/// with `#` are ignored. `age-keygen` writes such files.
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// X25519, as age has it.
@@ -41,9 +41,9 @@ pub enum Identity {
 /// What [`Identity::generate`] is to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityKind {
-    /// X25519: short, readable by age, and open to who has a quantum computer one day.
+    /// X25519: short, and readable by age. A future quantum computer can break it.
     Age,
-    /// X25519 and ML-KEM-768: whoever breaks one of them has nothing.
+    /// X25519 and ML-KEM-768 (X-Wing): breaking only one of them is not enough.
     XWing,
 }
 

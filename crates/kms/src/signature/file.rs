@@ -28,7 +28,7 @@ pub enum Kind {
     File,
     /// A [`manifest`](super::manifest): the list of what is in a folder. It follows the signature in the same file.
     Manifest,
-    /// A message that a program hands over.
+    /// A message from a program.
     Message,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for Comment {
 
 serde_as_text!(Comment);
 
-/// What is to be signed.
+/// The statement to sign.
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// The kind of the content.
@@ -118,10 +118,10 @@ impl Statement {
     }
 }
 
-/// A signature file. `Display` is its text, [`SignatureFile::parse`] the exact inverse.
+/// A signature file. `Display` is its text, and [`SignatureFile::parse`] is the exact inverse.
 ///
-/// The public key in it says under which key to check it, not who signed: anybody can put his own there. Compare it
-/// with one that came another way ([`SignatureFile::verify_with`]), or with a keystore's
+/// The public key in it says which key checks it, but does not prove who signed: anybody can write their own key there. Compare it
+/// with a key that reached you in another way ([`SignatureFile::verify_with`]), or with a keystore's key
 /// ([`SignatureFile::verify_in`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureFile {
@@ -189,10 +189,10 @@ impl SignatureFile {
         Ok(Self { signature: signature.bytes, ..file })
     }
 
-    /// Whether the holder of `public_key` signed this. `Invalid` also when the file claims another key.
+    /// Whether the holder of `public_key` signed this. It is also `Invalid` if the file names another key.
     ///
-    /// It says nothing of the content: compare [`SignatureFile::digest`] and [`SignatureFile::size`] with those of
-    /// the content at hand.
+    /// It does not check the content: compare [`SignatureFile::digest`] and [`SignatureFile::size`] with those of
+    /// the content.
     pub fn verify_with(&self, public_key: &PublicKey) -> Verdict {
         if self.public_key != *public_key {
             return Verdict::Invalid;

@@ -1,7 +1,7 @@
-//! Signature files: who signed which content, when and with which words, as text that a person can read.
+//! Signature files: text that a person can read, with the signing key, the content, the time and the comment.
 //!
-//! The format stands in `spec/signature.md`. What is signed is a prefix that names the format and the [`Kind`], then
-//! every line before the signature, so that no line can be changed and no signature passes for one of another kind.
+//! `spec/signature.md` describes the format. The signed bytes are a prefix that names the format and the [`Kind`], and then
+//! every line before the signature. So nobody can change a line, and no signature passes for one of another kind.
 
 mod file;
 pub mod manifest;

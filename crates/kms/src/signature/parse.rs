@@ -1,4 +1,4 @@
-//! The strict parser of signature files: the fields in their order, one form for each, line feeds alone.
+//! The strict parser of signature files: the fields in order, one form for each, only line feeds.
 
 use std::fmt;
 use std::io::{BufRead, Read};

@@ -1,4 +1,4 @@
-//! A store in this process's memory; it is gone when it is dropped.
+//! A store in this process's memory; dropping it deletes it.
 
 use super::interface::{Change, Rows, STATE, Store, changed};
 use crate::error::Result;

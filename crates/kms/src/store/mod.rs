@@ -1,5 +1,5 @@
-//! Where a keystore's rows lie. A store sees sealed bytes only and gives them no meaning, except that one row, the
-//! state, tells whether the store is still as its keystore last saw it.
+//! Stores keep a keystore's rows. A store sees only sealed bytes and gives them no meaning, with one exception: the row
+//! `state` shows whether the store is still as its keystore last saw it.
 
 #[cfg(test)]
 mod conformance;

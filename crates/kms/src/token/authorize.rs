@@ -40,7 +40,7 @@ impl Token {
     ) -> Result<Permit> {
         let token = self.unverified().map_err(invalid)?;
         let untrusted = || {
-            let message = "the token is not signed by a version of the root key that is trusted here";
+            let message = "no trusted version of the root key signed the token";
             KmsError::new(Code::InvalidToken, message)
         };
         let root_version = token.root_key_id().ok_or_else(untrusted)?;
@@ -67,14 +67,14 @@ fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
         None => format!("{} in the tenant {}", request.operation, request.tenant),
     };
     let message = match &error {
-        error::Token::RunLimit(_) => "the token asks for too much computing".to_owned(),
+        error::Token::RunLimit(_) => "the token needs too much computing time".to_owned(),
         error::Token::FailedLogic(error::Logic::Unauthorized {
             policy: error::MatchedPolicy::Allow(_),
             ..
         }) => {
-            format!("the token has expired, or was limited so that it does not permit to {what}")
+            format!("the token has expired, or a restriction forbids this: {what}")
         }
-        _ => format!("the token does not permit to {what}"),
+        _ => format!("the token does not permit this: {what}"),
     };
     KmsError::new(Code::TokenRefused, message).with_source(error)
 }

@@ -28,17 +28,17 @@ impl Token {
     /// Makes a token. `seed` is the root key, `version` the one that the token names.
     pub(crate) fn mint(seed: &[u8], version: u32, grant: &Grant) -> Result<Self> {
         if grant.operations.is_empty() {
-            return Err(KmsError::new(Code::InvalidArgument, "a token permits at least one operation"));
+            return Err(KmsError::new(Code::InvalidArgument, "a token must permit at least one operation"));
         }
         let keys = match &grant.keys {
             Keys::These(keys) if keys.is_empty() => {
-                return Err(KmsError::new(Code::InvalidArgument, "a token is about at least one key"));
+                return Err(KmsError::new(Code::InvalidArgument, "a token must name at least one key"));
             }
             Keys::These(keys) => keys.as_slice(),
             Keys::All => &[],
         };
         if let Some(other) = keys.iter().find(|key| *key.tenant() != grant.tenant) {
-            let message = format!("the key {other} is not one of the tenant {}", grant.tenant);
+            let message = format!("the key {other} does not belong to the tenant {}", grant.tenant);
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
         let mint = || {
@@ -49,18 +49,18 @@ impl Token {
         Self::checked(mint().map_err(unmade)?)
     }
 
-    /// A weaker token, which its holder can make alone.
+    /// A weaker token, which the holder can make without the keystore.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when the limits take nothing away or leave nothing, and when the token would be too long;
-    /// [`Code::InvalidToken`] when the token cannot be attenuated.
+    /// [`Code::InvalidArgument`] if the limits restrict nothing or leave nothing, or if the token would be too long;
+    /// [`Code::InvalidToken`] if the token cannot be attenuated.
     pub fn attenuate(&self, limits: &Limits) -> Result<Self> {
         let code = datalog::limits(limits)?;
         let append = || self.unverified()?.append(BlockBuilder::new().code(code)?)?.to_base64();
         Self::checked(append().map_err(unmade)?)
     }
 
-    /// What the token says, without any proof of who made it.
+    /// The token's content, without any proof of who made it.
     ///
     /// # Errors
     /// [`Code::InvalidToken`].
@@ -75,7 +75,7 @@ impl Token {
         Ok(Inspection { root_version: token.root_key_id(), blocks })
     }
 
-    /// The text, for those who are to have it.
+    /// The text. Give it only to people who may use the token.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -97,11 +97,11 @@ impl Token {
             return Err(KmsError::new(Code::InvalidToken, message));
         }
         if parsed.external_public_keys().iter().any(Option::is_some) {
-            let message = "the token has a block of a third party, which has no meaning here";
+            let message = "the token contains a third-party block, which bulla does not accept";
             return Err(KmsError::new(Code::InvalidToken, message));
         }
         if !form::is_known(&parsed) {
-            let message = "the token says something that is not understood here";
+            let message = "the token contains a statement that bulla does not accept";
             return Err(KmsError::new(Code::InvalidToken, message));
         }
         Ok(token)
@@ -122,12 +122,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What a token says: see [`Token::inspect`].
+/// The content of a token: see [`Token::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inspection {
     /// The version of the root key that is said to have signed it.
     pub root_version: Option<u32>,
-    /// The grant, and then what was taken away, in their order.
+    /// The grant, and then the restrictions, in order.
     pub blocks: Vec<Block>,
 }
 
@@ -142,9 +142,10 @@ pub struct Block {
 
 /// The error of a token that cannot be read. What the library says of it quotes nothing of the token's secret.
 pub(super) fn invalid(error: biscuit_auth::error::Token) -> KmsError {
-    KmsError::new(Code::InvalidToken, "not a token: its base64 or its form is broken").with_source(error)
+    KmsError::new(Code::InvalidToken, "not a token: its base64 or its structure is invalid")
+        .with_source(error)
 }
 
 fn unmade(error: biscuit_auth::error::Token) -> KmsError {
-    KmsError::new(Code::InvalidToken, "the token cannot be made or attenuated").with_source(error)
+    KmsError::new(Code::InvalidToken, "cannot make or attenuate the token").with_source(error)
 }

@@ -1,5 +1,4 @@
-//! What stands in tokens and what is asked of them, as Datalog. Names and ids of keys have no character that would need to be
-//! escaped.
+//! The Datalog in tokens and in requests. Names and ids of keys have no character that needs an escape.
 
 use std::fmt::Write as _;
 
@@ -48,7 +47,7 @@ pub(super) fn limits(limits: &Limits) -> Result<String> {
         let _ = writeln!(code, "check if time($now), $now <= {};", date(expires));
     }
     if code.is_empty() {
-        let message = "nothing is taken away: name operations, keys or an end";
+        let message = "the new token would not be weaker: name operations, keys or an expiry time";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     Ok(code)
@@ -57,7 +56,7 @@ pub(super) fn limits(limits: &Limits) -> Result<String> {
 fn any_of<'a>(predicate: &str, values: impl Iterator<Item = &'a str>) -> Result<String> {
     let queries: Vec<_> = values.map(|value| format!("{predicate}(\"{value}\")")).collect();
     if queries.is_empty() {
-        let message = "a token that permits nothing is none: name at least one operation and one key";
+        let message = "a token must permit something: name at least one operation and one key";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     Ok(format!("check if {};\n", queries.join(" or ")))

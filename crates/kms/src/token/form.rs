@@ -1,9 +1,9 @@
 //! The one form of a token.
 //!
-//! A Biscuit may hold any Datalog, and the library's limits are looked at between rounds alone: one rule that joins a few hundred facts
+//! A Biscuit may contain any Datalog, and the library checks its limits only between rounds: one rule that joins a few hundred facts
 //! four times would fill the memory within the first round. So a token has only the statements that [`super::datalog`] writes. They are
-//! read from the printed source, and then written and built again: names in a token may be any text, and could make one block print
-//! like another one.
+//! read from the printed source, and then written and built again, because names in a token may be any text and could make one block
+//! print like another one.
 
 use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};

@@ -33,7 +33,7 @@ pub enum Operation {
     Update,
     /// Scheduling destruction, and destroying.
     Destroy,
-    /// Taking back a scheduled destruction.
+    /// Cancelling a scheduled destruction.
     Restore,
     /// Reading public keys, attestations and lists.
     Read,
@@ -104,7 +104,7 @@ serde_as_text!(Operation);
 /// Which keys of a tenant a grant is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// All, also those that are made later, and operations that are about no key, such as making one.
+    /// All keys, also keys that are created later, and operations without a key, for example to create one.
     All,
     /// These, in all their versions.
     These(Vec<KeyFamily>),
@@ -123,12 +123,12 @@ pub struct Grant {
     pub expires: Timestamp,
 }
 
-/// What a holder takes away from a token. `None` takes nothing away.
+/// A holder's restrictions of a token. `None` restricts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// These keys alone.
+    /// Only these keys.
     pub keys: Option<Vec<KeyFamily>>,
-    /// These operations alone.
+    /// Only these operations.
     pub operations: Option<Vec<Operation>>,
     /// No longer than this.
     pub expires: Option<Timestamp>,

@@ -1,14 +1,14 @@
-//! Capability tokens: who holds one may do what it says. They are Biscuits (<https://www.biscuitsec.org>, format 3), so that anybody
-//! can check one with a public key alone, and its holder can hand on a weaker one without asking.
+//! Capability tokens. A token works for anyone who holds it. Tokens are Biscuits (<https://www.biscuitsec.org>, format 3): anybody can
+//! check a token with only a public key, and its holder can pass on a weaker token without asking.
 //!
-//! A token begins with a [`Grant`], signed by a root key: a tenant, keys, [`Operation`]s, and when it ends. Each block that a holder adds
-//! ([`Token::attenuate`]) can only take away: what the grant does not say, no block can.
+//! A token begins with a [`Grant`], signed by a root key: a tenant, keys, [`Operation`]s, and an expiry time. Each block that a holder adds
+//! ([`Token::attenuate`]) can only restrict: no block can permit what the grant does not.
 //!
-//! A tenant's root key is its key with the label and the purpose [`ROOT`], an Ed25519 key in the keystore. It signs tokens and
-//! nothing else, and it rotates like every key: a token names the version that signed it, and falls with it when that is
-//! revoked. Disabling the root key stops all tokens of the tenant. One token, with all that descend from it, is stopped by its
-//! revocation id ([`Revocations`]). Who may create or import keys with that purpose gives out capabilities: an interface to others must
-//! not grant that by a token of the tenant.
+//! A tenant's root key is its key with the label and the purpose [`ROOT`], an Ed25519 key in the keystore. It signs only tokens. It rotates
+//! like every key: a token names the version that signed it, and stops working when that version is revoked. Disabling the root key stops
+//! all tokens of the tenant. A revocation id ([`Revocations`]) stops one token and all tokens made from it.
+//!
+//! A caller who may create or import keys with that purpose can mint capabilities. Never let a tenant's token grant that.
 //!
 //! `spec/tokens.md` has the facts and rules.
 

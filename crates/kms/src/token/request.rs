@@ -4,7 +4,7 @@ use super::grant::Operation;
 use crate::id::{KeyFamily, Name};
 use crate::time::Timestamp;
 
-/// What somebody who shows a token wants to do.
+/// The operation that a token's holder requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub(super) operation: Operation,
@@ -19,7 +19,7 @@ impl<'a> Request<'a> {
         Self { operation, tenant: key.tenant(), key: Some(key), now }
     }
 
-    /// Something in a tenant that is about no key, such as making one: for tokens with [`Keys::All`](super::Keys::All) alone.
+    /// A request in a tenant without a key, for example to create one: only for tokens with [`Keys::All`](super::Keys::All).
     pub fn in_tenant(operation: Operation, tenant: &'a Name, now: Timestamp) -> Self {
         Self { operation, tenant, key: None, now }
     }

@@ -12,9 +12,9 @@ pub(super) fn revocation_ids(ids: Vec<Vec<u8>>) -> Vec<String> {
     ids.iter().map(|id| encoding::hex(id)).collect()
 }
 
-/// Tokens that are no longer honoured, by the revocation ids of their blocks.
+/// Revoked tokens, by the revocation ids of their blocks.
 ///
-/// The text form has one id in each line, in lower-case hexadecimal. Empty lines and lines that begin with `#` are read over.
+/// The text form has one id per line, in lower-case hexadecimal. Empty lines and lines that begin with `#` are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revocations(BTreeSet<String>);
 
@@ -41,7 +41,8 @@ impl FromStr for Revocations {
             }
             let is_id = line.len() % 2 == 0 && line.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
             if !is_id {
-                let message = format!("line {number} is no revocation id, which is lower-case hexadecimal");
+                let message =
+                    format!("line {number} is not a revocation id: those are lower-case hexadecimal");
                 return Err(KmsError::new(Code::InvalidArgument, message));
             }
             revoked.add(line);

@@ -12,10 +12,10 @@ const KEY_ALGORITHM: &[u8; 2] = b"Ed";
 /// The context in which a key id is derived from a public key.
 const KEY_ID_CONTEXT: &str = "bulla 2026-11-20 minisign key id of an Ed25519 public key";
 
-/// The number by which minisign tells keys apart, as its files have it: little-endian. It proves nothing.
+/// The number by which minisign distinguishes keys, as in its files: little-endian. It proves nothing.
 pub type MinisignId = [u8; 8];
 
-/// The number of a key of ours: it follows from the public key, so that it is always the same.
+/// The number of one of our keys. It is derived from the public key, so it never changes.
 pub fn key_id(key: &PublicKey) -> MinisignId {
     let derived = bulla_blake3::derive_key(KEY_ID_CONTEXT, key.as_bytes());
     let mut id = [0; 8];

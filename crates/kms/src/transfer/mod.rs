@@ -1,8 +1,8 @@
-//! Keys in the formats of others: public keys in and out, private keys in, and private keys out to a recipient.
+//! Keys in foreign formats: import and export of public keys, import of private keys, and export of private keys to a recipient.
 //!
-//! Every reader here is strict: it takes what its writer gives and nothing else, so that no key has two texts of which two
-//! programs might think differently. Points of Ed25519 have one encoding here, y below 2^255 - 19; the predicate of verification, in
-//! `bulla-ed25519`, takes the others too, as `verify_strict` does. What strictness means for each format stands with [`PublicFormat`] and [`PrivateFormat`].
+//! Every reader here is strict: it accepts only what its writer writes, so that no key has two texts that two programs might interpret
+//! differently. Ed25519 points have one encoding here, with y below 2^255 - 19; the verification predicate in `bulla-ed25519` also accepts
+//! others, as `verify_strict` does. [`PublicFormat`] and [`PrivateFormat`] say what strictness means for each format.
 
 mod der;
 mod jwk;

@@ -1,4 +1,4 @@
-//! Private keys that come in.
+//! Import of private keys.
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -9,7 +9,7 @@ use super::{der, openssh, public};
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 
-/// How a private key that is to be imported is written.
+/// The format of a private key to import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrivateFormat {
     /// PKCS#8 (RFC 5958) as PEM: the label `PRIVATE KEY`, lines of 64 characters, line feeds alone. Of ML-DSA and ML-KEM with the
@@ -17,15 +17,15 @@ pub enum PrivateFormat {
     Pkcs8Pem,
     /// The same as DER.
     Pkcs8Der,
-    /// A private key file of OpenSSH, encrypted or not. Ed25519 alone.
+    /// A private key file of OpenSSH, encrypted or not. Only Ed25519.
     OpenSsh,
-    /// The bytes alone that `spec/keystore.md` names for the algorithm: for Ed25519 the seed.
+    /// Only the bytes that `spec/keystore.md` names for the algorithm: for Ed25519 the seed.
     Raw,
 }
 
 impl PrivateKeyData {
-    /// Reads a private key. `algorithm`, where it is given, is the one that the key must have; [`PrivateFormat::Raw`] needs it.
-    /// `passphrase` is for an encrypted file of OpenSSH; other formats take no notice of it.
+    /// Reads a private key. If `algorithm` is given, the key must have that algorithm; [`PrivateFormat::Raw`] needs it.
+    /// `passphrase` is for an encrypted file of OpenSSH; other formats ignore it.
     ///
     /// # Errors
     /// [`Code::MalformedKey`](crate::Code::MalformedKey) for anything but one key in the one form of its format, and for a key that does not fit the public key

@@ -16,14 +16,14 @@ pub enum PublicFormat {
     Pem,
     /// The same as DER.
     Der,
-    /// The bytes of the algorithm's specification alone. To read them the algorithm must be known.
+    /// Only the bytes of the algorithm's specification. To read them, the algorithm must be known.
     Raw,
-    /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519 BASE64`. Ed25519 alone.
+    /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519 BASE64`. Only Ed25519.
     OpenSsh,
-    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `AKP` for ML-DSA (RFC 9964). Members beside those that make the key, `alg`, `kid`,
-    /// `use` and `key_ops` are refused, and so is one that holds a private key.
+    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `AKP` for ML-DSA (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and
+    /// `key_ops`. Other members are refused, and so is a private key.
     Jwk,
-    /// A public key of minisign, its file or its second line. Ed25519 alone.
+    /// A public key of minisign, its file or its second line. Only Ed25519.
     Minisign,
 }
 

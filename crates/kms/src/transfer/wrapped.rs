@@ -1,6 +1,6 @@
-//! Private keys under a wrapping key: for a recipient with a key that encapsulates, and under a key of AES that both sides have.
+//! Private keys under a wrapping key: for a recipient with a key that encapsulates, or under an AES key that both sides have.
 //!
-//! The file is text, and the one form of it is what is written:
+//! The file is text with exactly one form:
 //!
 //! ```text
 //! bulla wrapped key v1
@@ -11,9 +11,9 @@
 //! wrapped-key: <base64>
 //! ```
 //!
-//! The recipient's public key gives a shared key and the ciphertext that stands in line 5. From the shared key and lines 1 to 5 with their
-//! line feeds BLAKE3 derives the wrapping key, so that no line can be changed. Under it AES-KWP (RFC 5649, 256 bits) wraps the private key as
-//! PKCS#8 in DER.
+//! The recipient's public key gives a shared key, and the ciphertext in line 5. BLAKE3 derives the wrapping key from the shared key and lines
+//! 1 to 5 with their line feeds, so that nobody can change a line. With it, AES-KWP (RFC 5649, 256 bits) wraps the private key as PKCS#8 in
+//! DER.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ const WRAPPING_CONTEXT: &str = "bulla wrapped key v1 wrapping key";
 /// What AES-KWP adds to a key: a block for its header, and up to 7 bytes of padding.
 const KWP_OVERHEAD: usize = 16;
 
-/// A private key that its recipient alone can open. `Display` is the file, `FromStr` the exact inverse.
+/// A private key that only its recipient can open. `Display` is the file, and `FromStr` is the exact inverse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedKey {
     /// The key version that it was exported from.
@@ -78,7 +78,7 @@ impl WrappedKey {
         Ok(file)
     }
 
-    /// The ciphertext that carries the shared key: what [`Keystore::decapsulate`](crate::Keystore::decapsulate) takes.
+    /// The ciphertext that carries the shared key: an input of [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     pub fn encapsulated(&self) -> &[u8] {
         &self.encapsulated
     }
@@ -191,10 +191,10 @@ pub fn wrap_aes_kwp(wrapping_key: &[u8; 32], bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(wrapped)
 }
 
-/// Unwraps what [`wrap_aes_kwp`] or any other AES-KWP of 256 bits wrapped.
+/// Unwraps a key that [`wrap_aes_kwp`], or any other AES-KWP of 256 bits, wrapped.
 ///
 /// # Errors
-/// [`Code::MalformedKey`] when it was wrapped under another key, or changed.
+/// [`Code::MalformedKey`] if it was wrapped under another key, or changed.
 pub fn unwrap_aes_kwp(wrapping_key: &[u8; 32], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(vec![0; wrapped.len()]);
     let unwrapped = KwpAes256::new(wrapping_key.into()).unwrap_key(wrapped, &mut bytes);

@@ -1,8 +1,8 @@
 //! AVX-512 vectors for CPUs whose rotates take two cycles (AMD Zen 4), in latency-bound code.
 //!
 //! `rotr(a ^ b)` is `rotr(a) ^ (b >> n) ^ (b << 32 - n)`, and the three-way exclusive or is one instruction. From b, the later operand, to
-//! the result that is a shift and an exclusive or, two cycles, where exclusive or and rotate are three. A quarter round so takes 12 cycles,
-//! not 16.
+//! the result there are a shift and an exclusive or: two cycles. An exclusive or and a rotate take three. So a quarter round takes 12
+//! cycles, not 16.
 
 use super::avx512::{U32x4, U32x8};
 use super::{forward, wrapper};
@@ -10,7 +10,7 @@ use crate::vector::Rows;
 use core::arch::asm;
 use core::arch::x86_64::{__m128i, __m256i};
 
-/// A vector of which the rotate is slower than two shifts side by side.
+/// A vector whose rotate is slower than two shifts side by side.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct SlowRotate<V>(V);

@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 1 << 18;
 const SALT: usize = 32;
 const CHECK: usize = 32;
 
-/// What stands before the payload: the data key, once under each key that opens it. Reading it proves nothing yet.
+/// The header before the payload: the data key, once under each key that opens it. Reading it does not authenticate anything yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     keys: Vec<WrappedKey>,
@@ -178,7 +178,7 @@ impl Header {
 /// Which of its keys data keeps when it is sealed to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// All: those who could open it still can.
+    /// Keep all former keys: they still open it.
     Former,
     /// None: only the new ones open it.
     Nothing,

@@ -1,8 +1,8 @@
-//! Sealing data of any size to passphrases, key files, recipients, or the keys of a keystore. The format is that of
-//! `spec/sealed.md`.
+//! Seals data of any size to passphrases, key files, recipients, or the keys of a keystore. `spec/sealed.md` describes the
+//! format.
 //!
-//! The data is sealed once, under a key of its own; that key lies in the header, under each of the keys that open it. So
-//! the same data can be sealed to other keys without being encrypted again: [`reseal`].
+//! The data is sealed once, under its own key. The header contains that key, encrypted under each of the keys that open it. So
+//! the keys can change without encrypting the data again: [`reseal`].
 
 mod format;
 mod header;
@@ -42,13 +42,13 @@ pub fn open(sealed: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -> Resu
     Ok(bytes)
 }
 
-/// Seals the same data to other keys: writes a new header, and the payload as it is, neither opened nor proven. The
-/// data's own key stays the same, so who could open the old form and kept it, or that key, still has the data.
+/// Seals the same data to other keys: it writes a new header and copies the payload, without opening or authenticating it. The
+/// data's own key stays the same. So anyone who could open the old form, and kept it or that key, still has the data.
 ///
-/// Written to a new file that then takes the place of the old one, this disturbs no reader; with [`Keep::Former`] first
+/// If you write to a new file that then replaces the old one, this disturbs no reader. If you use [`Keep::Former`] first,
 /// and [`Keep::Nothing`] when everybody has the new key, nobody is locked out at any moment.
 ///
-/// Gives the bytes of the payload.
+/// Returns the number of bytes of the payload.
 ///
 /// # Errors
 /// Those of [`Opening::new`] and [`Sealing::new`].

@@ -73,7 +73,7 @@ impl Chunks {
     }
 }
 
-/// Seals what is written to it, in bounded memory. Without [`Sealing::finish`] what it wrote does not open.
+/// Seals the data that is written to it, in bounded memory. Without [`Sealing::finish`], its output does not open.
 pub struct Sealing<W> {
     sink: W,
     chunks: Chunks,
@@ -81,8 +81,8 @@ pub struct Sealing<W> {
 }
 
 impl<W: Write> Sealing<W> {
-    /// Writes the header to `sink`, for whoever has one of the keys of `to`: 1 to 8. The associated data is not written;
-    /// the data opens beside the same alone.
+    /// Writes the header to `sink`. Each of the 1 to 8 keys of `to` can open the data. The associated data is not written; the
+    /// sealed data opens only with the same associated data.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; those of the providers; those
@@ -111,7 +111,7 @@ impl<W: Write> Sealing<W> {
         Ok(())
     }
 
-    /// Writes the end, and gives the sink back.
+    /// Writes the end, and returns the sink.
     ///
     /// # Errors
     /// Those of writing.
@@ -169,12 +169,12 @@ impl<R: Read> Opening<R> {
         Ok(Self { source, chunks, chunk, ahead: None, state: State::Reading })
     }
 
-    /// The next piece, which is proven to stand at this place; `None` at the end. Only after `None` is it known that
-    /// nothing was cut off: what uses the pieces before must be able to take it back.
+    /// The next piece, authenticated at this place; `None` at the end. Only `None` proves that nothing was cut off: a caller that
+    /// uses earlier pieces must be able to undo that.
     ///
     /// # Errors
-    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged), also when the associated data is another one; those of
-    /// reading. After an error there is nothing more to be had.
+    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged), also if the associated data differs; errors of
+    /// reading. After an error, there are no more pieces.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
         match self.state {
             State::Ended => return Ok(None),

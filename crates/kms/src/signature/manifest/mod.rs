@@ -1,16 +1,16 @@
-//! Manifests: what lies in a folder, one line for each file and link, sorted.
+//! Manifests: the content of a folder, one line for each file and link, sorted.
 //!
 //! ```text
 //! af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262  0  empty.txt
 //! link  latest -> releases/7
 //! ```
 //!
-//! A line is the BLAKE3 digest, the size and the path of a file, or the word `link`, the path and the target of a
-//! symbolic link, which is recorded and not followed. The text forms of paths stand at [`ManifestPath`]. Folders have
-//! no lines: an empty one is not recorded.
+//! A line has the BLAKE3 digest, the size and the path of a file; or the word `link`, the path and the target of a
+//! symbolic link, which is recorded and not followed. [`ManifestPath`] describes the text form of paths. Folders have
+//! no lines: an empty folder is not recorded.
 //!
-//! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and hash what passes
-//! through them. What a reader gives is proven only when its digest and size, at the end, are those that were signed.
+//! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and hash the lines that pass
+//! through them. The entries of a reader are authenticated only when, at the end, its digest and size are the signed ones.
 
 mod path;
 
@@ -31,7 +31,7 @@ const MAX_LINE: usize = 64 * 1024;
 /// One line of a manifest. `Display` is the line without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it lies in the folder.
+    /// Its place in the folder.
     pub path: ManifestPath,
     /// What it is.
     pub content: Content,
@@ -91,7 +91,7 @@ impl std::str::FromStr for Entry {
     }
 }
 
-/// The digest and the length of a manifest's body: what its signature is about.
+/// The digest and the length of a manifest's body. The signature covers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The BLAKE3 digest of the body.
@@ -166,7 +166,7 @@ impl<W: Write> Writer<W> {
             .map_err(|error| KmsError::io("cannot write the manifest", error))
     }
 
-    /// Ends the manifest; gives back the writer, not flushed, and what to sign.
+    /// Ends the manifest. It returns the writer, not flushed, and the summary to sign.
     pub fn finish(self) -> (W, Summary) {
         (self.writer, self.progress.summary())
     }
@@ -186,7 +186,7 @@ impl<R: BufRead> Reader<R> {
         Self { reader, progress: Progress::new(), line: Vec::new(), failed: false }
     }
 
-    /// What was read so far. Once the iterator has ended without an error, compare it with what was signed.
+    /// A summary of the lines read so far. When the iterator has ended without an error, compare it with the signed summary.
     pub fn summary(&self) -> Summary {
         self.progress.summary()
     }

@@ -16,9 +16,9 @@ pub(super) fn malformed(message: impl Into<String>) -> KmsError {
 /// Refused are: the empty path, absolute paths, empty components, `.` and `..`, zero bytes, and a drive of Windows
 /// (`C:`, `C:\...`, `C:/...`). Paths sort by their bytes.
 ///
-/// The text form is the path itself, but for these: a backslash is `\\`, a line feed `\n`; `>`, bytes that are not
+/// The text form is the path itself, with these exceptions: a backslash is `\\` and a line feed `\n`; `>`, bytes that are not
 /// UTF-8, and characters that could mislead a reader (control characters, line separators, marks that reorder text) are
-/// `\xNN` for each byte, in lower-case hex. No path has a second form.
+/// `\xNN` for each byte, in lower-case hex. Every path has exactly one form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManifestPath(Vec<u8>);
 

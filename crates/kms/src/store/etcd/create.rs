@@ -1,4 +1,4 @@
-//! Making a store: more rows, perhaps, than etcd takes in one transaction.
+//! Creates a store, which may have more rows than etcd accepts in one transaction.
 
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 

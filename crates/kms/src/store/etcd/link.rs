@@ -32,7 +32,7 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn start() -> Result<Self> {
-        let failed = |error| KmsError::io("cannot start what speaks with etcd", error);
+        let failed = |error| KmsError::io("cannot start the etcd client's thread", error);
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -49,7 +49,7 @@ impl Driver {
     ) -> Result<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.handle.spawn(async move { drop(sender.send(future.await)) });
-        let stopped = |_| Err(KmsError::new(Code::Io, "what speaks with etcd has stopped"));
+        let stopped = |_| Err(KmsError::new(Code::Io, "the etcd client's thread has stopped"));
         receiver.recv().unwrap_or_else(stopped)
     }
 
@@ -252,11 +252,11 @@ fn refusal(prefix: &str, error: &Error) -> KmsError {
             "its database has reached its quota: compact it, defragment it and disarm the alarm",
         )
     } else if says("too large") || says("too many operations") || says("larger than max") {
-        (Code::TooLarge, "the nodes take less in one request than the usual limits")
+        (Code::TooLarge, "the nodes accept smaller requests than the usual limits")
     } else if says("too many requests") {
-        (Code::Unavailable, "try again when it has less to do")
+        (Code::Unavailable, "try again when the cluster has less load")
     } else if says("permission denied") || says("authentication") || says("user name is empty") {
-        (Code::PermissionDenied, "check the user, the password, and what his role permits")
+        (Code::PermissionDenied, "check the user name, the password, and what the user's role permits")
     } else {
         (Code::Io, "check the endpoints and the nodes' own log")
     };

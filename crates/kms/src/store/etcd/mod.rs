@@ -1,8 +1,8 @@
 //! A store that several machines share, in an etcd cluster.
 //!
-//! Each row is a key of etcd, `PREFIX:TABLE/NAME`. A change is one transaction on the condition that the state is the
-//! expected one, at the revision at which it was found: so no two writers follow the same state, and a write that
-//! comes late, after its writer gave it up, finds another revision and does nothing.
+//! Each row is a key of etcd, `PREFIX:TABLE/NAME`. A change is one transaction, on condition that the state is the
+//! expected one, at the revision at which the writer found it. So no two writers follow the same state, and a late write,
+//! after its writer gave it up, finds another revision and does nothing.
 
 mod commit;
 mod create;

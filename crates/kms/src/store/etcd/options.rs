@@ -22,8 +22,8 @@ pub struct EtcdOptions {
     /// The keystore's name in the cluster: 1 to 200 of `a-z A-Z 0-9 . _ - /`. Its rows are those whose keys begin with
     /// the prefix and a colon, which is what a role in etcd has to permit.
     pub prefix: String,
-    /// How long to try before a request counts as failed. A change may need three: one that looks, one that writes, and
-    /// one that finds out what became of a write without an answer.
+    /// How long to try before a request counts as failed. A change may need three requests: one that looks, one that writes, and
+    /// one that finds out the result of a write without an answer.
     pub timeout: Duration,
     /// The user of etcd's authentication, where that is enabled.
     pub user: Option<EtcdUser>,
@@ -40,12 +40,12 @@ pub struct EtcdUser {
     pub password: SecretString,
 }
 
-/// How TLS connections prove who is at either end.
+/// How TLS connections authenticate both ends.
 #[derive(Clone, Debug)]
 pub struct EtcdTls {
     /// The certificates, in PEM, of the authorities that sign those of the nodes. No others are trusted.
     pub authorities: Vec<u8>,
-    /// The certificate that proves who we are, where the nodes ask for one.
+    /// The client's certificate, if the nodes ask for one.
     pub identity: Option<EtcdIdentity>,
 }
 
@@ -74,7 +74,7 @@ impl EtcdOptions {
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(KmsError::new(Code::InvalidArgument, message));
         if self.endpoints.is_empty() {
-            return refuse("name one endpoint of the etcd cluster at least".to_owned());
+            return refuse("name at least one endpoint of the etcd cluster".to_owned());
         }
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
         if !(1..=200).contains(&self.prefix.len()) || !self.prefix.bytes().all(allowed) {
@@ -91,16 +91,12 @@ impl EtcdOptions {
             if secure != self.tls.is_some() {
                 return refuse(format!(
                     "the endpoint {endpoint:?} {}",
-                    if secure {
-                        "needs the certificates of TLS"
-                    } else {
-                        "would go without TLS; use https://"
-                    }
+                    if secure { "needs TLS certificates" } else { "would not use TLS; use https://" }
                 ));
             }
         }
         if self.timeout < Duration::from_millis(50) {
-            return refuse(format!("a timeout of {:?} is too short for any answer", self.timeout));
+            return refuse(format!("the timeout of {:?} is too short for an answer", self.timeout));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What became of a change whose answer did not come.
+//! The outcome of a change without an answer.
 
 use etcd_client::{Client, Txn, TxnOp, TxnOpResponse};
 

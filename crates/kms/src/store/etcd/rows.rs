@@ -191,7 +191,7 @@ impl RemoteRows {
     }
 
     pub(super) fn gone(&self) -> KmsError {
-        KmsError::damaged(format!("the keystore {} in etcd is gone: it has no state any more", self.prefix))
+        KmsError::damaged(format!("the keystore {} in etcd is gone: its state row is missing", self.prefix))
     }
 
     pub(super) fn unknown(&self, first: &str, then: &str) -> KmsError {

@@ -1,4 +1,4 @@
-//! What others change: word of it as it comes, and then the rows themselves.
+//! Watches other processes' changes: first the notice, then the rows themselves.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 

@@ -13,7 +13,7 @@ use core::arch::x86_64::*;
 #[repr(transparent)]
 pub struct U64x4(pub(super) __m256i);
 
-/// Four words in an xmm register: the vector of SSE4.1 but for the loads.
+/// Four words in an xmm register: the vector of SSE4.1 with other loads.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct U32x4(Narrow);

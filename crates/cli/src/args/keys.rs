@@ -1,0 +1,224 @@
+//! The flags of `bulla keys`, of `keys init`, `new`, `list`, `show` and of the commands that change one key.
+
+use super::shared::algorithm;
+use super::{DEFAULT_LABEL, DEFAULT_PURPOSE, GuardPlace};
+use super::{
+    ExportPublicArgs, KeysBackupArgs, KeysDestroyArgs, KeysExportArgs, KeysGuardArgs, KeysImportArgs,
+    KeysPolicyArgs, KeysResealArgs, KeysRestoreArgs, KeysSuccessionArgs, KeystoreArgs, ReportArgs,
+};
+use bulla_kms::backend::SOFTWARE;
+use bulla_kms::pkcs11;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Where the private keys of a new key are made and kept.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// In the keystore
+    Software,
+    /// On the token of --pkcs11; they never leave it
+    Pkcs11,
+}
+
+impl Backend {
+    /// The backend's name in the keystore.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Software => SOFTWARE,
+            Self::Pkcs11 => pkcs11::NAME,
+        }
+    }
+}
+
+/// Create, list, rotate, import, export, back up and destroy keys
+///
+/// A key has versions. The newest version, the head, signs. Every version verifies what it signed, unless it is revoked or below the minimum version.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys init --passphrase          create a keystore, protected by a passphrase
+  bulla keys init --guard file:/mnt/other/guard
+  bulla keys new releases               create a key with the label `releases`
+  bulla keys new lasting --algorithm ml-dsa-65-ed25519
+  bulla keys list
+  bulla keys rotate releases            add a version; older signatures still verify
+  bulla keys export-public releases > releases.pub
+
+Exit status: 0 done, 2 not done.")]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeysCommand {
+    Init(KeysInitArgs),
+    #[command(visible_alias = "create")]
+    New(KeysNewArgs),
+    List(KeysListArgs),
+    /// Show a key and all its versions
+    #[command(after_help = "\
+Examples:
+  bulla keys show
+  bulla keys show releases --json
+
+Exit status: 0 shown, 2 the keystore or the key could not be read.")]
+    Show(KeysShowArgs),
+    /// Rotate a key: a new version signs from now on
+    ///
+    /// Signatures by older versions still verify. The new version is on disk when the command ends. People who have only
+    /// an older public key need the new one: publish it with `bulla keys export-public`, or publish the output of
+    /// `bulla keys succession`.
+    #[command(after_help = "\
+Examples:
+  bulla keys rotate
+  bulla keys rotate releases
+
+Exit status: 0 rotated, 2 not rotated.")]
+    Rotate(KeyArgs),
+    Succession(KeysSuccessionArgs),
+    /// Disable a key
+    ///
+    /// A disabled key does not sign. What it signed before still verifies. `bulla keys enable` undoes this.
+    #[command(after_help = "\
+Examples:
+  bulla keys disable releases
+
+Exit status: 0 disabled, 2 not disabled.")]
+    Disable(KeyArgs),
+    /// Enable a disabled key
+    #[command(after_help = "\
+Examples:
+  bulla keys enable releases
+
+Exit status: 0 enabled, 2 not enabled.")]
+    Enable(KeyArgs),
+    Policy(KeysPolicyArgs),
+    Destroy(KeysDestroyArgs),
+    ExportPublic(ExportPublicArgs),
+    Guard(KeysGuardArgs),
+    Reseal(KeysResealArgs),
+    Backup(KeysBackupArgs),
+    Restore(KeysRestoreArgs),
+    Import(KeysImportArgs),
+    Export(KeysExportArgs),
+}
+
+/// Create a keystore with the key `default`
+///
+/// Without --passphrase, bulla writes a key file beside the keystore. Only you can read it, and it opens the keystore.
+/// `bulla sign` does the same on first use.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys init
+  bulla keys init --passphrase
+  bulla keys init --guard file:/mnt/other/guard
+
+Exit status: 0 created, 2 not created.")]
+pub(crate) struct KeysInitArgs {
+    /// Protect the keystore with a passphrase: bulla asks for it twice, or reads it from --passphrase-file
+    #[arg(long)]
+    pub(crate) passphrase: bool,
+
+    /// Protect the keystore with this key on the token of --pkcs11; bulla creates the key if the token has none of that name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["passphrase", "passphrase_file"])]
+    pub(crate) token_key: Option<String>,
+
+    /// Detect and refuse older copies of the keystore, with a guard in another place: see `bulla keys guard`
+    #[arg(long, value_name = "file:PATH|pkcs11:NAME")]
+    pub(crate) guard: Option<GuardPlace>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Create a key
+///
+/// Algorithms that sign: ed25519 and ecdsa-p256. Post-quantum algorithms that sign: ml-dsa-44, ml-dsa-65 and ml-dsa-87,
+/// and slh-dsa-sha2-128s to slh-dsa-shake-256f. ml-dsa-65-ed25519 combines one of each kind.
+///
+/// Algorithms that do not sign: ml-kem-512, ml-kem-768, ml-kem-1024 and x-wing. Their keys receive exported keys:
+/// `bulla keys export` wraps a private key for them.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys new releases
+  bulla keys new lasting --algorithm ml-dsa-65-ed25519
+  bulla keys new moving --exportable                    see `bulla keys export`
+  bulla keys new transport --algorithm x-wing           a key that receives exported keys
+
+Exit status: 0 created, 2 not created.")]
+pub(crate) struct KeysNewArgs {
+    /// The key's label: a-z and 0-9, and `-`, `_`, `.` after the first character
+    pub(crate) label: String,
+
+    /// What the key is for; part of its id
+    #[arg(long, default_value = DEFAULT_PURPOSE)]
+    pub(crate) purpose: String,
+
+    /// Where the private keys are made and kept
+    #[arg(long, value_enum, default_value_t = Backend::Software)]
+    pub(crate) backend: Backend,
+
+    /// The algorithm
+    #[arg(short, long, value_name = "NAME", value_parser = algorithm(), default_value = "ed25519", hide_possible_values = true)]
+    pub(crate) algorithm: bulla_kms::Algorithm,
+
+    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed later
+    #[arg(long)]
+    pub(crate) exportable: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// List all keys
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys list
+  bulla keys list --json
+
+Exit status: 0 listed, 2 the keystore could not be read.")]
+pub(crate) struct KeysListArgs {
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    /// Print JSON Lines, one object per key, instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+// No documentation comments here: the commands that take these arguments have their own.
+#[derive(Args)]
+pub(crate) struct KeysShowArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    /// Print a JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct KeyArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
