@@ -230,7 +230,7 @@ mod tests {
         let text = readme(&newest(&records).unwrap()).unwrap();
         assert!(text.contains("| 64 | 100 | 125 (1.25) |"), "{text}");
         assert!(
-            text.contains("all 2 comparisons") && text.contains(" 1 lost by") && !text.contains("(0.50)"),
+            text.contains("has 2 comparisons") && text.contains("lost 1 of them") && !text.contains("(0.50)"),
             "{text}"
         );
         assert!(readme(&[]).is_err());

@@ -16,7 +16,7 @@ fn digests_are_text_and_back() {
     assert_eq!(hex.to_uppercase().parse::<Hash>().expect("hex"), digest);
     assert_eq!(
         Hash::from_hex(&hex[1..]).expect_err("short").to_string(),
-        "a digest is 64 hexadecimal digits, these are 63 bytes"
+        "a digest has 64 hexadecimal digits, and this text has 63 bytes"
     );
     assert_eq!(
         Hash::from_hex(hex.replace('6', "g")).expect_err("no hex").to_string(),

@@ -21,13 +21,16 @@ fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc
         GuardPlace::File(path) => {
             let cannot = |error| Error::io("cannot find the folder", &error).about(shown(folder));
             if path.to_str().is_none() {
-                return Err(Error::new("invalid_argument", "the path of a guard is UTF-8").about(shown(path)));
+                return Err(
+                    Error::new("invalid_argument", "the path of a guard must be UTF-8").about(shown(path))
+                );
             }
             if path.starts_with(absolute(folder).map_err(cannot)?) {
-                let message = "who puts the keystore's folder back puts this guard back with it";
+                let message =
+                    "an older copy of the keystore's folder would include an older copy of this guard";
                 return Err(Error::new("invalid_argument", message)
                     .about(shown(path))
-                    .hint("name a file in another folder, better on another disk"));
+                    .hint("name a file in another folder, best on another disk"));
             }
             Ok(Arc::new(FileGuard::create(path).map_err(|error| already_there(error, &shown(path)))?))
         }
