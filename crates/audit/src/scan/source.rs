@@ -413,6 +413,47 @@ pub fn detect() -> bool {
     }
 
     #[test]
+    fn functions_are_found_wherever_items_are_and_not_in_tests() {
+        let body = "fn f() -> bool {\n if cfg!(target_feature = \"avx2\") { return true; }\n is_x86_feature_detected!(\"avx2\")\n}";
+        for (before, after) in [
+            ("mod m { ", "}"),
+            ("impl<const N: usize> T for S<{ N }> where S<N>: U { ", "}"),
+            ("trait T { fn g(&self) -> [u8; { 1 }]; ", "}"),
+            ("const C: () = { ", "};"),
+            ("#[inline] pub unsafe extern \"C\" ", ""),
+        ] {
+            let source = format!("{before}{body}{after}");
+            assert_eq!(found(&source, &[]), [(2, SourceKind::CompileTimeChoice)], "{source}");
+        }
+        for before in ["#[cfg(test)] mod tests { ", "some_macro! { "] {
+            let source = format!("{before}{body}}}");
+            assert_eq!(found(&source, &[]), [], "{source}");
+        }
+    }
+
+    #[test]
+    fn an_attribute_reaches_to_the_end_of_its_statement() {
+        const OFF: SourceKind = SourceKind::DetectionOff;
+        let detect = "is_x86_feature_detected!(\"avx2\")";
+        for (statement, expected) in [
+            (
+                format!("#[cfg(feature = \"std\")] let x: M<A, B> = if a {{ 1 }} else {{ {detect} }};"),
+                &[(1, OFF)][..],
+            ),
+            (format!("#[cfg(feature = \"std\")] if !(a) {{ 1 }} else {{ {detect} }}"), &[(1, OFF)]),
+            (format!("#[cfg(feature = \"std\")] return !({detect});"), &[(1, OFF)]),
+            (format!("#[cfg(feature = \"std\")] {{ a }} {detect}"), &[]),
+            (format!("#[cfg(feature = \"std\")] let x = a; {detect}"), &[]),
+            (format!("#[cfg(feature = \"std\")] use a::b; {detect}"), &[]),
+            (format!("#[cfg(feature = \"std\")] fn g() {{ {detect} }}"), &[]),
+        ] {
+            let source = format!("fn f() {{ {statement} }}");
+            assert_eq!(found(&source, &[]), expected, "{source}");
+            assert_eq!(found(&source, &["std"]), [], "{source}");
+        }
+    }
+
+    #[test]
     fn what_is_no_rust_is_an_error_with_its_line() {
         let features = BTreeSet::new();
         assert!(findings("// target_feature\nfn {", &features).unwrap_err().starts_with("line 2"));

@@ -1,5 +1,28 @@
 //! Makes the kernel of an instruction set: separate functions with the generic bodies inlined into them.
 
+use super::table::{Form, Shape};
+use bulla_simd::{Rows, Vector};
+
+impl Shape {
+    pub(super) const fn rows<V: Rows>() -> Shape {
+        Shape {
+            form: Form::Rows,
+            inputs: V::STATES,
+            bits: 32 * V::LANES / V::REGISTERS,
+            registers: V::REGISTERS,
+        }
+    }
+
+    pub(super) const fn columns<V: Vector>() -> Shape {
+        Shape {
+            form: Form::Columns,
+            inputs: V::LANES,
+            bits: 32 * V::LANES / V::REGISTERS,
+            registers: V::REGISTERS,
+        }
+    }
+}
+
 /// What works on as many inputs as the widest registers have lanes: a module of functions for the vector `$Column`, each with the attribute
 /// `$target`, a `target_feature`.
 macro_rules! wide {

@@ -5,7 +5,6 @@ use crate::spec::Words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use bulla_simd::cpu;
 use bulla_simd::cpu::Isa;
-use bulla_simd::{Rows, Vector};
 use core::fmt;
 
 /// The functions of one kernel. All are unsafe for the same reasons: the CPU must support `isa` (every reference to a table comes
@@ -126,26 +125,6 @@ pub struct Shape {
 
 impl Shape {
     pub(crate) const SCALAR: Shape = Shape { form: Form::Scalar, inputs: 1, bits: 0, registers: 1 };
-
-    #[allow(dead_code, reason = "only kernels of vectors have it")]
-    pub(crate) const fn rows<V: Rows>() -> Shape {
-        Shape {
-            form: Form::Rows,
-            inputs: V::STATES,
-            bits: 32 * V::LANES / V::REGISTERS,
-            registers: V::REGISTERS,
-        }
-    }
-
-    #[allow(dead_code, reason = "only kernels of vectors have it")]
-    pub(crate) const fn columns<V: Vector>() -> Shape {
-        Shape {
-            form: Form::Columns,
-            inputs: V::LANES,
-            bits: 32 * V::LANES / V::REGISTERS,
-            registers: V::REGISTERS,
-        }
-    }
 }
 
 /// `rows x4 2*256` and the like.

@@ -71,11 +71,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(form)
 }
 
-/// A bound, or that there is none.
+/// An upper or lower limit, or no limit.
 #[derive(Clone, Copy)]
 pub(crate) enum Bound<T> {
-    /// There is none.
+    /// No limit.
     None,
-    /// This one.
+    /// This limit.
     At(T),
 }

@@ -33,7 +33,7 @@ pub(crate) enum NewSeal {
     AsGiven,
     /// A passphrase, which is asked for if there is no file with it.
     Passphrase,
-    /// The key of that name on the token, which is made if there is none.
+    /// The key of that name on the token; bulla creates it if the token has none.
     TokenKey(Name),
 }
 
@@ -41,7 +41,7 @@ impl Access {
     /// The keystore that is there.
     ///
     /// # Errors
-    /// When there is none, or the passphrase cannot be had.
+    /// The keystore does not exist, or bulla cannot get the passphrase.
     pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
         Self::find(args, Guarding::Asked)
     }

@@ -5,7 +5,7 @@ use crate::args::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use crate::error::{Error, Result};
 use bulla_kms::{Algorithm, KeyFamily, KeyId, KeyRef, Keystore, KmsError, Name, NewKey, Snapshot};
 
-/// Makes the key `default` if there is none: the process that made the keystore may have been stopped before.
+/// Creates the key `default` if it does not exist: the process that created the keystore may have stopped before that.
 pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
     let label = parse_name(DEFAULT_LABEL)?;
     match keystore.find(&tenant()?, &label)? {

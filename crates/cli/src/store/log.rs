@@ -52,7 +52,7 @@ impl Access {
         let has_key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_some();
         // It is locked as long as it is open.
         drop(keystore);
-        // A log that lies in the folder is the one of the keystore that was lost, and goes on.
+        // A log in this folder belongs to the lost keystore, and continues.
         if has_key && begun(&self.folder.join(LOG_FOLDER))? != Begun::Whole {
             let (folder, _) = self.begin_log()?;
             note_line(&format!(

@@ -36,7 +36,7 @@ pub(crate) fn passphrase_of(what: &str, file: Option<&Path>, asked: Asked) -> Re
     }
 }
 
-/// The passphrase of a private key that is to be imported; `shown` names its file.
+/// Asks for the passphrase of a private key before its import; `shown` names the key's file.
 pub(crate) fn key_passphrase(file: Option<&Path>, shown: &str) -> Result<SecretString> {
     if let Some(file) = file {
         return passphrase_from_file(file);

@@ -1,4 +1,4 @@
-//! Where the keystore is, and what lies in its folder.
+//! The path of the keystore, and the files in its folder.
 
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};

@@ -17,10 +17,10 @@ pub(super) fn log_options() -> Result<AuditLogOptions> {
     Ok(AuditLogOptions { signer, ..AuditLogOptions::default() })
 }
 
-/// How far the log in a folder came.
+/// How complete the log in a folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begun {
-    /// There is none.
+    /// The folder has no log.
     No,
     /// It has no checkpoint: its beginning was interrupted.
     Half,
