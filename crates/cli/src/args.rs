@@ -5,6 +5,7 @@ mod audit_log;
 mod guard_place;
 mod keys;
 mod seal;
+mod serve;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub(crate) use self::seal::{
     IdentityArgs, KeysBackupArgs, KeysGuardArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs,
     ResealArgs, SealArgs, SealToArgs,
 };
+pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
@@ -81,6 +83,7 @@ pub(crate) enum Command {
     Identity(IdentityArgs),
     Keys(KeysArgs),
     Token(TokenArgs),
+    Serve(ServeArgs),
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),

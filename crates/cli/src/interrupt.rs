@@ -1,11 +1,14 @@
 //! Ctrl-C, a closed terminal and their like: an interrupted command leaves no unfinished file behind, and the terminal as it found it.
 
 #[cfg(unix)]
-pub(crate) use unix::guard;
+pub(crate) use unix::{guard, instead};
 
 /// Elsewhere the system ends the process and a temporary file may stay.
 #[cfg(not(unix))]
 pub(crate) fn guard() {}
+
+#[cfg(not(unix))]
+pub(crate) fn instead(_run: impl Fn() + Send + Sync + 'static) {}
 
 #[cfg(unix)]
 mod unix {
@@ -14,8 +17,18 @@ mod unix {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
     use std::fs::File;
-    use std::sync::Once;
     use std::sync::{Arc, atomic::AtomicBool};
+    use std::sync::{Once, OnceLock};
+
+    /// What the first signal does, for a command that ends by itself then.
+    static INSTEAD: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
+
+    /// Has the first signal run this; the second one ends the process as ever.
+    pub(crate) fn instead(run: impl Fn() + Send + Sync + 'static) {
+        // Only one command runs.
+        let _ = INSTEAD.set(Box::new(run));
+        guard();
+    }
 
     /// Starts to watch for signals; to be called before anything is written or a passphrase is asked for.
     pub(crate) fn guard() {
@@ -44,7 +57,12 @@ mod unix {
 
     /// Waits for a signal, removes what is unfinished, puts the terminal back and ends the process.
     fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
-        let Some(signal) = signals.forever().next() else { return };
+        let Some(mut signal) = signals.forever().next() else { return };
+        if let Some(instead) = INSTEAD.get() {
+            instead();
+            let Some(second) = signals.forever().next() else { return };
+            signal = second;
+        }
         let unfinished = Unfinished::lock();
         for path in unfinished.paths() {
             let _ = std::fs::remove_file(path);

@@ -9,9 +9,11 @@ mod log;
 mod passphrase;
 mod place;
 mod recording;
+mod serving;
 
 pub(crate) use self::access::{Access, NewSeal};
 pub(crate) use self::guard::guard;
 pub(crate) use self::keys::{Named, ensure_default};
 pub(crate) use self::passphrase::{Asked, key_passphrase, passphrase_of};
 pub(crate) use self::place::{exists, log_folder, parse_name, tenant};
+pub(crate) use self::serving::{FolderSource, MemorySource};

@@ -150,7 +150,7 @@ pub enum Code {
 
 impl Code {
     /// The stable name: snake case, the same as in serde.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidArgument => "invalid_argument",
             Self::InvalidId => "invalid_id",

@@ -12,6 +12,7 @@ mod keys;
 mod man;
 mod policy;
 mod seal;
+mod serve;
 mod sign;
 mod sum;
 mod token;
@@ -34,6 +35,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Identity(args) => seal::identity(&args),
         Command::Keys(args) => keys::run(&args.command),
         Command::Token(args) => token::run(&args.command),
+        Command::Serve(args) => serve::run(&args),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => {
             let lines = check::Lines { algorithm: args.algorithm, seek: args.seek };

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::files::private::check_keystore;
 use crate::interrupt;
-use bulla_kms::audit_log::AuditLog;
+use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
 use bulla_kms::pkcs11;
 use bulla_kms::seal::Identity;
 use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, Name, Snapshot, Unlock, UnlockMethod};
@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A keystore and what opens it. The keystore itself is open, and locked for others, only as long as it is used.
+#[derive(Clone)]
 pub(crate) struct Access {
     pub(super) folder: PathBuf,
     pub(super) unlock: Unlock,
@@ -79,6 +80,15 @@ impl Access {
                     .hint("name the file with that identity: --identity FILE"));
             }
         };
+        Ok(Self { folder, unlock, options })
+    }
+
+    /// The keystore that is there, which `unlock` opens.
+    pub(super) fn with(args: &KeystoreArgs, unlock: Unlock) -> Result<Self> {
+        let folder = folder(args)?;
+        let store = folder.join(STORE_FILE);
+        check_keystore(&folder, &store)?;
+        let options = options_of(&store, token(args).as_ref(), Guarding::Asked)?;
         Ok(Self { folder, unlock, options })
     }
 
@@ -181,11 +191,20 @@ impl Access {
 
     /// The audit log, if one was begun.
     pub(super) fn log(&self, keystore: &Keystore) -> Result<Option<Arc<AuditLog>>> {
+        self.log_with(keystore, recording::log_options()?)
+    }
+
+    /// The same, written as `options` say.
+    pub(super) fn log_with(
+        &self,
+        keystore: &Keystore,
+        options: AuditLogOptions,
+    ) -> Result<Option<Arc<AuditLog>>> {
         if keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_none() {
             return recording::refuse_without_key(&self.folder.join(LOG_FOLDER)).map(|()| None);
         }
         let folder = self.folder.join(LOG_FOLDER);
-        let log = match AuditLog::open(&folder, recording::log_options()?) {
+        let log = match AuditLog::open(&folder, options) {
             Ok(log) => log,
             Err(error) if error.code == Code::NotFound => {
                 return Err(Error::new(

@@ -90,6 +90,8 @@ pub struct Batcher {
 struct Shared {
     keystore: Arc<Keystore>,
     queue: Mutex<Queue<Call>>,
+    /// No batch has more calls.
+    max_batch: usize,
     /// A call came in, or the queue was closed.
     changed: Condvar,
     start: Instant,
@@ -108,9 +110,7 @@ impl Batcher {
     /// [`Code::InvalidArgument`] for options that contradict each other; those of starting threads.
     pub fn new(keystore: Arc<Keystore>, options: &BatcherOptions) -> Result<Self> {
         let shape = options.shape()?;
-        let queue = Mutex::new(Queue::new(shape));
-        let shared = Arc::new(Shared { keystore, queue, changed: Condvar::new(), start: Instant::now() });
-        let mut batcher = Self { shared, workers: Vec::new() };
+        let mut batcher = Self { shared: Shared::new(keystore, shape), workers: Vec::new() };
         for number in 0..shape.workers.get() {
             let shared = Arc::clone(&batcher.shared);
             let builder = std::thread::Builder::new().name(format!("bulla-batch-{number}"));
@@ -118,6 +118,30 @@ impl Batcher {
             batcher.workers.push(worker.map_err(|error| KmsError::io("cannot start a thread", error))?);
         }
         Ok(batcher)
+    }
+
+    /// A batcher without threads: calls wait until somebody calls [`Batcher::compute_waiting`]. For a thread that serves many callers, and
+    /// computes for all of them when it has taken in what they ask.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] for options that contradict each other.
+    pub fn without_threads(keystore: Arc<Keystore>, options: &BatcherOptions) -> Result<Self> {
+        Ok(Self { shared: Shared::new(keystore, options.shape()?), workers: Vec::new() })
+    }
+
+    /// Computes and answers one batch of the calls that wait, on the caller's thread. Returns how many calls wait after it.
+    pub fn compute_waiting(&self) -> usize {
+        let mut queue = self.shared.queue();
+        let count = queue.len().min(self.shared.max_batch);
+        if count == 0 {
+            return 0;
+        }
+        let batch = queue.take(count);
+        drop(queue);
+        self.shared.compute(batch, Reason::Idle);
+        let mut queue = self.shared.queue();
+        queue.done(count);
+        queue.len()
     }
 
     /// What [`Keystore::verify`] gives, together with other calls.
@@ -213,6 +237,9 @@ impl Batcher {
 impl Drop for Batcher {
     fn drop(&mut self) {
         self.close();
+        if self.workers.is_empty() {
+            while self.compute_waiting() > 0 {}
+        }
         for worker in self.workers.drain(..) {
             // A worker catches what panics in it.
             let _ = worker.join();
@@ -227,6 +254,11 @@ impl fmt::Debug for Batcher {
 }
 
 impl Shared {
+    fn new(keystore: Arc<Keystore>, shape: Shape) -> Arc<Self> {
+        let (queue, changed) = (Mutex::new(Queue::new(shape)), Condvar::new());
+        Arc::new(Self { keystore, queue, max_batch: shape.max, changed, start: Instant::now() })
+    }
+
     /// A panic while the lock is held would be one of this module: nothing of a caller runs under it.
     fn queue(&self) -> MutexGuard<'_, Queue<Call>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)

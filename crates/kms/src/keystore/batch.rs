@@ -136,7 +136,10 @@ impl Keystore {
     }
 
     /// Why a key version verifies nothing, if it does not.
-    pub(crate) fn check_usable(&self, key: &KeyId) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`], [`Code::UnsupportedAlgorithm`].
+    pub fn check_usable(&self, key: &KeyId) -> Result<()> {
         let index = self.index.load();
         let version = index.key(key.family())?.usable(key)?;
         self.backends.verifier(version.public_key.algorithm()).map(drop)

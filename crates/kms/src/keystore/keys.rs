@@ -297,12 +297,37 @@ impl Keystore {
         self.index.load().attest(family)
     }
 
+    /// The key's newest version, the one that signs.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`].
+    pub fn head_id(&self, family: &KeyFamily) -> Result<KeyId> {
+        let index = self.index.load();
+        Ok(family.version(index.key(family)?.record.head()))
+    }
+
     /// All keys at one moment, sorted by their names.
     ///
     /// # Errors
     /// None today; a store on another machine may fail.
     pub fn list(&self) -> Result<Vec<Attestation>> {
         Ok(self.index.load_full().list())
+    }
+
+    /// The first `most` keys of a tenant after `after` that are wanted, sorted by their names.
+    pub fn list_page(
+        &self,
+        tenant: &Name,
+        after: Option<&KeyFamily>,
+        most: usize,
+        wanted: &dyn Fn(&KeyFamily) -> bool,
+    ) -> Vec<Attestation> {
+        let index = self.index.load_full();
+        let is_next =
+            |key: &KeyFamily| key.tenant() == tenant && after.is_none_or(|after| key > after) && wanted(key);
+        let mut page: Vec<_> = index.keys().filter(|key| is_next(&key.record.key)).collect();
+        page.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
+        page.into_iter().take(most).map(|key| Attestation::from(&key.record)).collect()
     }
 
     /// The key of a tenant that has the label.

@@ -10,7 +10,7 @@ use super::writer::Edit;
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{CheckpointSigner, OneCheckpoint, Operation, UnsignedCheckpoint};
-use crate::backend::wrong_use;
+use crate::backend::{SOFTWARE, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, KeyRef, Name};
 use crate::key_signature::Signature;
@@ -41,6 +41,18 @@ impl Keystore {
             let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
             Ok(Signature { key: id, bytes })
         })
+    }
+
+    /// Whether a signature by the key's head takes microseconds: it needs neither the disk nor a device, and the algorithm is fast. An
+    /// answer about a key that does not exist means nothing.
+    pub fn signs_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
+        let family = key.into().family();
+        family.algorithm() == Algorithm::Ed25519
+            && self
+                .index
+                .load()
+                .key(family)
+                .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
     }
 
     /// The head of a key, if it may sign this message, with one of its uses taken.

@@ -1,5 +1,7 @@
 //! Tokens with root keys in the keystore, and the operations that they protect.
 
+use std::sync::Arc;
+
 use super::handle::Keystore;
 use super::keys::NewKey;
 use super::lifecycle::check_state;
@@ -8,7 +10,8 @@ use crate::algorithm::Algorithm;
 use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, Name};
-use crate::token::{Grant, Permit, ROOT, Request, Revocations, Token};
+use crate::public_key::PublicKey;
+use crate::token::{Grant, Permit, ROOT, Request, Revocations, Rights, Token};
 
 impl Keystore {
     /// Makes the root key of a tenant, which signs its tokens.
@@ -40,15 +43,29 @@ impl Keystore {
     /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
     /// [`Code::KeyDestroyed`] when that one is; those of [`Token::authorize`].
     pub fn authorize(&self, token: &Token, request: &Request<'_>, revoked: &Revocations) -> Result<Permit> {
-        let root = self.token_root(request.tenant())?;
-        let index = self.index.load();
-        let loaded = index.key(&root)?;
+        token.authorize(self.trusted(request.tenant())?, request, revoked)
+    }
+
+    /// Everything that a token permits, if the root key of its tenant signed it. The rights are those at this moment: see [`Rights`].
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`] when that one is; those of [`Token::rights`].
+    pub fn rights(&self, token: &Token, revoked: &Revocations) -> Result<Rights> {
+        let untold = || KmsError::new(Code::InvalidToken, "the token names no tenant");
+        let tenant = token.tenant().ok_or_else(untold)?;
+        token.rights(self.trusted(&tenant)?, revoked)
+    }
+
+    /// The public keys of the usable versions of a tenant's root key.
+    fn trusted(&self, tenant: &Name) -> Result<impl Fn(u32) -> Option<PublicKey> + use<>> {
+        let root = self.token_root(tenant)?;
+        let loaded = Arc::clone(self.index.load().key(&root)?);
         check_state(&loaded.record)?;
-        let trusted = |version: u32| {
+        Ok(move |version: u32| {
             let id = root.version(version.try_into().ok()?);
             Some(loaded.usable(&id).ok()?.public_key.clone())
-        };
-        token.authorize(trusted, request, revoked)
+        })
     }
 
     /// Exports a private key, wrapped for a recipient. The key must be exportable, and a token of its tenant must permit the export. A

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, AuthorizerBuilder};
-use biscuit_auth::{AuthorizerLimits, error};
+use biscuit_auth::{AuthorizerLimits, Biscuit, error};
 
 use super::bearer::{Token, invalid};
 use super::datalog;
@@ -38,34 +38,41 @@ impl Token {
         request: &Request<'_>,
         revoked: &Revocations,
     ) -> Result<Permit> {
-        let token = self.unverified().map_err(invalid)?;
-        let untrusted = || {
-            let message = "no trusted version of the root key signed the token";
-            KmsError::new(Code::InvalidToken, message)
-        };
-        let root_version = token.root_key_id().ok_or_else(untrusted)?;
-        let key = root(root_version).ok_or_else(untrusted)?;
-        let key = biscuit_auth::PublicKey::from_bytes(key.as_bytes(), RootAlgorithm::Ed25519)
-            .map_err(|error| untrusted().with_source(error))?;
-        let token = token.verify(key).map_err(|error| untrusted().with_source(error))?;
-        let revocation_ids = revocation_ids(token.revocation_identifiers());
-        if revoked.has_any(&revocation_ids) {
-            return Err(KmsError::new(Code::TokenRefused, "the token was revoked; ask for another one"));
-        }
+        let (token, permit) = permit(self, root, revoked)?;
         let ask = || {
             let builder = AuthorizerBuilder::new().set_limits(LIMITS).code(datalog::request(request))?;
             builder.build(&token)?.authorize()
         };
         ask().map_err(|error| refused(request, error))?;
-        Ok(Permit { root_version, revocation_ids })
+        Ok(permit)
     }
 }
 
-fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
-    let what = match request.key {
-        Some(key) => format!("{} with the key {key}", request.operation),
-        None => format!("{} in the tenant {}", request.operation, request.tenant),
+/// The token with its signatures verified, if it was not revoked.
+pub(super) fn permit(
+    token: &Token,
+    root: impl Fn(u32) -> Option<PublicKey>,
+    revoked: &Revocations,
+) -> Result<(Biscuit, Permit)> {
+    let token = token.unverified().map_err(invalid)?;
+    let untrusted = || {
+        let message = "no trusted version of the root key signed the token";
+        KmsError::new(Code::InvalidToken, message)
     };
+    let root_version = token.root_key_id().ok_or_else(untrusted)?;
+    let key = root(root_version).ok_or_else(untrusted)?;
+    let key = biscuit_auth::PublicKey::from_bytes(key.as_bytes(), RootAlgorithm::Ed25519)
+        .map_err(|error| untrusted().with_source(error))?;
+    let token = token.verify(key).map_err(|error| untrusted().with_source(error))?;
+    let revocation_ids = revocation_ids(token.revocation_identifiers());
+    if revoked.has_any(&revocation_ids) {
+        return Err(token_refused("the token was revoked; ask for another one"));
+    }
+    Ok((token, Permit { root_version, revocation_ids }))
+}
+
+fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
+    let what = what(request);
     let message = match &error {
         error::Token::RunLimit(_) => "the token needs too much computing time".to_owned(),
         error::Token::FailedLogic(error::Logic::Unauthorized {
@@ -76,5 +83,17 @@ fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
         }
         _ => format!("the token does not permit this: {what}"),
     };
-    KmsError::new(Code::TokenRefused, message).with_source(error)
+    token_refused(message).with_source(error)
+}
+
+pub(super) fn token_refused(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::TokenRefused, message)
+}
+
+/// A request in words.
+pub(super) fn what(request: &Request<'_>) -> String {
+    match request.key {
+        Some(key) => format!("{} with the key {key}", request.operation),
+        None => format!("{} in the tenant {}", request.operation, request.tenant),
+    }
 }

@@ -13,6 +13,13 @@ use super::grant::{Grant, Keys, Limits};
 use crate::id::{KeyFamily, Name};
 use crate::time::Timestamp;
 
+/// What the blocks of a token say. Whether the token is of the one form is not checked again: [`is_known`] did when the token was read.
+pub(super) fn read(token: &UnverifiedBiscuit) -> Option<(Grant, Vec<Limits>)> {
+    let source = |index| token.print_block_source(index).ok();
+    let limits = (1..token.block_count()).map(|index| limits(&source(index)?)).collect::<Option<_>>()?;
+    Some((grant(&source(0)?)?, limits))
+}
+
 /// Whether the token is made of a grant and limits, and is the very bytes of them.
 pub(super) fn is_known(token: &UnverifiedBiscuit) -> bool {
     let sources: Option<Vec<_>> =

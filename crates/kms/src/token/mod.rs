@@ -19,9 +19,11 @@ mod form;
 mod grant;
 mod request;
 mod revocation;
+mod rights;
 
 pub use self::authorize::Permit;
 pub use self::bearer::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN, Token};
 pub use self::grant::{Grant, Keys, Limits, Operation, ROOT};
 pub use self::request::Request;
 pub use self::revocation::Revocations;
+pub use self::rights::Rights;

@@ -1,0 +1,43 @@
+//! The flags of `bulla serve`.
+
+use super::shared::KeystoreArgs;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Run the key management service over HTTP
+///
+/// The service signs and verifies with the keys of one keystore, for callers with capability tokens (`bulla token`), client
+/// certificates, or users of this machine on a Unix socket. While it runs, other commands cannot change the keystore. A
+/// keystore with a passphrase that nobody gave starts sealed: an operator unseals it over HTTP.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla serve --dev                                   try it out: all in memory, every caller may do everything
+  bulla serve --listen 127.0.0.1:8200                 serve your keystore to this machine
+  bulla serve --config /etc/bulla/serve.toml
+  bulla serve --config serve.toml --check-config
+
+Exit status: 0 the service was shut down, 2 it could not start.")]
+pub(crate) struct ServeArgs {
+    /// Read the settings from FILE (TOML); variables such as BULLA_SERVE__LIMITS__ITEMS override them
+    #[arg(long, value_name = "FILE", env = "BULLA_SERVE_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Listen on this address, beside those of the settings; may be given several times
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Vec<SocketAddr>,
+
+    /// Check the settings, and exit
+    #[arg(long, conflicts_with = "dev")]
+    pub(crate) check_config: bool,
+
+    /// Keep all keys in memory, and let every caller do everything; for trying the service out
+    ///
+    /// It listens on 127.0.0.1:8200 unless --listen names another address of this machine.
+    #[arg(long)]
+    pub(crate) dev: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}

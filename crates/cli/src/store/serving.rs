@@ -1,0 +1,110 @@
+//! What opens a keystore for the service.
+
+use super::access::Access;
+use super::place::{STORE_FILE, folder};
+use super::recording;
+use crate::args::KeystoreArgs;
+use crate::error::{Error, Result};
+use bulla_kms::audit_log::{Durability, Verifications};
+use bulla_kms::metrics::Metrics;
+use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, SecretString, Unlock, UnlockMethod};
+use bulla_server::{AuditDurability, Config, KeystoreSource, OpenKeystore};
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+/// An empty keystore in memory.
+pub(crate) struct MemorySource;
+
+impl KeystoreSource for MemorySource {
+    fn needs_passphrase(&self) -> bool {
+        false
+    }
+
+    fn open(
+        &self,
+        _passphrase: Option<SecretString>,
+        metrics: &Arc<Metrics>,
+    ) -> bulla_kms::Result<OpenKeystore> {
+        let options = KeystoreOptions { metrics: Some(Arc::clone(metrics)), ..KeystoreOptions::default() };
+        Ok(OpenKeystore { keystore: options.in_memory(), audit: None })
+    }
+}
+
+/// The keystore in a folder.
+pub(crate) struct FolderSource {
+    args: KeystoreArgs,
+    /// What opens it; none until somebody gives the passphrase.
+    access: Option<Access>,
+    durability: Durability,
+    verifications: Verifications,
+}
+
+impl FolderSource {
+    /// Finds the keystore, and asks for its passphrase where there is a terminal.
+    ///
+    /// # Errors
+    /// The keystore does not exist.
+    pub(crate) fn find(args: &KeystoreArgs, config: &Config) -> Result<Self> {
+        let mut args = args.clone();
+        let from_settings = &config.keystore;
+        args.keystore = args.keystore.or_else(|| from_settings.folder.clone());
+        args.passphrase_file = args.passphrase_file.or_else(|| from_settings.passphrase_file.clone());
+        let store = folder(&args)?.join(STORE_FILE);
+        let asks = args.passphrase_file.is_none() && !std::io::stderr().is_terminal();
+        let is_sealed = asks && matches!(Keystore::unlock_method(&store), Ok(UnlockMethod::Passphrase));
+        let access = if is_sealed { None } else { Some(Access::existing(&args)?) };
+        let durability = match config.audit.durability {
+            AuditDurability::Grouped => Durability::Grouped,
+            AuditDurability::AtCheckpoints => Durability::AtCheckpoints,
+        };
+        let verifications =
+            if config.audit.verifications { Verifications::Recorded } else { Verifications::LeftOut };
+        Ok(Self { args, access, durability, verifications })
+    }
+
+    fn opened(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore> {
+        let mut access = match (&self.access, passphrase) {
+            (Some(access), None) => access.clone(),
+            (_, Some(passphrase)) => Access::with(&self.args, Unlock::Passphrase(passphrase))?,
+            (None, None) => {
+                return Err(Error::new(
+                    "wrong_passphrase",
+                    "the keystore opens with a passphrase, which nobody gave",
+                ));
+            }
+        };
+        access.options.metrics = Some(Arc::clone(metrics));
+        let keystore = access.open_unrecorded()?;
+        let options = recording::log_options()?;
+        let options = bulla_kms::audit_log::AuditLogOptions {
+            durability: self.durability,
+            verifications: self.verifications,
+            ..options
+        };
+        Ok(match access.log_with(&keystore, options)? {
+            Some(log) => {
+                OpenKeystore { keystore: keystore.audited(log.clone()), audit: Some((log, self.durability)) }
+            }
+            None => OpenKeystore { keystore, audit: None },
+        })
+    }
+}
+
+impl KeystoreSource for FolderSource {
+    fn needs_passphrase(&self) -> bool {
+        self.access.is_none()
+    }
+
+    fn open(
+        &self,
+        passphrase: Option<SecretString>,
+        metrics: &Arc<Metrics>,
+    ) -> bulla_kms::Result<OpenKeystore> {
+        self.opened(passphrase, metrics).map_err(|error| {
+            let codes =
+                [Code::WrongPassphrase, Code::Locked, Code::NotFound, Code::LogDamaged, Code::StoreDamaged];
+            let code = codes.into_iter().find(|code| code.as_str() == error.code()).unwrap_or(Code::Io);
+            KmsError::new(code, error.to_string())
+        })
+    }
+}

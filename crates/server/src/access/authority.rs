@@ -1,0 +1,111 @@
+//! What a caller may do, whatever proved who it is.
+
+use std::collections::BTreeSet;
+
+use bulla_kms::token::{Operation, Rights};
+use bulla_kms::{KeyFamily, Name, Timestamp};
+
+/// A set of operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OperationSet(u32);
+
+impl OperationSet {
+    pub(crate) const ALL: Self = Self(u32::MAX);
+
+    pub(crate) fn contains(self, operation: Operation) -> bool {
+        self.0 & 1 << operation as u32 != 0
+    }
+}
+
+impl<'a> FromIterator<&'a Operation> for OperationSet {
+    fn from_iter<I: IntoIterator<Item = &'a Operation>>(operations: I) -> Self {
+        Self(operations.into_iter().fold(0, |set, operation| set | 1 << *operation as u32))
+    }
+}
+
+/// What a caller may do: operations, on keys of one tenant, until a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Authority {
+    pub(crate) tenant: Name,
+    pub(crate) operations: OperationSet,
+    /// None for all keys of the tenant, and for what is about no key.
+    pub(crate) keys: Option<BTreeSet<KeyFamily>>,
+    pub(crate) expires: Option<Timestamp>,
+    /// Whether the caller may mint tokens and revoke those of others. A token never gives that.
+    pub(crate) mints: bool,
+}
+
+impl Authority {
+    /// Whether the caller may do this with a key.
+    pub(crate) fn permits(&self, operation: Operation, key: &KeyFamily) -> bool {
+        self.operations.contains(operation)
+            && *key.tenant() == self.tenant
+            && self.keys.as_ref().is_none_or(|keys| keys.contains(key))
+    }
+
+    /// Whether the caller may do this in its tenant, with a key that does not exist yet or with none.
+    pub(crate) fn permits_in_tenant(&self, operation: Operation) -> bool {
+        self.operations.contains(operation) && self.keys.is_none()
+    }
+
+    /// Whether the authority has ended. Tokens count whole seconds, and so does everything else.
+    pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| now.unix_millis() / 1000 > expires.unix_millis() / 1000)
+    }
+}
+
+impl From<&Rights> for Authority {
+    fn from(rights: &Rights) -> Self {
+        Self {
+            tenant: rights.tenant().clone(),
+            operations: rights.operations().iter().collect(),
+            keys: rights.keys().cloned(),
+            expires: Some(rights.expires()),
+            mints: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    fn key(tenant: &str, number: u128) -> KeyFamily {
+        format!("{tenant}/files/ed25519/00000000-0000-7000-8000-{number:012x}").parse().unwrap()
+    }
+
+    fn authority(operations: &[Operation], keys: Option<Vec<KeyFamily>>) -> Authority {
+        let keys = keys.map(|keys| keys.into_iter().collect());
+        let operations = operations.iter().collect();
+        Authority { tenant: name("local"), operations, keys, expires: None, mints: false }
+    }
+
+    #[test]
+    fn an_authority_is_for_its_operations_its_keys_and_its_tenant() {
+        for operation in Operation::ALL {
+            let one = authority(&[Operation::Sign, Operation::Rotate], Some(vec![key("local", 1)]));
+            let granted = matches!(operation, Operation::Sign | Operation::Rotate);
+            assert_eq!(one.permits(operation, &key("local", 1)), granted);
+            assert!(!one.permits(operation, &key("local", 2)));
+            assert!(!one.permits(operation, &key("other", 1)));
+            assert!(!one.permits_in_tenant(operation), "one for keys is none for the tenant");
+            let all = authority(&[operation], None);
+            assert!(all.permits(operation, &key("local", 7)) && all.permits_in_tenant(operation));
+            assert!(!all.permits(operation, &key("other", 7)));
+        }
+    }
+
+    #[test]
+    fn an_authority_ends_after_its_last_second() {
+        let at = |millis| Timestamp::from_unix_millis(millis).unwrap();
+        let mut authority = authority(&[], None);
+        assert!(!authority.has_expired(at(u64::from(u32::MAX))));
+        authority.expires = Some(at(5_000));
+        assert!(!authority.has_expired(at(5_999)));
+        assert!(authority.has_expired(at(6_000)));
+    }
+}

@@ -1,0 +1,12 @@
+//! Who calls, and what they may do.
+
+mod authority;
+mod limiter;
+mod session;
+mod sessions;
+
+pub(crate) use self::authority::{Authority, OperationSet};
+pub(crate) use self::limiter::Limiter;
+pub use self::limiter::Rate;
+pub(crate) use self::session::Session;
+pub(crate) use self::sessions::{Seen, Sessions};

@@ -1,0 +1,53 @@
+//! A caller whose credential was verified.
+
+use bulla_kms::audit_log::Actor;
+use bulla_kms::token::Operation;
+use bulla_kms::{KeyFamily, Timestamp};
+
+use super::authority::Authority;
+use super::limiter::Limiter;
+use crate::error::{ApiError, Problem, Result};
+
+/// A caller whose credential was verified, what it may do, and how much of its rate it has used.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) authority: Authority,
+    /// The name of the caller in the audit log.
+    pub(crate) actor: Actor,
+    /// None for a caller without a limit.
+    pub(crate) limiter: Option<Limiter>,
+    /// The revocation ids of a token's blocks.
+    pub(crate) revocation_ids: Vec<String>,
+}
+
+impl Session {
+    /// # Errors
+    /// The caller may not do this with the key, or its time has ended.
+    pub(crate) fn check(&self, operation: Operation, key: &KeyFamily) -> Result<()> {
+        if self.authority.permits(operation, key) { Ok(()) } else { Err(ApiError::refused()) }
+    }
+
+    /// # Errors
+    /// The caller may not do this in its tenant.
+    pub(crate) fn check_tenant(&self, operation: Operation) -> Result<()> {
+        if self.authority.permits_in_tenant(operation) { Ok(()) } else { Err(ApiError::refused()) }
+    }
+
+    /// # Errors
+    /// The credential has expired.
+    pub(crate) fn check_time(&self, now: Timestamp) -> Result<()> {
+        if self.authority.has_expired(now) { Err(ApiError::refused()) } else { Ok(()) }
+    }
+
+    /// Counts so many requests.
+    ///
+    /// # Errors
+    /// The caller has made too many.
+    pub(crate) fn count(&self, requests: u32) -> Result<()> {
+        let Some(limiter) = &self.limiter else { return Ok(()) };
+        limiter.take(requests).map_err(|wait| {
+            let message = format!("too many requests: try again in {} ms", wait.as_millis() + 1);
+            ApiError::new(Problem::RateLimited, message)
+        })
+    }
+}

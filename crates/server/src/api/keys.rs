@@ -1,0 +1,333 @@
+//! Keys: making, listing, reading, rotating and changing them.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use bulla_kms::token::{Operation, ROOT};
+use bulla_kms::{Algorithm, Attestation, KeyChange, KeyFamily, Name, NewKey, RotationPolicy, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::view::KeyView;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Content, parse, resolve};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(read, update, destroy))
+        .routes(routes!(rotate))
+        .routes(routes!(schedule))
+        .routes(routes!(restore))
+        .routes(routes!(revoke_version))
+        .routes(routes!(destroy_version))
+}
+
+/// When the keystore rotates a key by itself; without a bound, never.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Rotation {
+    /// A version signs no longer than this many seconds.
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    max_age_seconds: Option<NonZeroU64>,
+    /// A version makes at most this many signatures.
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    max_uses: Option<NonZeroU64>,
+}
+
+impl From<Rotation> for RotationPolicy {
+    fn from(Rotation { max_age_seconds, max_uses }: Rotation) -> Self {
+        Self { max_age_seconds, max_uses }
+    }
+}
+
+/// A key to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateKey {
+    /// What the key is for.
+    #[serde(default = "default_purpose")]
+    #[schema(value_type = String, example = "files", default = "files")]
+    purpose: Name,
+    /// The key's algorithm.
+    #[serde(default = "default_algorithm")]
+    #[schema(value_type = String, example = "ed25519", default = "ed25519")]
+    algorithm: Algorithm,
+    /// A label, unique within the tenant.
+    #[schema(value_type = Option<String>, example = "invoices")]
+    label: Option<Name>,
+    /// Whether the private keys may ever be exported. It cannot be changed later.
+    #[serde(default)]
+    exportable: bool,
+    /// When the keystore rotates the key by itself.
+    rotation: Option<Rotation>,
+}
+
+fn default_purpose() -> Name {
+    "files".parse().expect("the name is one")
+}
+
+fn default_algorithm() -> Algorithm {
+    Algorithm::Ed25519
+}
+
+/// Create a key with its version 1.
+#[utoipa::path(post, path = "/api/v1/keys", tag = "keys", request_body = CreateKey,
+    extensions(("x-permission" = json!("create"))),
+    responses((status = 201, description = "The key is made", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Content(body): Content,
+) -> Result<(StatusCode, Json<KeyView>)> {
+    caller.session.check_tenant(Operation::Create)?;
+    let CreateKey { purpose, algorithm, label, exportable, rotation } = parse(&body)?;
+    // Whoever made a root key would have one that mints tokens.
+    if purpose.as_str() == ROOT && !caller.session.authority.mints {
+        return Err(ApiError::refused());
+    }
+    let tenant = caller.session.authority.tenant.clone();
+    let rotation = rotation.map(Into::into).unwrap_or_default();
+    let new = NewKey { label, exportable, rotation, ..NewKey::new(tenant, purpose, algorithm) };
+    let key = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let key = keystore.create_key(new)?;
+        keystore.attest(key.family())
+    });
+    let key = key.await?;
+    app.service.key_changed(&key.key);
+    Ok((StatusCode::CREATED, Json((&key).into())))
+}
+
+/// Which keys to list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListKeys {
+    /// The most keys to return.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// Only keys after this one: the `next` of the page before.
+    after: Option<String>,
+}
+
+/// A page of keys.
+#[derive(Serialize, ToSchema)]
+struct KeyPage {
+    /// The keys, sorted by their names.
+    keys: Vec<KeyView>,
+    /// What `after` takes for the next page; none on the last.
+    next: Option<String>,
+}
+
+/// List the keys that the caller may read.
+#[utoipa::path(get, path = "/api/v1/keys", tag = "keys", params(ListKeys), extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "A page of keys", body = KeyPage), (status = "default", body = ErrorBody)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(ListKeys { limit, after }): Query<ListKeys>,
+) -> Result<Json<KeyPage>> {
+    let session = Arc::clone(&caller.session);
+    if !session.authority.operations.contains(Operation::Read) {
+        return Err(ApiError::refused());
+    }
+    let limit = limit.unwrap_or(100);
+    if !(1..=1000).contains(&limit) {
+        return Err(ApiError::malformed("`limit` is from 1 to 1000"));
+    }
+    let after = after.map(|after| after.parse::<KeyFamily>()).transpose()?;
+    let page = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let authority = &session.authority;
+        let may_read = |key: &KeyFamily| authority.permits(Operation::Read, key);
+        Ok(keystore.list_page(&authority.tenant, after.as_ref(), limit + 1, &may_read))
+    });
+    let mut found = page.await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(|key| key.key.to_string());
+    Ok(Json(KeyPage { keys: found.iter().map(Into::into).collect(), next }))
+}
+
+/// Read a key.
+#[utoipa::path(get, path = "/api/v1/keys/{key}", tag = "keys", params(("key" = String, Path, description = KEY)),
+    extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn read(caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Read)?;
+    Ok(Json((&caller.opened.keystore.attest(key.as_ref().family())?).into()))
+}
+
+pub(crate) const KEY: &str = "A key's label, or its name with each `/` written as `%2F`";
+
+/// Rotate a key: a new version signs from now on.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/rotate", tag = "keys",
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("rotate"))),
+    responses((status = 200, description = "The key with its new version", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn rotate(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Rotate)?;
+    let family = key.as_ref().family().clone();
+    let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
+        keystore.rotate(&family)?;
+        keystore.attest(&family)
+    });
+    let rotated = rotated.await?;
+    app.service.key_changed(&rotated.key);
+    Ok(Json((&rotated).into()))
+}
+
+/// Changes to a key. What is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateKey {
+    /// The revision that the key must be at; any when absent.
+    revision: Option<u64>,
+    /// Another label; an empty one takes the label away.
+    label: Option<String>,
+    /// Whether the key signs.
+    enabled: Option<bool>,
+    /// Older versions do not verify.
+    #[schema(value_type = Option<u32>)]
+    minimum_version: Option<NonZeroU32>,
+    /// When the keystore rotates the key by itself.
+    rotation: Option<Rotation>,
+}
+
+impl UpdateKey {
+    fn changes(&self) -> Result<Vec<KeyChange>> {
+        let mut changes = Vec::new();
+        if let Some(label) = &self.label {
+            let label = if label.is_empty() { None } else { Some(label.parse()?) };
+            changes.push(KeyChange::Label(label));
+        }
+        if let Some(minimum) = self.minimum_version {
+            changes.push(KeyChange::MinimumVersion(minimum));
+        }
+        if let Some(rotation) = self.rotation {
+            changes.push(KeyChange::Rotation(rotation.into()));
+        }
+        changes.extend(self.enabled.map(|on| if on { KeyChange::Enable } else { KeyChange::Disable }));
+        match changes.len() {
+            1 => Ok(changes),
+            _ => Err(ApiError::malformed(
+                "name exactly one of `label`, `enabled`, `minimum_version` and `rotation`: each change is made on its own",
+            )),
+        }
+    }
+}
+
+/// Change a key.
+#[utoipa::path(patch, path = "/api/v1/keys/{key}", tag = "keys", request_body = UpdateKey,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("update"))),
+    responses((status = 200, description = "The changed key", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Content(body): Content,
+) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Update)?;
+    let update: UpdateKey = parse(&body)?;
+    let family = key.as_ref().family().clone();
+    let mut changed = None;
+    for change in update.changes()? {
+        changed = Some(apply(&app, &caller, family.clone(), update.revision, change).await?);
+    }
+    let changed = changed.ok_or_else(|| ApiError::internal("there was nothing to change"))?;
+    Ok(Json((&changed).into()))
+}
+
+/// Makes one change.
+async fn apply(
+    app: &App,
+    caller: &Caller,
+    family: KeyFamily,
+    revision: Option<u64>,
+    change: KeyChange,
+) -> Result<Attestation> {
+    let changed = app
+        .aside(&caller.opened, &caller.session, move |keystore| keystore.update(&family, revision, &change));
+    let changed = changed.await?;
+    app.service.key_changed(&changed.key);
+    Ok(changed)
+}
+
+/// When a key may be destroyed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ScheduleDestruction {
+    /// From this time on; until then the key can be restored.
+    #[schema(value_type = String, example = "2026-12-31T00:00:00.000Z")]
+    after: Timestamp,
+}
+
+/// Schedule a key's destruction. It does not sign from now on, and can be restored until then.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/schedule-destruction", tag = "keys", request_body = ScheduleDestruction,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
+    responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn schedule(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Content(body): Content,
+) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Destroy)?;
+    let ScheduleDestruction { after } = parse(&body)?;
+    let family = key.as_ref().family().clone();
+    Ok(Json((&apply(&app, &caller, family, None, KeyChange::ScheduleDestruction(after)).await?).into()))
+}
+
+/// Cancel a key's scheduled destruction. The key is disabled then.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/restore", tag = "keys",
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("restore"))),
+    responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn restore(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Restore)?;
+    let family = key.as_ref().family().clone();
+    Ok(Json((&apply(&app, &caller, family, None, KeyChange::Restore).await?).into()))
+}
+
+/// Destroy a key's private keys, when their destruction is due. This cannot be undone.
+#[utoipa::path(delete, path = "/api/v1/keys/{key}", tag = "keys",
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
+    responses((status = 200, description = "The key, whose signatures still verify", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn destroy(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Destroy)?;
+    let family = key.as_ref().family().clone();
+    Ok(Json((&apply(&app, &caller, family, None, KeyChange::Destroy).await?).into()))
+}
+
+/// Revoke one version: its signatures do not verify any more. This cannot be undone.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/versions/{version}/revoke", tag = "keys",
+    params(("key" = String, Path, description = KEY), ("version" = u32, Path, description = "An older version", minimum = 1)),
+    extensions(("x-permission" = json!("update"))),
+    responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn revoke_version(
+    State(app): State<App>,
+    caller: Caller,
+    Path((key, version)): Path<(String, NonZeroU32)>,
+) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Update)?;
+    let family = key.as_ref().family().clone();
+    Ok(Json((&apply(&app, &caller, family, None, KeyChange::Revoke(version)).await?).into()))
+}
+
+/// Destroy the private key of one version. It still verifies. This cannot be undone.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/versions/{version}/destroy", tag = "keys",
+    params(("key" = String, Path, description = KEY), ("version" = u32, Path, description = "An older version", minimum = 1)),
+    extensions(("x-permission" = json!("destroy"))),
+    responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn destroy_version(
+    State(app): State<App>,
+    caller: Caller,
+    Path((key, version)): Path<(String, NonZeroU32)>,
+) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Destroy)?;
+    let family = key.as_ref().family().clone();
+    Ok(Json((&apply(&app, &caller, family, None, KeyChange::DestroyVersion(version)).await?).into()))
+}

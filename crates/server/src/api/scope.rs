@@ -1,0 +1,21 @@
+//! What an endpoint asks of its caller, as the description of the service says it: the extension `x-permission` of each operation.
+//!
+//! `open` for everybody, `caller` for every verified credential, an operation for one with that operation on the key or in the tenant,
+//! `operator:OPERATION` for one with that operation in the operators' tenant.
+
+use bulla_kms::token::Operation;
+
+use crate::error::{ApiError, Result};
+use crate::request::Caller;
+use crate::service::App;
+
+/// The caller may do `operation` in its tenant, and that is the operators' tenant.
+///
+/// # Errors
+/// One of the two is not so.
+pub(crate) fn check_operator(app: &App, caller: &Caller, operation: Operation) -> Result<()> {
+    if caller.session.authority.tenant != app.service.config.service.operator_tenant {
+        return Err(ApiError::refused());
+    }
+    caller.session.check_tenant(operation)
+}

@@ -1,0 +1,224 @@
+//! Verifying one signature, and many.
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bulla_kms::token::Operation;
+use bulla_kms::{Algorithm, KeyId, Keystore, Verdict, VerifyItem};
+use serde::{Deserialize, Serialize};
+use tokio::task::yield_now;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::items::{Buffer, Keys, STEP, count, key_of, write_error};
+use super::keys::KEY;
+use super::sign::json;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Content, decode, exact, parse, resolve};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(verify)).routes(routes!(verify_many))
+}
+
+/// A signature to verify.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Verify<'a> {
+    /// The message, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "aGVsbG8=")]
+    message: Cow<'a, str>,
+    /// The signature, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    signature: Cow<'a, str>,
+    /// The version that is said to have signed; the newest when absent.
+    #[schema(value_type = Option<u32>)]
+    version: Option<NonZeroU32>,
+}
+
+/// Whether a signature is valid.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what is written by hand")]
+struct Verified {
+    /// Whether the key version made the signature of this very message.
+    valid: bool,
+}
+
+/// Verify a signature.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/verify", tag = "signatures", request_body = Verify,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("verify"))),
+    responses((status = 200, description = "The verdict", body = Verified), (status = "default", body = ErrorBody)))]
+async fn verify(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Content(body): Content,
+) -> Result<Response> {
+    let key = resolve(&caller, &key, Operation::Verify)?;
+    let Verify { message, signature, version } = parse(&body)?;
+    let key = exact(&caller, key, version)?;
+    let (message, signature) = (decode(&message, "message")?, decode(&signature, "signature")?);
+    let verdict = app.verify(&caller.opened, &caller.session, key, message, signature).await?;
+    Ok(json(verdict_text(verdict).as_bytes().to_vec()))
+}
+
+fn verdict_text(verdict: Verdict) -> &'static str {
+    if verdict.is_valid() { "{\"valid\":true}" } else { "{\"valid\":false}" }
+}
+
+/// Signatures to verify.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyMany<'a> {
+    /// The key of all items that name none.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, example = "invoices")]
+    key: Option<Cow<'a, str>>,
+    /// The signatures.
+    #[serde(borrow)]
+    items: Vec<VerifyOne<'a>>,
+}
+
+/// One signature to verify.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyOne<'a> {
+    /// The key; its name with a version, as signing returns it, is the surest.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    key: Option<Cow<'a, str>>,
+    /// The message, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "aGVsbG8=")]
+    message: Cow<'a, str>,
+    /// The signature, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    signature: Cow<'a, str>,
+    /// The version that is said to have signed; the newest when absent.
+    #[schema(value_type = Option<u32>)]
+    version: Option<NonZeroU32>,
+}
+
+/// Verdicts, in the order of the items.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what is written by hand")]
+struct VerifiedMany {
+    results: Vec<VerifiedOne>,
+}
+
+/// A verdict. Where nothing could be verified, it is not valid, and `error` says why.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what is written by hand")]
+struct VerifiedOne {
+    valid: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody>,
+}
+
+/// Verify many signatures.
+///
+/// No item's verdict depends on another item.
+#[utoipa::path(post, path = "/api/v1/verify", tag = "signatures", request_body = VerifyMany, extensions(("x-permission" = json!("verify"))),
+    responses((status = 200, description = "A verdict for each item", body = VerifiedMany), (status = "default", body = ErrorBody)))]
+async fn verify_many(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+    let batch = Arc::new(read(&app, &caller, &body)?);
+    let mut results = Vec::with_capacity(batch.items.len());
+    let is_quick =
+        |key: &Result<KeyId>| key.as_ref().is_ok_and(|key| key.family().algorithm() == Algorithm::Ed25519);
+    if batch.keys.iter().all(is_quick) && !caller.opened.waits_for_disk {
+        for from in (0..batch.items.len()).step_by(STEP) {
+            if from > 0 {
+                yield_now().await;
+            }
+            let actor = &caller.session.actor;
+            results.extend(actor.acting(|| batch.verify(&caller.opened.keystore, from)));
+        }
+    } else {
+        let verifying = Arc::clone(&batch);
+        let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+            let steps = (0..verifying.items.len()).step_by(STEP);
+            Ok(steps.flat_map(|from| verifying.verify(keystore, from)).collect::<Vec<_>>())
+        });
+        results = made.await?;
+    }
+    Ok(json(write(&results)))
+}
+
+/// A batch whose keys are found and whose texts are decoded.
+struct Batch {
+    keys: Vec<Result<KeyId>>,
+    buffer: Buffer,
+    /// The key, the message and the signature of each item, or why there is nothing to verify.
+    items: Vec<Result<(usize, Range<usize>, Range<usize>)>>,
+}
+
+fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
+    let VerifyMany { key, items } = parse(body)?;
+    count(app, caller, items.len())?;
+    let mut keys = Keys::new(caller, Operation::Verify);
+    let texts: usize = items.iter().map(|item| item.message.len() + item.signature.len()).sum();
+    let mut buffer = Buffer::with_capacity(texts / 4 * 3);
+    let decoded = items.iter().map(|item| {
+        let key = keys.place(key_of(item.key.as_deref(), key.as_deref())?, item.version)?;
+        let message = buffer.decode(&item.message, "message")?;
+        Ok((key, message, buffer.decode(&item.signature, "signature")?))
+    });
+    let decoded = decoded.collect();
+    Ok(Batch { keys: keys.into_ids(), items: decoded, buffer })
+}
+
+impl Batch {
+    /// The results of one step of the items.
+    fn verify(&self, keystore: &Keystore, from: usize) -> Vec<Result<bool>> {
+        let step = &self.items[from..self.items.len().min(from + STEP)];
+        let usable: Vec<_> = step.iter().map(|item| self.item(item)).collect();
+        let items: Vec<_> = usable.iter().filter_map(|item| item.as_ref().ok().copied()).collect();
+        let mut verdicts = keystore.verify_batch(&items).into_iter();
+        let results = usable.into_iter().map(|item| {
+            let item = item?;
+            match verdicts.next() {
+                Some(Verdict::Unusable) | None => {
+                    keystore.check_usable(item.key)?;
+                    Ok(false)
+                }
+                Some(verdict) => Ok(verdict.is_valid()),
+            }
+        });
+        results.collect()
+    }
+
+    fn item(&self, item: &Result<(usize, Range<usize>, Range<usize>)>) -> Result<VerifyItem<'_>> {
+        let (key, message, signature) = item.as_ref().map_err(ApiError::clone)?;
+        let key = self.keys[*key].as_ref().map_err(ApiError::clone)?;
+        Ok(VerifyItem { key, message: self.buffer.get(message), signature: self.buffer.get(signature) })
+    }
+}
+
+fn write(results: &[Result<bool>]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + results.len() * 16);
+    out.extend_from_slice(b"{\"results\":[");
+    for (place, result) in results.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        match result {
+            Ok(true) => out.extend_from_slice(b"{\"valid\":true}"),
+            Ok(false) => out.extend_from_slice(b"{\"valid\":false}"),
+            Err(error) => {
+                out.extend_from_slice(b"{\"valid\":false,");
+                write_error(&mut out, &error.body);
+                out.extend_from_slice(b"}");
+            }
+        }
+    }
+    out.extend_from_slice(b"]}");
+    out
+}

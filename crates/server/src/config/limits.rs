@@ -1,0 +1,71 @@
+//! What a caller may ask for at most.
+
+use std::time::Duration;
+
+use bulla_kms::{Code, KmsError, Result};
+use serde::Deserialize;
+
+use crate::access::Rate;
+
+/// What a caller may ask for at most, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The longest body of a request, in bytes.
+    pub body_bytes: usize,
+    /// The longest head of a request, in bytes.
+    pub header_bytes: usize,
+    /// The most items of a batch.
+    pub items: usize,
+    /// How many seconds the head of a request may take to arrive, and a connection may be idle.
+    pub header_seconds: u64,
+    /// How many seconds the body of a request may take to arrive.
+    pub body_seconds: u64,
+    /// The most connections at once.
+    pub connections: usize,
+    /// The rate of each token and each identity; none by default.
+    pub rate: Option<Rate>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 32 << 20,
+            header_bytes: 64 << 10,
+            items: 10_000,
+            header_seconds: 60,
+            body_seconds: 30,
+            connections: 20_000,
+            rate: None,
+        }
+    }
+}
+
+impl Limits {
+    /// The shortest bound of a head: the HTTP library refuses to work with less.
+    const LEAST_HEADER_BYTES: usize = 8 << 10;
+
+    /// # Errors
+    /// [`Code::InvalidArgument`] for a limit that lets nothing pass.
+    pub(super) fn check(&self) -> Result<()> {
+        let zero = [self.body_bytes, self.items, self.connections].contains(&0)
+            || self.header_seconds == 0
+            || self.body_seconds == 0;
+        if zero || self.header_bytes < Self::LEAST_HEADER_BYTES {
+            let message = format!(
+                "[limits]: every limit must be at least 1, and header_bytes at least {}",
+                Self::LEAST_HEADER_BYTES
+            );
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn header_time(&self) -> Duration {
+        Duration::from_secs(self.header_seconds)
+    }
+
+    pub(crate) fn body_time(&self) -> Duration {
+        Duration::from_secs(self.body_seconds)
+    }
+}

@@ -1,0 +1,264 @@
+//! The configuration: one TOML file, with environment variables over it.
+
+mod environment;
+mod limits;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use bulla_kms::token::Operation;
+use bulla_kms::{Code, KeyFamily, KmsError, Name, Result};
+use serde::Deserialize;
+
+pub use self::limits::Limits;
+pub use crate::access::Rate;
+
+/// Everything that `bulla serve` can be told. Each table of the file is a field here.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The keystore, and what opens it.
+    pub keystore: KeystoreConfig,
+    /// Where the service listens.
+    pub listen: Vec<Listen>,
+    /// What a caller may ask for at most.
+    pub limits: Limits,
+    /// The audit log.
+    pub audit: AuditConfig,
+    /// Callers who prove themselves by a client certificate or as a user of this machine.
+    pub identity: Vec<IdentityConfig>,
+    /// How the service runs.
+    pub service: ServiceConfig,
+}
+
+/// The keystore, and what opens it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeystoreConfig {
+    /// The keystore's folder, as for the other commands; the platform's place for data by default.
+    pub folder: Option<PathBuf>,
+    /// A file with the passphrase; its first line counts. Without one, a key file in the folder opens the keystore, and a keystore with a
+    /// passphrase starts sealed.
+    pub passphrase_file: Option<PathBuf>,
+    /// The name of a systemd credential with the passphrase (`LoadCredential=`).
+    pub credential: Option<String>,
+}
+
+/// One address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// A socket address, for example `127.0.0.1:8200`.
+    pub address: Option<std::net::SocketAddr>,
+    /// The path of a Unix socket.
+    pub unix: Option<PathBuf>,
+    /// TLS for the socket address.
+    pub tls: Option<TlsConfig>,
+}
+
+/// TLS for an address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate chain, in PEM.
+    pub certificate: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+    /// The certificate authorities, in PEM, whose client certificates are identities. Without one, clients show no certificate.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// The audit log.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuditConfig {
+    /// Whether every use of a private key is recorded. A keystore that has an audit log is always recorded.
+    pub enabled: bool,
+    /// Whether an entry is on the disk before its answer is sent (`grouped`), or with the next checkpoint (`at-checkpoints`).
+    pub durability: AuditDurability,
+    /// Whether verifications are recorded too.
+    pub verifications: bool,
+}
+
+/// When an entry is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditDurability {
+    /// Before the answer is sent.
+    #[default]
+    Grouped,
+    /// With the next checkpoint: a machine that loses its power loses the entries since the last one.
+    AtCheckpoints,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { enabled: false, durability: AuditDurability::Grouped, verifications: false }
+    }
+}
+
+/// A caller without a token.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdentityConfig {
+    /// The caller's name in the audit log.
+    pub name: String,
+    /// The user id of a peer on a Unix socket.
+    pub uid: Option<u32>,
+    /// The SHA-256 of a client certificate (DER), in lower-case hexadecimal digits.
+    pub certificate: Option<String>,
+    /// Whose keys.
+    pub tenant: Name,
+    /// What the caller may do; everything by default.
+    pub operations: Option<Vec<Operation>>,
+    /// The keys; all of the tenant by default.
+    pub keys: Option<Vec<KeyFamily>>,
+    /// Whether the caller may mint tokens and revoke those of others.
+    #[serde(default)]
+    pub mints: bool,
+}
+
+/// How the service runs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServiceConfig {
+    /// How many threads serve; one for each processor by default.
+    pub threads: Option<NonZeroUsize>,
+    /// The tenant whose callers may also do what concerns the whole service: read the audit log and the metrics, make backups, seal.
+    pub operator_tenant: Name,
+    /// How many seconds a shutdown waits for requests that are being answered.
+    pub shutdown_seconds: u64,
+    /// Whether every caller may do everything: for trying the service out, with a keystore in memory. Only the command line can say so.
+    #[serde(skip)]
+    pub development: bool,
+}
+
+/// The tenant of all keys that the command line makes.
+const LOCAL: &str = "local";
+
+impl Default for ServiceConfig {
+    fn default() -> Self {
+        let operator_tenant = LOCAL.parse().expect("the name is one");
+        Self { threads: None, operator_tenant, shutdown_seconds: 30, development: false }
+    }
+}
+
+impl Config {
+    /// Reads a file, if one is named, puts the environment over it, and checks it.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Io`]; [`Code::InvalidArgument`] for a file or a variable that says nothing the service knows.
+    pub fn load(path: Option<&Path>, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
+        let mut table = match path {
+            None => toml::Table::new(),
+            Some(path) => parse(path)?,
+        };
+        environment::apply(&mut table, variables)?;
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            let file = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
+            invalid(format!("{file}{}", error.message()))
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// # Errors
+    /// [`Code::InvalidArgument`] for settings that contradict each other.
+    pub fn check(&self) -> Result<()> {
+        for listen in &self.listen {
+            match (&listen.address, &listen.unix, &listen.tls) {
+                (Some(_), None, _) | (None, Some(_), None) => {}
+                (None, Some(_), Some(_)) => return Err(invalid("a Unix socket takes no TLS")),
+                _ => return Err(invalid("each [[listen]] has either `address` or `unix`")),
+            }
+        }
+        for identity in &self.identity {
+            if identity.uid.is_some() == identity.certificate.is_some() {
+                let message = format!("the identity {} needs either `uid` or `certificate`", identity.name);
+                return Err(invalid(message));
+            }
+            let is_digest = |text: &String| {
+                text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+            };
+            if !identity.certificate.as_ref().is_none_or(is_digest) {
+                let message = "is not the SHA-256 of a certificate: that is 64 lower-case hexadecimal digits";
+                return Err(invalid(format!("the certificate of the identity {} {message}", identity.name)));
+            }
+            identity.name.parse::<bulla_kms::audit_log::Actor>()?;
+        }
+        self.limits.check()
+    }
+}
+
+fn parse(path: &Path) -> Result<toml::Table> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let code = if error.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::Io };
+        KmsError::new(code, format!("cannot read the configuration {}: {error}", path.display()))
+    })?;
+    text.parse().map_err(|error: toml::de::Error| invalid(format!("{}: {error}", path.display())))
+}
+
+fn invalid(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::InvalidArgument, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        std::fs::write(&path, text).unwrap();
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::load(Some(&path), variables)
+    }
+
+    #[test]
+    fn nothing_is_a_configuration() {
+        let config = load("", &[]).unwrap();
+        assert!(config.listen.is_empty() && config.identity.is_empty() && !config.audit.enabled);
+        assert_eq!(config.service.operator_tenant.as_str(), "local");
+    }
+
+    #[test]
+    fn what_is_unknown_or_contradicts_itself_is_refused() {
+        for text in [
+            "colour = 1",
+            "[service]\nthread = 2",
+            "[service]\nthreads = 0",
+            "[[listen]]",
+            "[[listen]]\naddress = \"localhost\"",
+            "[[listen]]\naddress = \"127.0.0.1:1\"\nunix = \"/x\"",
+            "[[listen]]\nunix = \"/x\"\ntls = { certificate = \"a\", key = \"b\" }",
+            "[[identity]]\nname = \"a\"\ntenant = \"local\"",
+            "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\ncertificate = \"aa\"",
+            "[[identity]]\nname = \"a\"\ntenant = \"local\"\ncertificate = \"aa\"",
+            "[[identity]]\nname = \"a\"\ntenant = \"LOCAL\"\nuid = 1",
+            "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\noperations = [\"fly\"]",
+            "[limits]\nbody_bytes = 0",
+            "not toml",
+        ] {
+            assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
+        }
+        assert_eq!(
+            Config::load(Some(Path::new("/nowhere")), std::iter::empty()).unwrap_err().code,
+            Code::NotFound
+        );
+    }
+
+    #[test]
+    fn the_environment_overrides_the_file() {
+        let text = "[service]\nthreads = 2\n[[listen]]\naddress = \"127.0.0.1:1\"";
+        let config =
+            load(text, &[("BULLA_SERVE__SERVICE__THREADS", "3"), ("BULLA_SERVER", "other")]).unwrap();
+        assert_eq!(config.service.threads.unwrap().get(), 3);
+        let listen = [("BULLA_SERVE__LISTEN", "[{ address = \"127.0.0.1:2\" }, { unix = \"/x\" }]")];
+        let config = load(text, &listen).unwrap();
+        assert_eq!(config.listen.len(), 2);
+        let wrong = load("", &[("BULLA_SERVE__SERVICE__COLOUR", "red")]).unwrap_err();
+        assert_eq!(wrong.code, Code::InvalidArgument);
+        let text = load("", &[("BULLA_SERVE__KEYSTORE__FOLDER", "/a/b")]).unwrap();
+        assert_eq!(text.keystore.folder, Some(PathBuf::from("/a/b")));
+    }
+}

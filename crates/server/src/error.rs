@@ -1,0 +1,245 @@
+//! The answer to a request that was refused or failed.
+
+use std::fmt;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bulla_kms::{Code, KmsError};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The result of everything that answers a request.
+pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+/// What is wrong with a request, where the keystore has no code for it. The names never change once released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The request carries no credential.
+    Unauthenticated,
+    /// The credential does not permit the request, or what it names does not exist. The caller learns no more.
+    Refused,
+    /// The credential's rate limit is reached.
+    RateLimited,
+    /// The service is sealed.
+    Sealed,
+    /// The body is not the JSON that the endpoint takes.
+    MalformedRequest,
+    /// The body is longer than the service accepts.
+    BodyTooLarge,
+    /// A batch has more items than the service accepts.
+    TooManyItems,
+    /// The body did not arrive in time.
+    Timeout,
+    /// The path names no endpoint.
+    NoEndpoint,
+    /// The endpoint does not take this method.
+    WrongMethod,
+    /// An idempotency key was used before for another request.
+    IdempotencyMismatch,
+    /// The service does not offer this.
+    NotOffered,
+}
+
+impl Problem {
+    /// All of them.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Unauthenticated,
+        Self::Refused,
+        Self::RateLimited,
+        Self::Sealed,
+        Self::MalformedRequest,
+        Self::BodyTooLarge,
+        Self::TooManyItems,
+        Self::Timeout,
+        Self::NoEndpoint,
+        Self::WrongMethod,
+        Self::IdempotencyMismatch,
+        Self::NotOffered,
+    ];
+
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::Unauthenticated => "unauthenticated",
+            Self::Refused => Code::TokenRefused.as_str(),
+            Self::RateLimited => "rate_limited",
+            Self::Sealed => "sealed",
+            Self::MalformedRequest => "malformed_request",
+            Self::BodyTooLarge => "body_too_large",
+            Self::TooManyItems => "too_many_items",
+            Self::Timeout => "timeout",
+            Self::NoEndpoint => "no_endpoint",
+            Self::WrongMethod => "wrong_method",
+            Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::NotOffered => "not_offered",
+        }
+    }
+
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Refused => StatusCode::FORBIDDEN,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::Sealed => StatusCode::SERVICE_UNAVAILABLE,
+            Self::MalformedRequest | Self::TooManyItems | Self::NotOffered => StatusCode::BAD_REQUEST,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Self::NoEndpoint => StatusCode::NOT_FOUND,
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::IdempotencyMismatch => StatusCode::CONFLICT,
+        }
+    }
+
+    const fn is_retryable(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Sealed | Self::Timeout)
+    }
+}
+
+/// The HTTP status for a code of the keystore.
+pub(crate) const fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::KeyNotFound | Code::UnknownVersion | Code::NotFound => StatusCode::NOT_FOUND,
+        Code::InvalidToken | Code::TokenRefused => StatusCode::FORBIDDEN,
+        Code::AlreadyExists
+        | Code::NotHead
+        | Code::KeyDisabled
+        | Code::KeyPendingDestruction
+        | Code::KeyDestroyed
+        | Code::DestructionNotDue
+        | Code::VersionRefused
+        | Code::Conflict
+        | Code::LabelTaken
+        | Code::VersionsExhausted
+        | Code::NoPrivateKey
+        | Code::NotExportable => StatusCode::CONFLICT,
+        Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::Busy
+        | Code::Locked
+        | Code::Unavailable
+        | Code::Closed
+        | Code::RandomUnavailable
+        | Code::TokenUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::OutcomeUnknown => StatusCode::GATEWAY_TIMEOUT,
+        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        Code::InvalidArgument
+        | Code::InvalidId
+        | Code::InvalidPublicKey
+        | Code::MalformedSignature
+        | Code::SignatureTooNew
+        | Code::MalformedManifest
+        | Code::ReservedMessage
+        | Code::WrongUse
+        | Code::InvalidCiphertext
+        | Code::UnsupportedAlgorithm
+        | Code::MalformedSealed
+        | Code::SealedTooNew
+        | Code::SealedDamaged
+        | Code::MalformedBackup
+        | Code::MalformedKey
+        | Code::UnsupportedFormat
+        | Code::WrongPassphrase
+        | Code::WrongIdentity
+        | Code::MalformedProof => StatusCode::BAD_REQUEST,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// An error as clients see it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// What went wrong, for programs. Codes never change once released.
+    #[schema(example = "key_not_found")]
+    pub(crate) code: &'static str,
+    /// What went wrong, for people.
+    #[schema(example = "the tenant local has no key with the label invoices")]
+    pub(crate) message: String,
+    /// Whether the same request may succeed later without a change.
+    pub(crate) retryable: bool,
+}
+
+/// A refused or failed request: a status and what the body says.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) body: ErrorBody,
+}
+
+impl ApiError {
+    pub(crate) fn new(problem: Problem, message: impl Into<String>) -> Self {
+        let (code, retryable) = (problem.code(), problem.is_retryable());
+        Self { status: problem.status(), body: ErrorBody { code, message: message.into(), retryable } }
+    }
+
+    /// The answer to a caller who may not do it, whether or not what it names exists.
+    pub(crate) fn refused() -> Self {
+        let message = "the credential does not permit this, or what the request names does not exist";
+        Self::new(Problem::Refused, message)
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(Problem::MalformedRequest, message)
+    }
+
+    /// A part of the service failed in a way that it should not have.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        KmsError::new(Code::Internal, message).into()
+    }
+}
+
+impl From<KmsError> for ApiError {
+    fn from(error: KmsError) -> Self {
+        let status = status_of(error.code);
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(code = error.code.as_str(), "{}", error.message);
+        }
+        let KmsError { code, message, retryable, .. } = error;
+        Self { status, body: ErrorBody { code: code.as_str(), message, retryable } }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.body.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.body).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.body.retryable {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_has_a_status_that_says_failure() {
+        for problem in Problem::ALL {
+            assert!(problem.status().is_client_error() || problem.status().is_server_error(), "{problem:?}");
+            assert!(problem.code().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn a_retryable_error_says_when_to_try_again() {
+        let response = ApiError::from(KmsError::new(Code::Busy, "busy")).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let response = ApiError::refused().into_response();
+        assert!(!response.headers().contains_key(header::RETRY_AFTER));
+    }
+}

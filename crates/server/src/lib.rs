@@ -1,0 +1,25 @@
+//! bulla's key management service over HTTP: `bulla serve`.
+//!
+//! [`Server::bind`] takes a [`Config`] and a [`KeystoreSource`], which opens the keystore, and [`Server::run`] serves until somebody
+//! shuts it down. `spec/openapi.json` describes the endpoints.
+//!
+//! Each thread that serves (`service/reactor.rs`) has its own connections and its own batch: it reads what its connections ask for, computes
+//! all of it together, and answers.
+#![forbid(unsafe_code)]
+
+mod access;
+mod api;
+mod config;
+mod error;
+mod request;
+mod router;
+mod serve;
+mod service;
+
+pub use self::config::{
+    AuditConfig, AuditDurability, Config, IdentityConfig, KeystoreConfig, Limits, Listen, Rate,
+    ServiceConfig, TlsConfig,
+};
+pub use self::router::openapi;
+pub use self::serve::{Handle, Server};
+pub use self::service::{KeystoreSource, OpenKeystore};

@@ -1,0 +1,59 @@
+//! Who makes a request.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use bulla_kms::Timestamp;
+
+use crate::access::Session;
+use crate::error::{ApiError, Problem, Result};
+use crate::service::{App, Opened};
+
+/// What a connection proves by itself: a client certificate, or a user of this machine. An extension of each of its requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peer(pub(crate) Option<Arc<Session>>);
+
+/// The caller of a request, whose credential was verified, and the keystore as it is open for the request.
+pub(crate) struct Caller {
+    pub(crate) session: Arc<Session>,
+    pub(crate) opened: Arc<Opened>,
+}
+
+/// The header in which clients of Vault send their token.
+const VAULT_TOKEN: &str = "x-vault-token";
+
+/// The token of a request, if it has one.
+fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    if let Some(token) = headers.get(VAULT_TOKEN) {
+        return Some(token.as_bytes());
+    }
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        let token = token(&parts.headers);
+        let peer = parts.extensions.get::<Peer>().and_then(|peer| peer.0.as_ref());
+        if token.is_none() && peer.is_none() {
+            let message = "the request carries no credential: send a token as `Authorization: Bearer TOKEN`";
+            return Err(ApiError::new(Problem::Unauthenticated, message));
+        }
+        let opened = app.service.opened()?;
+        let session = match (token, peer) {
+            // A token counts more than the connection: whoever shows one wants no more than it permits.
+            (Some(token), _) => app.session(&opened, token)?,
+            (None, peer) => peer.cloned().ok_or_else(ApiError::refused)?,
+        };
+        if session.authority.expires.is_some() {
+            session.check_time(Timestamp::now()?)?;
+        }
+        session.count(1)?;
+        Ok(Self { session, opened })
+    }
+}

@@ -1,0 +1,85 @@
+//! Listening sockets, and which thread gets a new connection.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use bulla_kms::{Code, KmsError, Result};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::config::Listen;
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+/// A connection that nobody serves yet.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// # Errors
+    /// The address cannot be had.
+    pub(super) fn bind(listen: &Listen) -> Result<Self> {
+        match (&listen.address, &listen.unix) {
+            (Some(address), _) => tcp(*address).map(Self::Tcp).map_err(|error| cannot(address, error)),
+            (None, Some(path)) => {
+                remove_stale(path)?;
+                let listener = UnixListener::bind(path).and_then(|listener| {
+                    listener.set_nonblocking(true)?;
+                    Ok(listener)
+                });
+                let listener = listener.map_err(|error| cannot(path.display(), error))?;
+                Ok(Self::Unix(listener, path.clone()))
+            }
+            (None, None) => Err(KmsError::new(Code::InvalidArgument, "a listener has no address")),
+        }
+    }
+
+    /// The address, as a client names it.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Self::Tcp(listener) => listener
+                .local_addr()
+                .map_or_else(|error| error.to_string(), |address| format!("http://{address}")),
+            Self::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+}
+
+fn tcp(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Removes a socket that a killed service left behind. One that somebody listens on stays.
+fn remove_stale(path: &Path) -> Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path).map_err(|error| cannot(path.display(), error))?;
+    }
+    Ok(())
+}
+
+fn cannot(address: impl std::fmt::Display, error: std::io::Error) -> KmsError {
+    let code = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+        std::io::ErrorKind::AddrInUse => Code::AlreadyExists,
+        _ => Code::Io,
+    };
+    KmsError::new(code, format!("cannot listen on {address}: {error}"))
+}

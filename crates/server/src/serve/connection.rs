@@ -1,0 +1,93 @@
+//! One connection, from its first byte to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Request};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tower_service::Service as _;
+
+use crate::request::Peer;
+use crate::service::Reactor;
+
+/// The header that names a request, in answers and in the service's log.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Waits until the service shuts down.
+pub(super) async fn shut_down(down: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the service.
+    let _ = down.wait_for(|down| *down).await;
+}
+
+/// How a thread serves its connections.
+pub(super) struct Connections {
+    builder: Builder<TokioExecutor>,
+    router: Router,
+    reactor: Arc<Reactor>,
+}
+
+impl Connections {
+    pub(super) fn new(reactor: Arc<Reactor>) -> Self {
+        let limits = reactor.service.config.limits;
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header_time())
+            .max_buf_size(limits.header_bytes);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits.header_time())
+            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+            .max_concurrent_streams(256);
+        Self { builder, router: crate::router::router(Arc::clone(&reactor)), reactor }
+    }
+
+    /// Serves a connection until it ends or, when the service shuts down, until its last request is answered.
+    pub(super) async fn serve<S>(&self, stream: S, peer: Peer, mut shutdown: watch::Receiver<bool>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (router, reactor) = (self.router.clone(), Arc::clone(&self.reactor));
+        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+            let (mut router, reactor) = (router.clone(), Arc::clone(&reactor));
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer.clone());
+            async move {
+                let id = reactor.service.next_request_id();
+                let answer = router.call(request).await;
+                answer.map(|mut response| {
+                    reactor.service.answered(response.status());
+                    if let Ok(id) = HeaderValue::from_str(&id) {
+                        response.headers_mut().insert(REQUEST_ID, id);
+                    }
+                    response
+                })
+            }
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = shut_down(&mut shutdown) => {
+                connection.as_mut().graceful_shutdown();
+                let grace = Duration::from_secs(self.reactor.service.config.service.shutdown_seconds);
+                match tokio::time::timeout(grace, connection).await {
+                    Ok(ended) => ended,
+                    Err(_) => Ok(()),
+                }
+            }
+        };
+        if let Err(error) = ended {
+            // A peer that goes away, or does not speak HTTP, is nobody's fault here.
+            tracing::debug!("a connection ended: {error}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Connections: where they come from, which thread serves them, and how they end.
+
+mod accept;
+mod connection;
+mod peers;
+mod server;
+
+pub use self::server::{Handle, Server};

@@ -1,0 +1,55 @@
+//! An open keystore, and what opens it.
+
+use std::sync::Arc;
+
+use bulla_kms::audit_log::{AuditLog, Durability};
+use bulla_kms::batcher::{Batcher, BatcherOptions};
+use bulla_kms::metrics::Metrics;
+use bulla_kms::{Keystore, Result, SecretString};
+
+/// A keystore and its audit log, as a [`KeystoreSource`] opens them.
+#[derive(Debug)]
+pub struct OpenKeystore {
+    /// The keystore. It records in the log, if there is one.
+    pub keystore: Keystore,
+    /// The audit log, and when its entries are on the disk.
+    pub audit: Option<(Arc<AuditLog>, Durability)>,
+}
+
+/// What opens the keystore, at the start and after each unsealing.
+pub trait KeystoreSource: Send + Sync {
+    /// Whether [`KeystoreSource::open`] needs a passphrase that the service was not given.
+    fn needs_passphrase(&self) -> bool;
+
+    /// Opens the keystore, by `passphrase` or by what the service was given. Operations are counted in `metrics`.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::open`](bulla_kms::Keystore::open), and of opening the audit log.
+    fn open(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore>;
+}
+
+/// An open keystore, with a batcher for each thread that serves.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) keystore: Arc<Keystore>,
+    pub(crate) audit: Option<Arc<AuditLog>>,
+    /// Whether computing a batch waits for the disk.
+    pub(crate) waits_for_disk: bool,
+    batchers: Vec<Batcher>,
+}
+
+impl Opened {
+    pub(crate) fn new(open: OpenKeystore, threads: usize) -> Result<Self> {
+        let keystore = Arc::new(open.keystore);
+        let options = BatcherOptions::default();
+        let batchers = (0..threads).map(|_| Batcher::without_threads(Arc::clone(&keystore), &options));
+        let batchers = batchers.collect::<Result<_>>()?;
+        let waits_for_disk = matches!(open.audit, Some((_, Durability::Grouped)));
+        Ok(Self { keystore, audit: open.audit.map(|(log, _)| log), waits_for_disk, batchers })
+    }
+
+    /// The batcher of one thread.
+    pub(super) fn batcher(&self, thread: usize) -> &Batcher {
+        &self.batchers[thread]
+    }
+}
