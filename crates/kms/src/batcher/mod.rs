@@ -120,8 +120,8 @@ impl Batcher {
         Ok(batcher)
     }
 
-    /// A batcher without threads: calls wait until somebody calls [`Batcher::compute_waiting`]. For a thread that serves many callers, and
-    /// computes for all of them when it has taken in what they ask.
+    /// A batcher without threads: calls wait until a thread calls [`Batcher::compute_waiting`]. It suits a thread that serves many callers,
+    /// and computes for all of them when it has read what they ask for. That thread must not wait for an answer itself.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] for options that contradict each other.

@@ -527,3 +527,24 @@ fn nothing_is_lost_when_many_threads_call_and_give_up() {
     });
     assert_eq!(batcher.waiting(), 0);
 }
+
+#[test]
+fn without_threads_calls_wait_until_they_are_computed_in_batches_of_the_largest_size() {
+    let place = place(2);
+    let options = BatcherOptions { target_batch: 8, max_batch: 8, ..options() };
+    let batcher = Batcher::without_threads(Arc::clone(&place.keystore), &options).unwrap();
+    assert_eq!(batcher.compute_waiting(), 0, "there is nothing to compute");
+    let calls: Vec<_> = (0..20_u8)
+        .map(|call| batcher.verify(place.keys[usize::from(call % 2)].clone(), [call], [0; 64]))
+        .collect();
+    assert!(place.gate.batches().is_empty());
+    assert_eq!([batcher.compute_waiting(), batcher.compute_waiting()], [12, 4]);
+    let late = batcher.sign(place.keys[0].clone(), *b"late");
+    // Whoever drops the batcher computes what it took.
+    drop(batcher);
+    assert_eq!(place.gate.batches().iter().map(Vec::len).collect::<Vec<_>>(), [8, 8, 4, 1]);
+    calls.into_iter().for_each(|call| assert_eq!(call.wait().unwrap(), Verdict::Invalid));
+    late.wait().unwrap();
+    let own = std::thread::current().id();
+    assert!(place.gate.state.lock().unwrap().seen.iter().all(|(thread, _)| *thread == own));
+}

@@ -33,6 +33,7 @@ mod snapshot;
 mod strict;
 mod succession;
 mod support;
+mod token_rights;
 mod tokens;
 mod transfer;
 mod vectors;

@@ -1,0 +1,128 @@
+//! The rights of a token, read once, say the same as the token asked each time.
+#![cfg(feature = "tokens")]
+
+use bulla_kms::token::{Grant, Keys, Limits, Operation, Request, Revocations, Token};
+use bulla_kms::{Algorithm, Code, KeyChange, KeyFamily, Keystore, Name, NewKey, Timestamp};
+use proptest::prelude::*;
+
+/// What the times of grants, limits and requests are near.
+const NOON: u64 = 1_900_000_000_000;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_unix_millis(millis).unwrap()
+}
+
+/// A keystore with root keys for two tenants, and keys of both.
+fn keystore() -> (Keystore, Vec<KeyFamily>) {
+    let keystore = Keystore::in_memory();
+    let mut keys = Vec::new();
+    for tenant in ["local", "other"] {
+        keystore.create_token_root(&name(tenant)).unwrap();
+        for _ in 0..3 {
+            let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519);
+            keys.push(keystore.create_key(new).unwrap().family().clone());
+        }
+    }
+    (keystore, keys)
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    proptest::sample::subsequence(Operation::ALL.to_vec(), 1..=4)
+}
+
+/// Places of keys of the first tenant.
+fn places() -> impl Strategy<Value = Option<Vec<usize>>> {
+    proptest::option::of(proptest::sample::subsequence(vec![0, 1, 2], 1..=3))
+}
+
+/// Times within some seconds of noon, with fractions of a second.
+fn times() -> impl Strategy<Value = Timestamp> {
+    (NOON - 3000..NOON + 3000).prop_map(at)
+}
+
+type Limit = (Option<Vec<Operation>>, Option<Vec<usize>>, Option<Timestamp>);
+
+fn limits() -> impl Strategy<Value = Vec<Limit>> {
+    let limit = (proptest::option::of(operations()), places(), proptest::option::of(times()));
+    let restricts = |limit: &Limit| limit.0.is_some() || limit.1.is_some() || limit.2.is_some();
+    proptest::collection::vec(limit.prop_filter("it restricts something", restricts), 0..3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn rights_permit_what_the_token_permits(
+        granted in operations(),
+        granted_keys in places(),
+        expires in times(),
+        limits in limits(),
+        now in proptest::collection::vec(times(), 2),
+    ) {
+        let (keystore, keys) = keystore();
+        let these = |places: &[usize]| places.iter().map(|place| keys[*place].clone()).collect::<Vec<_>>();
+        let granted_keys = granted_keys.map_or(Keys::All, |places| Keys::These(these(&places)));
+        let grant = Grant { tenant: name("local"), keys: granted_keys, operations: granted, expires };
+        let mut token = keystore.mint_token(&grant).unwrap();
+        for (operations, places, expires) in limits {
+            let keys = places.map(|places| these(&places));
+            token = token.attenuate(&Limits { keys, operations, expires }).unwrap();
+        }
+        let none = Revocations::default();
+        let rights = keystore.rights(&token, &none).unwrap();
+        for now in now {
+            for operation in Operation::ALL {
+                for key in &keys[..4] {
+                    let request = Request::on_key(operation, key, now);
+                    let asked = keystore.authorize(&token, &request, &none).is_ok();
+                    prop_assert_eq!(rights.permits(&request).is_ok(), asked, "{} {} at {}", operation, key, now);
+                }
+                for tenant in [name("local"), name("other")] {
+                    let request = Request::in_tenant(operation, &tenant, now);
+                    let asked = keystore.authorize(&token, &request, &none).is_ok();
+                    prop_assert_eq!(rights.permits(&request).is_ok(), asked, "{} in {} at {}", operation, tenant, now);
+                }
+            }
+        }
+    }
+}
+
+fn all_rights(keystore: &Keystore, token: &Token, revoked: &Revocations) -> Result<(), Code> {
+    keystore.rights(token, revoked).map(drop).map_err(|error| error.code)
+}
+
+#[test]
+fn a_token_of_nobody_has_no_rights() {
+    let (keystore, _) = keystore();
+    let grant = |tenant: &str| Grant {
+        tenant: name(tenant),
+        keys: Keys::All,
+        operations: vec![Operation::Sign],
+        expires: at(NOON),
+    };
+    let none = Revocations::default();
+    let token = keystore.mint_token(&grant("local")).unwrap();
+    assert_eq!(all_rights(&keystore, &token, &none), Ok(()));
+    // Signed by the root key of another keystore, or of a tenant that this one does not have.
+    let (stranger, _) = self::keystore();
+    stranger.create_token_root(&name("third")).unwrap();
+    let foreign = stranger.mint_token(&grant("local")).unwrap();
+    assert_eq!(all_rights(&keystore, &foreign, &none), Err(Code::InvalidToken));
+    let third = stranger.mint_token(&grant("third")).unwrap();
+    assert_eq!(all_rights(&keystore, &third, &none), Err(Code::KeyNotFound));
+    // Revoked: by its own id, or by that of the token that it was made from.
+    let weaker = Limits { expires: Some(at(NOON - 1000)), ..Limits::default() };
+    let weaker = token.attenuate(&weaker).unwrap();
+    let mut revoked = Revocations::default();
+    revoked.add(keystore.rights(&token, &none).unwrap().permit().revocation_ids[0].clone());
+    assert_eq!(all_rights(&keystore, &token, &revoked), Err(Code::TokenRefused));
+    assert_eq!(all_rights(&keystore, &weaker, &revoked), Err(Code::TokenRefused));
+    // And when the root key is disabled.
+    let root = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
+    keystore.update(&root, None, &KeyChange::Disable).unwrap();
+    assert_eq!(all_rights(&keystore, &token, &none), Err(Code::KeyDisabled));
+}
