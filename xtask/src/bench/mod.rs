@@ -4,6 +4,7 @@ pub(crate) mod builds;
 pub(crate) mod harness;
 pub(crate) mod laboratory;
 pub(crate) mod run;
+pub(crate) mod service;
 pub(crate) mod suites;
 
 use std::process::ExitCode;
@@ -29,13 +30,14 @@ const LAUNCHES: u32 = 5;
     cargo xtask bench oneshot --all-kernels --json > run.jsonl\n  \
     cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n\n\
     blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is. \
-    It takes no option except --launches.\n\n\
+    service measures the key management service on one processor with the load from another. \
+    Both take no option except --launches.\n\n\
     A ratio is peer/ours: above 1, ours is faster. A forced kernel is compared with a peer that is restricted to the same instruction set. \
     Measure on an otherwise idle machine. spec/bench-record.md describes the records.\n\n\
     Exit status: 0 measured, 1 with blake2-builds: a build is more than 2 % slower than the best, 2 not measured.")]
 pub(crate) struct Args {
     /// The suite to measure; `blake3` means all suites that measure BLAKE3 in Rust
-    #[arg(value_parser = [suites::names(), vec![builds::NAME]].concat())]
+    #[arg(value_parser = [suites::names(), vec![builds::NAME, service::NAME]].concat())]
     suite: String,
     /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each kernel
     #[arg(long, value_name = "NAME|all")]
@@ -66,14 +68,17 @@ pub(crate) struct Args {
 /// Measures, prints, records.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
-    if args.suite == builds::NAME {
+    if args.suite == builds::NAME || args.suite == service::NAME {
         let only_launches = args.kernel.is_none() && !(args.all_kernels || args.json || args.record);
         ensure!(
             only_launches && args.sizes.is_empty() && args.cases.is_empty(),
             "{} takes --launches and no other option",
-            builds::NAME
+            args.suite
         );
-        return builds::run(&context, args.launches.unwrap_or(builds::LAUNCHES));
+        return match args.suite == service::NAME {
+            true => service::run(&context, args.launches.unwrap_or(LAUNCHES)),
+            false => builds::run(&context, args.launches.unwrap_or(builds::LAUNCHES)),
+        };
     }
     let selection = Selection { sizes: args.sizes.clone(), cases: args.cases.clone() };
     for suite in &suites::find(&args.suite) {

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
 
-use super::event::{Actor, AuditEvent};
+use super::event::Actor;
+#[cfg(test)]
+use super::event::AuditEvent;
 use super::log_id::LogId;
 use super::tree::{self, Frontier};
 use crate::encoding::{self, serde_as_text};
@@ -20,7 +22,7 @@ pub(super) const FORMAT: u32 = 1;
 pub(super) const MAX_LINE: usize = 128 << 10;
 
 /// What stands between a line's body and its link.
-const LINK: &str = ",\"chain\":\"";
+pub(super) const LINK: &str = ",\"chain\":\"";
 /// The bytes of a line after its body: the above, a digest in hexadecimal, and the end of the object.
 const TAIL: usize = LINK.len() + 64 + 2;
 
@@ -70,6 +72,8 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What an entry says of an event: [`Group`](super::group::Group) writes the same, without making one.
+    #[cfg(test)]
     pub(super) fn new(number: u64, event: &AuditEvent<'_>) -> Result<Self> {
         Ok(Self {
             number,

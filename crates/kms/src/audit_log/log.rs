@@ -12,10 +12,11 @@ use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
 use super::entry::{Content, Entry, Header, Line};
 use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use super::files::{self, Lock, Part};
+use super::group::Group;
 use super::log_id::LogId;
 use super::reading::{read, verify};
 use super::signer::CheckpointSigner;
-use super::tree::{self, Frontier};
+use super::tree::Frontier;
 use super::walk::{End, FindKey, Report, Stand, Walk};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, Name};
@@ -278,7 +279,7 @@ impl AuditLog {
         let unsigned = UnsignedCheckpoint { log, size, root, time: Timestamp::now()? };
         let signature = signing.sign_checkpoint(&unsigned)?;
         let checkpoint = unsigned.signed(signature.key, signing.public_key(), signature.bytes);
-        state.append(&Content::Checkpoint(checkpoint.to_string()))?;
+        state.append_checkpoint(&checkpoint)?;
         state.seal(checkpoint.clone())?;
         drop(state);
         self.synced.notify_all();
@@ -386,11 +387,11 @@ impl AuditSink for AuditLog {
     fn record(&self, events: &[AuditEvent<'_>]) -> Result<()> {
         let mut state = self.state();
         state.check()?;
-        for event in events {
+        let mut events = events;
+        while !events.is_empty() {
             state.rotate(self.options.max_file_bytes)?;
-            let entry = Entry::new(state.tree.size(), event)?;
-            let line = state.append(&Content::Entry(entry))?;
-            state.tree.push(tree::leaf(line.as_bytes()));
+            let written = state.append_entries(events, self.options.max_file_bytes)?;
+            events = &events[written..];
         }
         let entries = state.tree.size();
         match self.options.durability {
@@ -432,25 +433,50 @@ impl State {
         error
     }
 
-    /// Writes a line at the end. What cannot be written as a whole is taken off again.
-    fn append(&mut self, content: &Content) -> Result<String> {
-        let (mut line, link) = Line::write(content, &self.chain);
-        line.push('\n');
+    /// Writes the entries of events at the end, by one write, until the file has `max_bytes`. Returns how many those are: at least one.
+    fn append_entries(&mut self, events: &[AuditEvent<'_>], max_bytes: u64) -> Result<usize> {
+        let room = match &self.medium {
+            Medium::Memory(_) => u64::MAX,
+            Medium::Folder(folder) => max_bytes.saturating_sub(folder.length),
+        };
+        let mut group = Group::after(self.chain)?;
+        for event in events {
+            group.push(self.tree.size() + group.len(), event);
+            if group.bytes.len() as u64 >= room {
+                break;
+            }
+        }
+        self.write(&group.bytes)?;
+        self.chain = group.chain;
+        let leaves = group.leaves();
+        let written = leaves.len();
+        leaves.into_iter().for_each(|leaf| self.tree.push(leaf));
+        Ok(written)
+    }
+
+    /// Writes the line of a checkpoint at the end.
+    fn append_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        let (line, link) = Line::write(&Content::Checkpoint(checkpoint.to_string()), &self.chain);
+        self.write((line + "\n").as_bytes())?;
+        self.chain = link;
+        Ok(())
+    }
+
+    /// Writes lines at the end. What cannot be written as a whole is taken off again.
+    fn write(&mut self, lines: &[u8]) -> Result<()> {
         match &mut self.medium {
-            Medium::Memory(text) => text.extend_from_slice(line.as_bytes()),
+            Medium::Memory(text) => text.extend_from_slice(lines),
             Medium::Folder(folder) => {
-                if let Err(error) = (&*folder.file).write_all(line.as_bytes()) {
+                if let Err(error) = (&*folder.file).write_all(lines) {
                     if let Err(worse) = folder.file.set_len(folder.length) {
                         return Err(self.fail("cannot remove an incomplete line from the audit log", worse));
                     }
                     return Err(KmsError::io("cannot write to the audit log", error));
                 }
-                folder.length += line.len() as u64;
+                folder.length += lines.len() as u64;
             }
         }
-        self.chain = link;
-        line.pop();
-        Ok(line)
+        Ok(())
     }
 
     /// Makes all that was written durable, and the checkpoint known.

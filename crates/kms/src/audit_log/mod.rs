@@ -25,6 +25,7 @@ mod entry;
 mod event;
 mod files;
 mod fuzz;
+mod group;
 mod log;
 mod log_id;
 mod proof;

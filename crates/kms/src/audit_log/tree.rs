@@ -4,29 +4,44 @@
 
 use std::sync::LazyLock;
 
-use bulla_blake3::{Hash, Hasher};
+use bulla_blake3::{DeriveKey, Hash};
 
-static LEAF: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_derive_key("bulla audit log v1 leaf"));
-static NODE: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_derive_key("bulla audit log v1 node"));
-static CHAIN: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_derive_key("bulla audit log v1 chain"));
+static LEAF: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 leaf"));
+static NODE: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 node"));
+static CHAIN: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 chain"));
 
 /// The leaf of an entry: of its whole line, without the line feed.
 pub(super) fn leaf(line: &[u8]) -> Hash {
-    LEAF.clone().update(line).finalize()
+    LEAF.derive(line).into()
+}
+
+/// The leaves of many entries, hashed side by side.
+pub(super) fn leaves(lines: &[&[u8]]) -> Vec<Hash> {
+    let mut leaves = vec![Hash::from_bytes([0; 32]); lines.len()];
+    LEAF.derive_many(lines, &mut leaves);
+    leaves
 }
 
 fn node(left: &Hash, right: &Hash) -> Hash {
-    NODE.clone().update(left.as_bytes()).update(right.as_bytes()).finalize()
+    let mut both = [0; 64];
+    both[..32].copy_from_slice(left.as_bytes());
+    both[32..].copy_from_slice(right.as_bytes());
+    NODE.derive(&both).into()
 }
 
 /// The root of a tree without entries.
 fn empty() -> Hash {
-    Hasher::new_derive_key("bulla audit log v1 empty tree").finalize()
+    DeriveKey::new("bulla audit log v1 empty tree").derive(b"").into()
 }
 
-/// What a line adds to the chain of lines: a hash of the chain so far, and of the line without its own link.
+/// What a line adds to the chain of lines: a hash of the chain so far and, after it, of the line without its own link.
 pub(super) fn link(chain: &Hash, body: &[u8]) -> Hash {
-    CHAIN.clone().update(chain.as_bytes()).update(body).finalize()
+    link_of(&[chain.as_bytes(), body].concat())
+}
+
+/// The same of the two put together.
+pub(super) fn link_of(linked: &[u8]) -> Hash {
+    CHAIN.derive(linked).into()
 }
 
 /// As much of a tree as it takes to append to it: the roots of its complete subtrees, the largest first.

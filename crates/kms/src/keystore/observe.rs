@@ -6,6 +6,8 @@ use std::sync::Arc;
 #[cfg(feature = "with-metrics")]
 use std::time::Instant;
 
+use bulla_blake3::Hash;
+
 use super::handle::Keystore;
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
@@ -51,8 +53,13 @@ impl<'a> Subject<'a> {
     }
 
     /// What is recorded of it; `key` is the key when it is only known afterwards.
-    fn event(self, key: Option<KeyRef<'a>>, outcome: Outcome, who: Actor) -> AuditEvent<'a> {
-        let digest = self.message.map(bulla_blake3::hash);
+    fn event(
+        self,
+        key: Option<KeyRef<'a>>,
+        outcome: Outcome,
+        who: Actor,
+        digest: Option<Hash>,
+    ) -> AuditEvent<'a> {
         AuditEvent { who, operation: self.operation, key: key.or(self.key), outcome, digest }
     }
 }
@@ -162,7 +169,8 @@ impl Keystore {
             return result;
         }
         let key = result.as_ref().ok().and_then(Made::key);
-        let recorded = self.record(&[subject.event(key, outcome, Actor::current())]);
+        let digest = subject.message.map(bulla_blake3::hash);
+        let recorded = self.record(&[subject.event(key, outcome, Actor::current(), digest)]);
         result.and_then(|made| recorded.map(|()| made))
     }
 
@@ -182,9 +190,14 @@ impl Keystore {
         let done = results.iter().enumerate();
         watch.stop(operation, done.map(|(place, result)| (subject(place), told(result).0)));
         if self.records(operation) {
+            let messages: Vec<_> =
+                (0..results.len()).map(|place| subject(place).message.unwrap_or_default()).collect();
+            let mut digests = vec![Hash::from_bytes([0; 32]); messages.len()];
+            bulla_blake3::hash_many(&messages, &mut digests);
             let events = results.iter().enumerate().map(|(place, result)| {
-                let (outcome, key) = told(result);
-                subject(place).event(key, outcome, who(place))
+                let ((outcome, key), subject) = (told(result), subject(place));
+                let digest = subject.message.map(|_| digests[place]);
+                subject.event(key, outcome, who(place), digest)
             });
             if let Err(error) = self.record(&events.collect::<Vec<_>>()) {
                 results.iter_mut().for_each(|result| *result = withheld(&error));
