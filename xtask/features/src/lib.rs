@@ -1,0 +1,1 @@
+//! Nothing but a manifest: see decision 0175.
