@@ -170,7 +170,7 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Like [`finalize`](Hasher::finalize).
+    /// If [`finalize`](Hasher::finalize) panics.
     #[inline]
     pub fn finalize_xof(&self) -> OutputReader {
         self.check_root();

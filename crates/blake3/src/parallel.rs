@@ -17,7 +17,7 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Like [`update`](Hasher::update).
+    /// If [`update`](Hasher::update) panics.
     pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
         self.check_length(input.len());
         let distance = Distance::of(input);

@@ -22,7 +22,7 @@ pub fn verify(item: &Item<'_>) -> Verdict {
 ///
 /// # Panics
 ///
-/// If the operating system gives no random bytes, and like [`kernel::active`].
+/// If the operating system gives no random bytes, or if [`kernel::active`] panics.
 pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
     verify_many_by(kernel::active(), items, &mut out);
@@ -33,7 +33,7 @@ pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
 ///
 /// # Panics
 ///
-/// If `out` is not as long as `items`, and like [`verify_many`].
+/// If `out` is not as long as `items`, or if [`verify_many`] panics.
 pub fn verify_many_by(kernel: kernel::Kernel, items: &[Item<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     let mut random = vec![[0; 16]; items.len()];

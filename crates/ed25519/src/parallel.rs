@@ -17,7 +17,7 @@ const LANES: usize = 8;
 ///
 /// # Panics
 ///
-/// Like [`verify_many`](crate::verify_many).
+/// If [`verify_many`](crate::verify_many) panics.
 pub fn verify_many_parallel(items: &[Item<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
     verify_many_parallel_into(items, &mut out);
@@ -28,7 +28,7 @@ pub fn verify_many_parallel(items: &[Item<'_>]) -> Vec<Verdict> {
 ///
 /// # Panics
 ///
-/// If `out` is not as long as `items`, and like [`verify_many`](crate::verify_many).
+/// If `out` is not as long as `items`, or if [`verify_many`](crate::verify_many) panics.
 pub fn verify_many_parallel_into(items: &[Item<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     share(items, out, LANES, verify_many_into);

@@ -20,7 +20,7 @@ impl PreparedKey {
     ///
     /// # Panics
     ///
-    /// Like [`kernel::active`].
+    /// If [`kernel::active`] panics.
     #[must_use]
     pub fn new(public_key: &[u8; 32]) -> Self {
         Self::with_kernel(kernel::active(), public_key)

@@ -8,7 +8,7 @@ impl SigningKey {
     ///
     /// # Panics
     ///
-    /// Like [`sign_many`].
+    /// If [`sign_many`] panics.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         let mut out = [[0; 64]];
@@ -36,7 +36,7 @@ pub fn sign_many(items: &[SignItem<'_>]) -> Vec<[u8; 64]> {
 ///
 /// # Panics
 ///
-/// If `out` is not as long as `items`, and like [`sign_many`].
+/// If `out` is not as long as `items`, or if [`sign_many`] panics.
 pub fn sign_many_into(items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
     kernel::active().sign_many_into(items, out);
 }

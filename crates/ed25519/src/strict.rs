@@ -34,7 +34,7 @@ pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
 ///
 /// # Panics
 ///
-/// If `out` is not as long as `items`, and like [`verify_many`].
+/// If `out` is not as long as `items`, or if [`verify_many`] panics.
 pub fn verify_many_into(items: &[Item<'_>], out: &mut [Verdict]) {
     kernel::active().verify_many_into(items, out);
 }

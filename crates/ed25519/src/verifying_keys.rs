@@ -96,7 +96,7 @@ impl VerifyingKeys {
     ///
     /// # Panics
     ///
-    /// Like [`kernel::active`].
+    /// If [`kernel::active`] panics.
     #[must_use]
     pub fn new(keys: &[[u8; 32]], tables: Tables) -> Self {
         Self::with_kernel(kernel::active(), keys, tables)

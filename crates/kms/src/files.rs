@@ -20,7 +20,7 @@ pub(crate) fn draft(path: &Path) -> Result<Draft> {
 /// Creates a file (mode 0600) with this content. When this returns, the file is complete and on the disk.
 ///
 /// # Errors
-/// [`Code::AlreadyExists`] when something has that name; it stays as it is.
+/// [`Code::AlreadyExists`] if something has that name; it stays as it is.
 pub(crate) fn create(path: &Path, content: &[u8]) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(already_exists(path));

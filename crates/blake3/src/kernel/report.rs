@@ -99,7 +99,7 @@ impl Report {
 ///
 /// # Panics
 ///
-/// Like [`active`].
+/// If [`active`] panics.
 pub fn report() -> Report {
     active().report()
 }

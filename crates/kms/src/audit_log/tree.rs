@@ -89,7 +89,7 @@ fn left(size: usize) -> usize {
 /// The siblings on the way from leaf `index` to the root, the lowest first (RFC 9162, section 2.1.3.1).
 ///
 /// # Panics
-/// When there is no such leaf.
+/// If there is no such leaf.
 pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
     assert!(index < leaves.len(), "no such leaf");
     if leaves.len() == 1 {
@@ -108,7 +108,7 @@ pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
 /// The proof that this tree begins with the tree of the first `old` leaves (RFC 9162, section 2.1.4.1).
 ///
 /// # Panics
-/// When the tree has fewer leaves.
+/// If the tree has fewer leaves.
 pub(super) fn consistency(leaves: &[Hash], old: usize) -> Vec<Hash> {
     assert!(old <= leaves.len(), "the older tree is the larger one");
     if old == 0 { Vec::new() } else { subproof(leaves, old, Known::Yes) }

@@ -65,7 +65,7 @@ impl Keystore {
     /// Makes a key with its version 1.
     ///
     /// # Errors
-    /// [`Code::LabelTaken`] when another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
+    /// [`Code::LabelTaken`] if another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
     /// [`Code::NotExportable`] if `new` is exportable but its backend cannot export private keys; errors of the
     /// backend; errors of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
@@ -244,7 +244,7 @@ impl Keystore {
     /// is made, and the same call deletes them later.
     ///
     /// # Errors
-    /// [`Code::Conflict`] when the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
+    /// [`Code::Conflict`] if the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
     /// [`Code::LabelTaken`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::DestructionNotDue`];
     /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; errors of writing; errors of the backend, after
     /// a change that is made.

@@ -24,7 +24,7 @@ impl Keystore {
     /// An empty keystore in memory. Nothing of it reaches the disk, and dropping it deletes it.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system gives no random bytes.
     pub fn in_memory() -> Self {
         KeystoreOptions::default().in_memory()
     }
@@ -74,7 +74,7 @@ impl KeystoreOptions {
     /// As [`Keystore::in_memory`].
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system gives no random bytes.
     pub fn in_memory(&self) -> Keystore {
         in_memory(self).expect("the operating system gives random bytes")
     }

@@ -88,7 +88,7 @@ impl Passphrase {
     pub(crate) const METHOD: &str = "passphrase";
 
     /// # Errors
-    /// [`Code::InvalidArgument`] when it is empty.
+    /// [`Code::InvalidArgument`] if it is empty.
     pub fn new(secret: SecretString) -> Result<Self> {
         Self::with_cost(secret, Argon2Cost::DEFAULT)
     }

@@ -75,7 +75,7 @@ impl EmbeddedStore {
     /// Readers exclude writers, but not each other.
     ///
     /// # Errors
-    /// As [`EmbeddedStore::open`].
+    /// The errors of [`EmbeddedStore::open`].
     pub(crate) fn peek(path: &Path) -> Result<Rows> {
         let look = || match builder().open_read_only(path) {
             Err(DatabaseError::RepairAborted) => read(&repaired_copy(path)?),
@@ -89,7 +89,7 @@ impl EmbeddedStore {
     /// The row with the state.
     ///
     /// # Errors
-    /// As [`EmbeddedStore::load`].
+    /// The errors of [`EmbeddedStore::load`].
     pub(crate) fn state(&mut self) -> Result<Option<Vec<u8>>> {
         self.read(|database| match database.begin_read()?.open_table(META) {
             Err(TableError::TableDoesNotExist(_)) => Ok(None),

@@ -79,7 +79,7 @@ pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
 /// Builds what [`libraries`] does, and returns the path of the library of one package.
 ///
 /// # Errors
-/// Those of [`libraries`]; there is no such package among them.
+/// The errors of [`libraries`]; there is no such package among them.
 pub fn library(package: &str, units: Units) -> Result<PathBuf> {
     let place = LIBRARIES.iter().position(|library| library.package == package);
     let place = place.with_context(|| format!("{package} has no kernels"))?;
