@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::{count::Tally, slowest::Slowest};
 
-/// What became of one suite.
+/// The result of one suite.
 pub(crate) struct SuiteResult {
     pub(crate) name: &'static str,
     pub(crate) tally: Tally,
-    /// What building its tests took. Checks that build and look at the result count as running.
+    /// The time to build its tests. Checks that build something and examine it count as running.
     pub(crate) build: Duration,
     pub(crate) run: Duration,
     pub(crate) slow: Slowest,

@@ -1,5 +1,5 @@
-//! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes,
-//! and the tour of the README prints what the README says.
+//! Checks that the documents are true: every command that they show exists and has its flags, and the tour of the
+//! README prints what the README shows.
 
 mod decisions;
 mod links;
@@ -24,7 +24,7 @@ const BULLA: [&[&str]; 2] = [&["bulla"], &["cargo", "run", "--release", "--"]];
 /// How a document calls this program.
 const XTASK: &[&str] = &["cargo", "xtask"];
 
-/// Checks every command of ours in every document. `command_line` is what this program takes.
+/// Checks all our commands in every document. `command_line` is this program's command line.
 pub(crate) fn check(context: &Context, command_line: &clap::Command) -> Result<()> {
     let mut checked = 0;
     for document in DOCUMENTS {
@@ -42,7 +42,7 @@ pub(crate) fn check(context: &Context, command_line: &clap::Command) -> Result<(
     Ok(())
 }
 
-/// Whether `command` is one of ours, and an error if it is and would not run.
+/// Whether `command` is one of ours. An error if it is, but would not run.
 fn check_command(context: &Context, command_line: &clap::Command, command: &str) -> Result<bool> {
     let words = shlex::split(command).context("the quotes do not match")?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -56,8 +56,8 @@ fn check_command(context: &Context, command_line: &clap::Command, command: &str)
         return Ok(true);
     }
     let Some(arguments) = BULLA.iter().find_map(|name| words.strip_prefix(*name)) else { return Ok(false) };
-    // The parser stops at --help, and refuses before it any command and any flag that does not exist. The profile is
-    // that of the tests, whose build is there already.
+    // The parser stops at --help, and before that refuses every unknown command and flag. The profile is that of the
+    // tests, which are already built.
     let mut run: Command = context.cargo();
     quiet(run.args(["run", "--quiet", "--profile=test", "-p", "bulla", "--"]).args(arguments).arg("--help"))?;
     Ok(true)
@@ -73,7 +73,7 @@ fn commands(text: &str) -> Vec<String> {
         } else if let Some(command) = line.strip_prefix("$ ")
             && in_console
         {
-            // What follows a redirection is a file's name; no document of ours has these signs in quotes.
+            // A file's name follows a redirection. No document of ours has these signs in quotes.
             let parts = command.split(['|', ';']).flat_map(|part| part.split("&&"));
             commands
                 .extend(parts.map(|part| part.split(['>', '<', '#']).next().unwrap_or("").trim().to_owned()));
