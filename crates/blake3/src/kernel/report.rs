@@ -6,7 +6,7 @@ use crate::plan::{FAR, FEW_BLOCKS, Leaves};
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;
 
-/// What is done.
+/// An operation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -65,7 +65,7 @@ impl Operation {
 /// A range of sizes that an operation computes in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// The smallest size, in [`Operation::unit`].
     pub from: usize,

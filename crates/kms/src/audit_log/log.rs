@@ -246,7 +246,7 @@ impl AuditLog {
         self.len() == 0
     }
 
-    /// What was removed when the log was opened, if its last line was incomplete.
+    /// The incomplete last line that was removed when the log was opened, if there was one.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.recovered.as_ref()
     }

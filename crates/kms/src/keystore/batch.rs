@@ -98,7 +98,7 @@ impl Keystore {
         self.verify_batch_as(items, Threads::All, &|_| Actor::current())
     }
 
-    /// The same, each item on behalf of somebody.
+    /// The same, with the actor of each item.
     pub(crate) fn verify_batch_as(
         &self,
         items: &[VerifyItem<'_>],
@@ -158,7 +158,7 @@ impl Keystore {
         self.sign_batch_as(items, &|_| Actor::current())
     }
 
-    /// The same, each item on behalf of somebody.
+    /// The same, with the actor of each item.
     pub(crate) fn sign_batch_as(
         &self,
         items: &[SignItem<'_>],

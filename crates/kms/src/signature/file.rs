@@ -102,7 +102,7 @@ pub struct Statement {
     pub digest: Hash,
     /// The length of the content in bytes.
     pub size: u64,
-    /// What the signer says of it.
+    /// The comment of the signer.
     pub comment: Comment,
 }
 
@@ -137,7 +137,7 @@ pub struct SignatureFile {
     pub size: u64,
     /// When it was signed, by the signer's clock.
     pub signed_at: Timestamp,
-    /// What the signer says of it.
+    /// The comment of the signer.
     pub comment: Comment,
     /// How [`SignatureFile::signed_bytes`] were hashed before an Ed25519 key signed them; `None` if they were signed
     /// without hashing.
