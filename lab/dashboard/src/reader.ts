@@ -12,7 +12,10 @@ export interface Stop {
   lines: { glyph: string; color: string; name: string; value: string }[];
 }
 
-/** Puts a drawing into its place and lets its stops be read. Without stops, the drawing is only a picture. Returns the function that opens the stop with a name. */
+/**
+ * Puts a drawing into its place and lets its stops be read. Without stops, the drawing is only a picture.
+ * Returns the function that opens the stop with a name.
+ */
 export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[], label: string): (name: string) => void {
   const width = Number(drawing.getAttribute("width"));
   const height = Number(drawing.getAttribute("height"));
