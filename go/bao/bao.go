@@ -24,7 +24,7 @@ import (
 const (
 	headerLen = 8
 	parentLen = 64
-	// maxLen is the longest input: its encoding still has a length that an int64 holds.
+	// maxLen is the maximum length of the input: the length of its encoding still fits into an int64.
 	maxLen = math.MaxInt64 / 2
 )
 
@@ -46,13 +46,13 @@ func chunks(n uint64) uint64 { return max(1, (n+guts.ChunkLen-1)/guts.ChunkLen) 
 func parentsSize(n uint64) int64 { return int64((chunks(n) - 1) * parentLen) }
 func treeSize(n uint64) int64    { return int64(n) + parentsSize(n) }
 
-// leftLen is how much of n bytes, more than a chunk, is in the left subtree (BLAKE3 paper, section 2.1): the largest power of
-// two of chunks that leaves something for the right one.
+// leftLen is how many of n bytes (more than a chunk) are in the left subtree (BLAKE3 paper, section 2.1): the largest power
+// of two of chunks that leaves at least one byte for the right one.
 func leftLen(n uint64) uint64 {
 	return guts.ChunkLen << (bits.Len64((n-1)/guts.ChunkLen) - 1)
 }
 
-// checkLength refuses the lengths that no input has.
+// checkLength refuses impossible lengths.
 func checkLength(n uint64) error {
 	if n > maxLen {
 		return fmt.Errorf("%w: %d bytes", ErrLength, n)
@@ -82,7 +82,7 @@ func readFull(r io.Reader, b []byte) error {
 // subtree is a part of the tree, by the bytes of input that it covers.
 type subtree struct {
 	start, len uint64
-	cv         [32]byte // what it must hash to
+	cv         [32]byte // the expected chaining value
 	flags      uint32   // guts.Root at the top
 }
 

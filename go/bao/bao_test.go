@@ -17,7 +17,7 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
-// summary is how the vectors give bytes.
+// summary is the form in which the vectors give bytes.
 type summary struct {
 	Len  int
 	Hash string
@@ -103,7 +103,7 @@ func checkStreamed(t *testing.T, name string, in, whole, tree []byte, hash [32]b
 	}
 }
 
-// part is the bytes of in from start on, n of them, as far as there are so many. Nothing here can overflow.
+// part returns the n bytes of in from start on, or fewer if in ends earlier. Nothing here can overflow.
 func part(in []byte, start, n uint64) []byte {
 	if start >= uint64(len(in)) {
 		return nil
@@ -136,8 +136,8 @@ func checkSlice(t *testing.T, in, whole, tree []byte, hash [32]byte, start, n ui
 	return slice.Bytes()
 }
 
-// referenceSlice is the slice of a part of in, by the description of the format and the reference: a part of no bytes counts as
-// one of one byte, and one that begins past the end is the last byte.
+// referenceSlice returns the slice of a part of in, by the description of the format and the reference. An empty part counts as
+// one byte, and a part that begins past the end counts as the last byte.
 func referenceSlice(in []byte, start, n uint64) []byte {
 	last := uint64(max(1, len(in)) - 1)
 	from, to := min(start, last), last
@@ -175,7 +175,7 @@ func referenceSlice(in []byte, start, n uint64) []byte {
 	return slice
 }
 
-// Parts of no bytes, parts that touch the ends of chunks and of the input, and parts whose end no uint64 holds.
+// Empty parts, parts that touch the ends of chunks and of the input, and parts whose end does not fit into a uint64.
 func TestSlicesAtTheEdges(t *testing.T) {
 	const most = math.MaxUint64
 	for _, size := range []int{0, 1, 1024, 1025, 2048, 5000, 20000} {
@@ -197,7 +197,7 @@ func TestSlicesAtTheEdges(t *testing.T) {
 	}
 }
 
-// Any changed byte of an encoding must be found, and nothing wrong may be handed out before.
+// Every changed byte of an encoding must be detected, and no wrong byte may be returned before.
 func TestChangedEncodings(t *testing.T) {
 	for _, n := range []int{0, 1, 1024, 1025, 5000} {
 		in := vectors.Pattern(n)
@@ -240,7 +240,7 @@ func TestImpossibleLength(t *testing.T) {
 	}
 }
 
-// The largest length that an input can have is no impossible one: what is wrong is that the input is not there.
+// The maximum length of an input is not an impossible length. The error is that the input is missing.
 func TestLargestLength(t *testing.T) {
 	const largest = math.MaxInt64 / 2
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ type Decoder struct {
 	started    bool
 	err        error
 	buf        [guts.ChunkLen]byte
-	ready      []byte // checked bytes that are not handed out yet
+	ready      []byte // checked bytes that are not returned yet
 }
 
 // NewDecoder returns a decoder that reads from a combined encoding.
@@ -70,7 +70,7 @@ func (d *Decoder) begin() {
 	d.stack = append(d.stack, subtree{len: n, cv: d.hash, flags: guts.Root})
 }
 
-// step reads and checks the next parent or chunk, or passes over a subtree that the slice does not hold.
+// step reads and checks the next parent or chunk, or skips a subtree that the slice does not contain.
 func (d *Decoder) step() {
 	n := len(d.stack)
 	if n == 0 {
@@ -98,7 +98,7 @@ func (d *Decoder) step() {
 	d.stack = append(d.stack, right, left)
 }
 
-// total is the length of the whole input, where s is the subtree that comes next.
+// total is the length of the whole input, if s is the next subtree.
 func (d *Decoder) total(s subtree) uint64 {
 	if len(d.stack) > 0 {
 		s = d.stack[0]
@@ -106,7 +106,7 @@ func (d *Decoder) total(s subtree) uint64 {
 	return s.start + s.len
 }
 
-// chunk reads and checks a chunk, and makes ready what is wanted of it.
+// chunk reads and checks a chunk, and makes its wanted bytes ready.
 func (d *Decoder) chunk(s subtree) error {
 	b := d.buf[:s.len]
 	if err := readFull(d.data, b); err != nil {
@@ -123,8 +123,8 @@ func (d *Decoder) chunk(s subtree) error {
 	return nil
 }
 
-// wanted says whether a slice of an input of total bytes holds the subtree s. A slice of no bytes counts as one of one
-// byte, and one that begins past the end holds the last chunk, which proves where the end is.
+// wanted reports whether a slice of an input of total bytes contains the subtree s. An empty slice counts as one byte,
+// and a slice that begins past the end contains the last chunk, which proves where the end is.
 func wanted(s subtree, total, from, to uint64) bool {
 	if total == 0 {
 		return true

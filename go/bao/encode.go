@@ -8,7 +8,7 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// layout says whether an encoding holds the chunks.
+// layout says whether an encoding contains the chunks.
 type layout int
 
 const (
@@ -40,7 +40,7 @@ func encode(data []byte, l layout) ([]byte, [32]byte) {
 	}}
 	hash, err := e.encode(n)
 	if err != nil {
-		panic(err) // writing to memory that is there does not fail
+		panic(err) // writing to existing memory does not fail
 	}
 	return b, hash
 }
@@ -146,13 +146,13 @@ func (e *encoder) group(size int, place int64, flags uint32) (cv [32]byte, err e
 }
 
 // groupLevels are the chaining values of a group: level 0 those of the chunks, and each level above has half as many. A
-// node without a right sibling stands on the next level too, unchanged.
+// node without a right sibling is also on the next level, unchanged.
 type groupLevels struct {
 	cvs [5][2 * guts.MaxLanes]guts.CV
 	n   [6]int // nodes on each level
 }
 
-// fill computes all levels below the top one, and returns the number of that.
+// fill computes all levels below the top one, and returns the number of the top level.
 func (g *groupLevels) fill(in []byte, counter uint64) (top int) {
 	g.n[0] = guts.Chunks(g.cvs[0][:], in, &guts.IV, counter, 0)
 	level := 0
@@ -175,7 +175,7 @@ func (g *groupLevels) parent(level, i int) (b [parentLen]byte) {
 	return b
 }
 
-// write appends the encoding of node i of a level, whose first chunk is the first of in.
+// write appends the encoding of node i of a level. The first chunk of in is the first chunk of that node.
 func (g *groupLevels) write(b []byte, level, i int, in []byte, l layout) []byte {
 	if level == 0 {
 		if l == combined {

@@ -9,7 +9,7 @@ import (
 	"github.com/bulla-dev/bulla/go/bao"
 )
 
-// A part of a large file is read and checked with nothing known but the hash of the whole.
+// Read and check a part of a large file, with only the hash of the whole file.
 func Example() {
 	file := bytes.Repeat([]byte("0123456789"), 1000)
 	outboard, hash := bao.EncodeOutboard(file)

@@ -50,7 +50,7 @@ func (x *extractor) copy(from io.ReaderAt, at int64, n uint64) error {
 	return err
 }
 
-// subtree copies what the slice holds of the subtree whose encoding is at the given place.
+// subtree copies the part of a subtree that the slice contains. The subtree's encoding is at the given place.
 func (x *extractor) subtree(s subtree, place int64) error {
 	switch {
 	case !wanted(s, x.total, x.from, x.to):

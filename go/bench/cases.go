@@ -38,7 +38,7 @@ func cases() []testCase {
 	return all
 }
 
-// withControl adds the first peer once more.
+// withControl adds a second instance of the first peer.
 func withControl(all []contender) []contender {
 	for _, t := range all {
 		if t.role == peer {
@@ -48,7 +48,7 @@ func withControl(all []contender) []contender {
 	return all
 }
 
-// oneShotTarget is the ratio to hold for one input of n bytes on one thread.
+// oneShotTarget is the target ratio for one input of n bytes on one thread.
 func oneShotTarget(n int) float64 {
 	switch {
 	case n <= 64:
@@ -130,14 +130,14 @@ func keyed(n int) testCase {
 	}}
 }
 
-// writer is what the hashers have in common.
+// writer is the common interface of the hashers.
 type writer interface {
 	Reset()
 	Write([]byte) (int, error)
 	Sum([]byte) []byte
 }
 
-// stream is n bytes in writes of step bytes to a hasher that is used again.
+// stream is n bytes in writes of step bytes, to a hasher that is reused.
 func stream(n, step int, target float64) testCase {
 	out := make([]byte, 0, 32)
 	by := func(h writer) func([]byte, int) [32]byte {

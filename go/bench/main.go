@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// settings is what the command line asks for.
+// settings are the options of the command line.
 type settings struct {
 	rounds  int
 	sample  time.Duration
@@ -78,7 +78,7 @@ func run(s settings) error {
 	return nil
 }
 
-// takes says whether the case is one of those asked for.
+// takes reports whether the user asked for the case.
 func (s settings) takes(c testCase) bool {
 	begins := func(prefix string) bool {
 		return strings.HasPrefix(c.name, prefix) || strings.HasPrefix("go/"+c.name, prefix)

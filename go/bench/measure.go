@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// role is what an implementation is in a case.
+// role is the role of an implementation in a case.
 type role string
 
 const (
@@ -18,24 +18,24 @@ const (
 	control role = "control" // the first peer once more: what it shows beside the peer is noise
 )
 
-// contender is one implementation of what a case asks for. run does it n times and returns some of the result.
+// contender is one implementation of a case's operation. run does it n times and returns a part of the result.
 type contender struct {
 	name string
 	role role
 	run  func(in []byte, n int) [32]byte
 }
 
-// testCase is what all its contenders do with the same input.
+// testCase is an operation that all its contenders do with the same input.
 type testCase struct {
 	name       string
 	bytes      int // read, or for output written, by one operation
 	input      int // bytes of input that an operation gets
 	threads    int
-	target     float64 // the ratio to the best peer to hold, 0 if there is none
+	target     float64 // the target ratio to the best peer, 0 if there is none
 	contenders []contender
 }
 
-// result is what a case measured.
+// result is the result of measuring a case.
 type result struct {
 	iterations []int
 	samples    [][]float64 // nanoseconds of one operation, by contender and round
@@ -43,14 +43,14 @@ type result struct {
 }
 
 const (
-	// page is what offsets of inputs are below.
+	// page is the limit of the inputs' offsets.
 	page = 4096
-	// longRun is from where on an operation is so long that fewer rounds must do.
+	// longRun is the duration of an operation from which on fewer rounds must be enough.
 	longRun    = 5 * time.Millisecond
 	longRounds = 15
 )
 
-// memory is where inputs are read.
+// memory is the memory that inputs are read from.
 var memory = func() []byte {
 	m := make([]byte, largest+page)
 	for i := range m {
@@ -59,8 +59,8 @@ var memory = func() []byte {
 	return m
 }()
 
-// measure takes a sample of each contender in each round, in an order and with an offset of the input that are drawn
-// anew. All must agree on the result before.
+// measure takes a sample of each contender in each round, in a new random order and with a new random offset of the
+// input. Before that, all must agree on the result.
 func measure(c testCase, s settings) (r result, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.threads))
 	in := memory[:c.input:c.input]
@@ -83,7 +83,7 @@ func measure(c testCase, s settings) (r result, err error) {
 		in := memory[at : at+c.input : at+c.input]
 		for _, i := range rand.Perm(len(c.contenders)) {
 			n := r.iterations[i]
-			c.contenders[i].run(in, (n+7)/8) // meets the cold branch predictors
+			c.contenders[i].run(in, (n+7)/8) // warms the branch predictors
 			r.samples[i] = append(r.samples[i], float64(timed(c.contenders[i], in, n).Nanoseconds())/float64(n))
 		}
 	}
@@ -114,8 +114,8 @@ func median(v []float64) float64 {
 // addend is a variable, so that the compiler does not know it.
 var addend uint64 = 0x9E3779B97F4A7C15
 
-// clock is the frequency of the core in GHz, by chains of dependent additions and rotations of one cycle each: what a long
-// chain takes beyond a short one is without the cost of the loop around it.
+// clock is the frequency of the core in GHz, by chains of dependent additions and rotations of one cycle each. The
+// difference between a long and a short chain does not contain the cost of the loop around them.
 func clock() float64 {
 	const turns, more = 20000, 16
 	short, long := time.Hour, time.Hour

@@ -62,7 +62,7 @@ func printRecords(w io.Writer, c testCase, r result, s settings) error {
 	return nil
 }
 
-// version is that of the module of an implementation.
+// version is the version of an implementation's module.
 func version(name string) string {
 	if strings.HasPrefix(name, bulla) {
 		return "0.1.0"
@@ -76,7 +76,7 @@ func version(name string) string {
 	return ""
 }
 
-// processor is what the processor calls itself.
+// processor is the processor's own name.
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -103,7 +103,7 @@ func features() []string {
 	return all
 }
 
-// load is the average number of running processes over the last minute, or 0 where it is not known.
+// load is the average number of running processes over the last minute, or 0 if it is unknown.
 func load() (average float64) {
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Sscan(string(text), &average)
@@ -116,7 +116,7 @@ func heading() {
 	fmt.Printf("%-18s %12s %10s %9s %8s %8s  %s\n", "case", "ours ns", "ours MB/s", "best/ours", "control", "target", "best peer")
 }
 
-// row is the line of a case: the ratio of the best peer to ours, and that of the control to the first peer.
+// row is the line of a case: the ratio of the best peer to ours, and the ratio of the control to the first peer.
 func row(c testCase, r result) {
 	best, first, again := 0.0, 0.0, 0.0
 	var name string

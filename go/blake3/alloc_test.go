@@ -6,7 +6,7 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
-// Serial paths allocate nothing; long input in small writes allocates one buffer for each hasher.
+// Serial paths allocate nothing. Long input in small writes allocates one buffer for each hasher.
 func TestAllocations(t *testing.T) {
 	in := vectors.Pattern(300 << 10)
 	key := []byte(testKey)

@@ -22,7 +22,7 @@ const (
 	testContext = "BLAKE3 2019-12-27 16:29:52 test vectors context"
 )
 
-// eachKernel runs the test with every kernel of this machine in use, or with the one that is forced.
+// eachKernel runs the test with every kernel of this machine, or with the forced one.
 func eachKernel(t *testing.T, test func(t *testing.T)) {
 	kernels := guts.Available()
 	if os.Getenv(guts.ForceVariable) != "" {
@@ -156,7 +156,7 @@ func TestEveryLength(t *testing.T) {
 	})
 }
 
-// Lengths beyond those of the vectors: several batches, and inputs that goroutines share.
+// Longer inputs than the vectors: several batches, and inputs that goroutines share.
 func TestLongInputs(t *testing.T) {
 	in := vectors.Pattern(5<<20 + 3)
 	key := reference.Key([]byte(testKey))
@@ -285,7 +285,7 @@ func TestSeek(t *testing.T) {
 	}
 }
 
-// From a position that an int64 does not hold, only Seek from the beginning leads back.
+// From a position that does not fit into an int64, only Seek from the beginning leads back.
 func TestSeekFromBeyondInt64(t *testing.T) {
 	for _, position := range []uint64{math.MaxInt64 + 1, math.MaxInt64 + 2, math.MaxUint64} {
 		for _, offset := range []int64{math.MinInt64, -2, -1, 0, 1, math.MaxInt64} {
@@ -326,7 +326,7 @@ func TestOutputEnds(t *testing.T) {
 	}
 }
 
-// referenceOutput is n bytes of the hash of no input from the given position on, which may be near the end.
+// referenceOutput returns n bytes of the hash of the empty input from the given position on, which may be near the end.
 func referenceOutput(position uint64, n int) []byte {
 	return reference.Sum(reference.IV, nil, reference.Hash, position, n)
 }

@@ -18,7 +18,7 @@ const (
 	queueLen = 64
 )
 
-// stage is what a hasher needs only for long inputs in small or odd writes.
+// stage contains the parts of a hasher that only long inputs in small or odd writes need.
 type stage struct {
 	buf    [stageLen]byte
 	queue  [1 + queueLen + guts.MaxLanes]guts.CV // from element 1 on
@@ -38,7 +38,7 @@ type Hasher struct {
 	mode    uint32
 	workers int
 	pending int    // bytes in the buffer: once there is input at least one, unless the stack has an unmerged last subtree or the stage a queue
-	offset  uint64 // of the input, in chunks; not zero in a subtree only
+	offset  uint64 // of the input, in chunks; nonzero only in a subtree
 	stack   guts.Stack
 	stage   *stage
 	buf     [guts.ChunkLen]byte // the buffer while there is no stage
@@ -136,7 +136,7 @@ func (h *Hasher) Write(p []byte) (int, error) {
 // WriteString absorbs s. It never fails.
 func (h *Hasher) WriteString(s string) (int, error) { return h.Write(bytesOf(s)) }
 
-// prepare does before a write of n bytes what only a subtree or a restored hasher needs.
+// prepare prepares a subtree or a restored hasher for a write of n bytes.
 func (h *Hasher) prepare(n int) {
 	if h.offset != 0 {
 		h.checkSubtree(n)
@@ -161,7 +161,7 @@ func (h *Hasher) count() uint64 {
 	return h.stack.Chunks()
 }
 
-// absorb takes more input than the buffer has room for.
+// absorb takes input that does not fit into the buffer.
 func (h *Hasher) absorb(p []byte) {
 	if h.stage == nil && h.stack.Count >= stageAfter && (h.pending > 0 || len(p) < stageLen) {
 		h.stage = new(stage)
@@ -178,7 +178,7 @@ func (h *Hasher) absorb(p []byte) {
 	}
 }
 
-// absorbChunks is absorb without a stage. A last chunk that is full is hashed if there is another before it in the same write.
+// absorbChunks is absorb without a stage. A full last chunk is hashed if another chunk comes before it in the same write.
 func (h *Hasher) absorbChunks(p []byte) {
 	if h.pending > 0 {
 		p = p[copy(h.buf[h.pending:], p):]
@@ -199,11 +199,11 @@ func (h *Hasher) absorbChunks(p []byte) {
 	h.stack.AbsorbLast(&buf, &groups, p, &h.key, h.offset+h.stack.Count, h.mode)
 }
 
-// concurrent says whether so many bytes are worth several goroutines.
+// concurrent reports whether n bytes are enough for several goroutines.
 func (h *Hasher) concurrent(n int) bool { return h.workers > 1 && n >= parallelMin }
 
-// absorbGroups fills the stage up to a group, hashes that and all groups that follow, and keeps the rest. If there is none, the
-// last group stays in the queue, unmerged, for the root.
+// absorbGroups fills the stage up to a group, hashes that group and all that follow, and keeps the rest. If there is no rest,
+// the last group stays in the queue, unmerged, for the root.
 func (h *Hasher) absorbGroups(p []byte) {
 	s := h.stage
 	if h.pending > 0 {
@@ -266,7 +266,7 @@ func (h *Hasher) hashBatches(in []byte) {
 	h.stack.Absorb(&buf, &groups, in, &h.key, h.offset+h.stack.Count, h.mode)
 }
 
-// root is the root of the tree over all input so far. The hasher stays as it is.
+// root is the root of the tree over all input so far. It does not change the hasher.
 func (h *Hasher) root() guts.Node {
 	if h.offset != 0 {
 		panic("blake3: the hasher works on a subtree, which has a chaining value but no hash")
@@ -274,7 +274,7 @@ func (h *Hasher) root() guts.Node {
 	return h.node()
 }
 
-// node is the node over all input so far: the root of a whole input, the top of a subtree.
+// node is the node over all input so far: the root of a whole input, or the top of a subtree.
 func (h *Hasher) node() guts.Node {
 	h.ready()
 	if h.stack.Last != 0 {

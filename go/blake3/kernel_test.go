@@ -7,7 +7,7 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Where a processor is emulated, the kernel that it must choose is given. Elsewhere it is the best of those that there are.
+// On an emulated processor, the expected kernel is given. Elsewhere it is the best available kernel.
 func TestKernelIsTheOneExpected(t *testing.T) {
 	want := os.Getenv("BULLA_BLAKE3_EXPECT_KERNEL")
 	if want == "" {

@@ -32,8 +32,8 @@ func SumManyKeyed(key *[KeySize]byte, inputs [][]byte, out [][32]byte) {
 	}
 }
 
-// checkRoom panics if there are fewer sums than inputs. A slice expression would not: it reaches up to the capacity of out, where
-// somebody else's sums may be.
+// checkRoom panics if there are fewer sums than inputs. A slice expression would not panic: it reaches up to the capacity of out,
+// where other data may be.
 func checkRoom(inputs, sums int) {
 	if sums < inputs {
 		panic(fmt.Sprintf("blake3: out has room for %d sums, and there are %d inputs: make it as long as inputs", sums, inputs))

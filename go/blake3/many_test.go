@@ -65,7 +65,7 @@ func TestSumManyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What is behind the length of out is not SumMany's to write, whatever its capacity is.
+// SumMany must not write beyond the length of out, whatever its capacity is.
 func TestSumManyNeedsRoom(t *testing.T) {
 	key := (*[32]byte)([]byte(testKey))
 	for name, call := range map[string]func(inputs [][]byte, out [][32]byte){
@@ -89,7 +89,7 @@ func TestSumManyNeedsRoom(t *testing.T) {
 	}
 }
 
-// An out that is longer than inputs keeps what is behind the last sum.
+// If out is longer than inputs, SumMany does not change the rest of out.
 func TestSumManyLeavesTheRest(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		for _, length := range []int{10, 1025} {

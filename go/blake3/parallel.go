@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// parallelMin is the shortest input in bytes that is worth waking other goroutines for.
+	// parallelMin is the length in bytes from which on waking other goroutines is worthwhile.
 	parallelMin = 512 * guts.ChunkLen
-	// The least and the largest number of chunks in a segment, the unit of work.
+	// The smallest and the largest number of chunks in a segment, the unit of work.
 	segmentMin = 128
 	segmentMax = 4096
 )
@@ -65,8 +65,8 @@ func (h *Hasher) hashParallel(in []byte) {
 	h.hashBatches(in[len(cvs)*segment:])
 }
 
-// inParallel calls task with 0 to n-1, by the caller and up to workers-1 goroutines beside it. It waits for tasks, not for
-// goroutines: one that gets no processor in time costs nothing.
+// inParallel calls task with 0 to n-1, on the caller's goroutine and up to workers-1 others. It waits for tasks, not for
+// goroutines: a goroutine that gets no processor in time costs nothing.
 func inParallel(n, workers int, task func(int)) {
 	var next, done atomic.Int64
 	finished := make(chan struct{})

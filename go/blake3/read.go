@@ -17,9 +17,9 @@ const (
 	// readLen is the length of a read: long enough to feed the widest kernel and to cost few calls, short enough to be
 	// hashed while it is in the second-level cache.
 	readLen = 256 << 10
-	// noProgressMost is how many empty reads in a row are borne.
+	// noProgressMost is how many empty reads in a row are tolerated.
 	noProgressMost = 100
-	// progressEvery is the least time between two calls of a progress function, apart from the last.
+	// progressEvery is the minimum time between two calls of a progress function, except for the last call.
 	progressEvery = 50 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ type ReadOptions struct {
 	Concurrency int
 }
 
-// buffers are lent to the calls that read.
+// buffers has the buffers for calls that read.
 var buffers = sync.Pool{New: func() any { return new([readLen]byte) }}
 
 // WriteReader absorbs r to its end, and returns the number of bytes. It ends early with the error of r, with the error of ctx
@@ -165,7 +165,7 @@ func (h *Hasher) writeRegular(ctx context.Context, f io.ReaderAt, size int64, wo
 	return h.writeSection(ctx, f, lead+n*segment, size-lead-n*segment, m)
 }
 
-// settle hashes what is pending, which ends where a segment can begin and is followed by more.
+// settle hashes the pending input, which ends at a place where a segment can begin and is followed by more input.
 func (h *Hasher) settle() {
 	h.stack.MergeLast(&h.key, h.mode)
 	h.hashBatches(h.buffer()[:h.pending])
@@ -205,7 +205,7 @@ func readAt(f io.ReaderAt, buf []byte, from int64) error {
 	return err
 }
 
-// segmentResult is the chaining value of a segment, or why there is none.
+// segmentResult is the chaining value of a segment, or the error.
 type segmentResult struct {
 	index int
 	cv    guts.CV
@@ -272,7 +272,7 @@ type meter struct {
 	last   time.Time
 }
 
-// newMeter makes a meter and reports the beginning. total is -1 where the options may know more.
+// newMeter makes a meter and reports the beginning. total is -1 if only the options may know it.
 func newMeter(opts *ReadOptions, total int64) *meter {
 	m := &meter{start: time.Now(), at: Progress{Total: total}}
 	if opts != nil {

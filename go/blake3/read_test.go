@@ -30,7 +30,7 @@ func TestHashReader(t *testing.T) {
 	}
 }
 
-// Copying must take every byte, whatever the reader gives at a time.
+// Copying must take every byte, however many the reader returns at a time.
 func TestReadFrom(t *testing.T) {
 	in := vectors.Pattern(3*readLen + 7)
 	for name, r := range map[string]io.Reader{
@@ -58,7 +58,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	return copy(p, "x"), nil
 }
 
-// A stream that gives little must not hold up the end of the context.
+// A slow stream must not delay the end of the context.
 func TestCancellationBetweenReads(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n, err := New().WriteReader(ctx, &slow{1000, cancel}, nil)
@@ -96,7 +96,7 @@ func TestReadersThatFail(t *testing.T) {
 	}
 }
 
-// An error that comes with the last bytes must not lose them.
+// If an error comes together with the last bytes, the bytes must not be lost.
 func TestBytesBesideAnError(t *testing.T) {
 	h := New()
 	r := iotest.DataErrReader(strings.NewReader("abc"))
@@ -165,7 +165,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// short is a file that is shorter than it was said to be.
+// short is a file that is shorter than its stated length.
 type short struct{ io.ReaderAt }
 
 func TestFileThatShrinks(t *testing.T) {

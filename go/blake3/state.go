@@ -44,7 +44,7 @@ var (
 var stateModes = [...]uint32{0, guts.KeyedHash, guts.DeriveKeyMaterial}
 
 // MarshalBinary returns the state of the hasher. Any implementation of the project can restore it. It contains the key of a keyed
-// hasher and the last bytes of the input: protect it as you protect these. The error is always nil.
+// hasher and the last bytes of the input: protect it like these. The error is always nil.
 func (h *Hasher) MarshalBinary() ([]byte, error) {
 	return h.AppendBinary(make([]byte, 0, stateHead+guts.OutLen*20+guts.ChunkLen))
 }
@@ -153,8 +153,8 @@ func (h *Hasher) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// stateStack is the stack that a state after so many bytes has, its chaining values all zero. An only chunk is
-// not finished, because it may be the root; any other is as soon as it is full.
+// stateStack is the stack of a state after count bytes, with zero chaining values. A single chunk is not finished,
+// because it may be the root; every other chunk is finished as soon as it is full.
 func stateStack(count uint64) (stack guts.Stack) {
 	switch {
 	case count <= guts.ChunkLen:
@@ -166,7 +166,7 @@ func stateStack(count uint64) (stack guts.Stack) {
 	return stack
 }
 
-// checkStateRange checks the two positions of a state with so many bytes after its head.
+// checkStateRange checks the two positions of a state with body bytes after its head.
 func checkStateRange(offset, count uint64, body int) error {
 	if offset%guts.ChunkLen != 0 {
 		return fmt.Errorf("%w: %d", ErrStateOffset, offset)

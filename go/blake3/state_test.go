@@ -48,7 +48,7 @@ func TestStateVectors(t *testing.T) {
 	})
 }
 
-// roundTrip checks that what the state of h restores is h after in[:at], and goes on as h would.
+// roundTrip checks that the state of h restores h after in[:at], and that the restored hasher continues like h.
 func roundTrip(t *testing.T, mode string, h *Hasher, in []byte, at, step int) {
 	t.Helper()
 	state, err := h.AppendBinary([]byte("before"))
@@ -84,7 +84,7 @@ func roundTrip(t *testing.T, mode string, h *Hasher, in []byte, at, step int) {
 	}
 }
 
-// A hasher that is saved and restored anywhere must end as one that is not.
+// A hasher that is saved and restored anywhere must give the same result as one that is not.
 func TestStateRoundTrip(t *testing.T) {
 	in := vectors.Pattern(300000)
 	eachKernel(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestStateRoundTrip(t *testing.T) {
 }
 
 // At the end of every chunk to four past two groups of the widest kernel: there the last chunk is finished, and the last
-// subtree stands as its halves.
+// subtree is stored as its halves.
 func TestStateRoundTripAtChunks(t *testing.T) {
 	in := vectors.Pattern(70 * guts.ChunkLen)
 	eachKernel(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	signschemes "github.com/cloudflare/circl/sign/schemes"
 )
 
-// A Hex is bytes that stand in JSON in hexadecimal.
+// A Hex is bytes that JSON contains in hexadecimal.
 type Hex []byte
 
 func (h *Hex) UnmarshalText(text []byte) error {

@@ -1,4 +1,4 @@
-// What is measured.
+// The cases of the benchmark.
 
 import { readFileSync } from "node:fs";
 
@@ -10,7 +10,7 @@ import { feed, noble, wasmPeers } from "./peers.js";
 const K = 1024;
 const SIZES = [11, 64, 256, K, 3 * K, 4 * K, 5 * K, 6 * K, 7 * K, 16 * K, 100 * K, K * K, 16 * K * K];
 
-/** Each group of cases runs in a process of its own. */
+/** Each group of cases runs in a separate process. */
 export const GROUPS = {
   pure: async () => cases("pure", await import("../dist/pure.js"), [await noble()]),
   wasm: async () => cases("wasm", await import("../dist/index.js"), await wasmPeers()),
@@ -43,7 +43,7 @@ function* cases(group, api, peers) {
   yield { name: `${group}/output64/11`, bytes: 64, isAsync: false, contenders: [ours(wide), ...wides] };
 }
 
-/** Many inputs in one call against one call each. @returns {Promise<Case[]>} */
+/** Many inputs in one call, against one call for each. @returns {Promise<Case[]>} */
 async function many() {
   const api = await import("../dist/index.js");
   return [64, K].map((size) => {
@@ -81,7 +81,7 @@ function peer(name, run) {
   return { name, version, role: /** @type {const} */ ("peer"), kernel: "", run };
 }
 
-/** The peers as contenders, and the first once more as the control. @param {Peer[]} peers @param {(peer: Peer) => any} use */
+/** The peers as contenders, and a second instance of the first as the control. @param {Peer[]} peers @param {(peer: Peer) => any} use */
 function each(peers, use) {
   const contenders = peers.map((one) => ({ ...peer(one.name, () => use(one)), version: one.version }));
   return [...contenders, { ...contenders[0], role: /** @type {const} */ ("control") }];

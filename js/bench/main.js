@@ -2,9 +2,8 @@
 //
 //     node main.js             all groups
 //     node main.js pure        one group, in this process
-//
-// Each group runs in a process of its own, as a program would that uses one entry: what the compiler learnt from the other core would
-// slow down both.
+// Each group runs in a separate process, like a program that uses one entry: the compiler's knowledge of the other core would slow
+// down both.
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -27,7 +26,7 @@ if (group === undefined) {
   process.exit();
 }
 
-/** Whether the user's restrictions let the case through. @param {{ name: string, bytes: number }} test */
+/** Whether the user's restrictions include the case. @param {{ name: string, bytes: number }} test */
 function isWanted({ name, bytes }) {
   const list = (/** @type {string} */ variable) => (process.env[variable] ?? "").split(",").filter((item) => item !== "");
   const prefixes = list("BULLA_BENCH_CASES");

@@ -19,11 +19,11 @@ import { cpus, loadavg } from "node:os";
  * @property {Contender[]} contenders ours first
  */
 
-/** A sample takes at least so long. */
+/** The minimum duration of a sample. */
 const SAMPLE_NS = 1e6;
-/** A case has at most so many rounds, and at least the second number if an operation is long. */
+/** The maximum number of rounds of a case, and the minimum if an operation is long. */
 const ROUNDS = [25, 5];
-/** A case takes about as long as this at most. */
+/** The approximate maximum duration of a case. */
 const CASE_NS = 4e9;
 
 /** Measures a case: one record for each contender. @param {Case} test */
@@ -45,7 +45,7 @@ export async function measure({ name, bytes, isAsync, contenders }) {
   return honest.map((contender, i) => record(name, bytes, contender, iterations[i], samples[i]));
 }
 
-/** Those that give our result; others are named on standard error. @param {string} name @param {Contender[]} contenders */
+/** The contenders that give our result; others are reported on standard error. @param {string} name @param {Contender[]} contenders */
 async function agreeing(name, contenders) {
   const expected = hexOf(await contenders[0].run());
   const honest = [];
@@ -67,7 +67,7 @@ function hexOf(result) {
   return Array.isArray(result) ? result.map(hexOf).join() : Buffer.from(result).toString("hex");
 }
 
-/** How many operations fill a sample, after the compiler has had its time. @param {any} time @param {() => any} run */
+/** The number of operations that fill a sample, after the compiler has warmed up. @param {any} time @param {() => any} run */
 async function calibrate(time, run) {
   let iterations = 1;
   while ((await time(run, iterations)) < 30 * SAMPLE_NS && iterations < 2 ** 22) iterations *= 2;

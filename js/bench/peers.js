@@ -1,4 +1,4 @@
-// The peers, each by the quickest calls that it has.
+// The peers, each by its fastest calls.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -129,7 +129,7 @@ function defaultModule() {
   return new URL("official-wasm/target/wasm32-unknown-unknown/release/official_wasm.wasm", import.meta.url);
 }
 
-/** All that have WebAssembly in them. */
+/** All peers that contain WebAssembly. */
 export async function wasmPeers() {
   return [official(), await hashWasm(), connor("blake3"), connor("blake3-wasm"), await jit()];
 }

@@ -1,4 +1,5 @@
-// Builds dist/ from src/: removes what was there, so that nothing old is packed; then makes the text that workers run.
+// Builds dist/ from src/. It removes old files first, so that they are not packed, and at the end makes the text that
+// workers run.
 //
 //     node scripts/build.js
 
@@ -15,7 +16,7 @@ const { status } = spawnSync(process.execPath, [compiler, "--project", fileURLTo
 process.exitCode = status ?? 1;
 if (status === 0) await embedWorker();
 
-/** Makes the text of dist/parallel/worker.js and of all that it imports, as src/parallel/worker-text.d.ts declares it. */
+/** Makes one text of dist/parallel/worker.js and all its imports, as src/parallel/worker-text.d.ts declares it. */
 async function embedWorker() {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL("dist/parallel/worker.js", root))],

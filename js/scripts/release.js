@@ -1,5 +1,5 @@
-// Publishes the package with its provenance: a statement, signed for the CI job that runs this, of which commit it was built from. npm
-// checks that the job is the one it claims to be, so the script publishes from CI only.
+// Publishes the package with its provenance: a statement, signed for the CI job that runs this, about the commit that it was built
+// from. npm checks the identity of the job, so the script publishes only from CI.
 //
 //     node scripts/release.js             checks everything, packs, publishes nothing
 //     node scripts/release.js --publish   the same, and publishes

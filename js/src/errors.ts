@@ -16,7 +16,7 @@ export type ErrorCode =
   | StateErrorCode;
 
 /**
- * What is wrong with bytes that are not a saved state (`spec/blake3-state.md`). "count" does not fit the length, "range" is beyond the
+ * The problem of bytes that are not a saved state (`spec/blake3-state.md`). "count" does not match the length, "range" is beyond the
  * longest input, and "subtree" has absorbed more than there is below its offset.
  */
 export type StateField =
@@ -45,22 +45,22 @@ export class StateError extends Error {
   }
 }
 
-/** A `TypeError` with a code: the argument is of a wrong kind. */
+/** A `TypeError` with a code: the argument has the wrong type. */
 export function typeError(code: ErrorCode, message: string): TypeError & { code: ErrorCode } {
   return Object.assign(new TypeError(message), { code });
 }
 
-/** The same, for a value that is not what `expected` says: the message ends with the type of the value. */
+/** The same, for a value that is not of the `expected` type. The message ends with the value's type. */
 export function kindError(code: ErrorCode, expected: string, value: unknown): TypeError & { code: ErrorCode } {
   return typeError(code, `${expected}, not ${typeof value}`);
 }
 
-/** A `RangeError` with a code: the argument is of the right kind and out of bounds. */
+/** A `RangeError` with a code: the argument has the right type, but is out of range. */
 export function rangeError(code: ErrorCode, message: string): RangeError & { code: ErrorCode } {
   return Object.assign(new RangeError(message), { code });
 }
 
-/** An `Error` with a code: the call does not fit the state of things. */
+/** An `Error` with a code: the call is not possible in the current state. */
 export function plainError(code: ErrorCode, message: string): Error & { code: ErrorCode } {
   return Object.assign(new Error(message), { code });
 }

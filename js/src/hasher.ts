@@ -9,21 +9,21 @@ import { END, parseState, roomOf } from "./state.js";
 import { checkText, textOf } from "./text.js";
 import type { Encoding } from "./text.js";
 
-/** The mode of a hasher: plain without either of these. */
+/** The mode of a hasher. Without these options, it is plain hashing. */
 export interface HasherOptions {
   /** 32 bytes: a keyed hash. */
   key?: ArrayBufferView | ArrayBufferLike | undefined;
-  /** A string that says what the key is for: key derivation, with the updates as key material. */
+  /** A string that names the key's purpose: key derivation, with the updates as key material. */
   context?: string | ArrayBufferView | undefined;
 }
 
-/** An incremental BLAKE3 hash: made by `createHasher`. Digests may be taken at any time and end nothing. */
+/** An incremental BLAKE3 hash. `createHasher` makes it. A digest may be taken at any time, and more input may follow. */
 export class Hasher {
   readonly #core: Core;
   #state: State;
-  /** Bytes that may still come; infinite as far as a number can tell. */
+  /** The number of bytes that may still follow; infinite if a number cannot count them. */
   #room: number;
-  /** Whether this is part of a larger input, and has no root. */
+  /** Whether this is a part of a larger input, and has no root. */
   #isPart: boolean;
 
   /** Not for callers: see `createHasher`. */
@@ -38,8 +38,8 @@ export class Hasher {
    * Absorbs data: text as UTF-8, or bytes under any view or buffer.
    *
    * @returns the hasher itself
-   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`) for anything else; RangeError (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1
-   *   bytes, or beyond the subtree of a restored state. The hasher is then what it was.
+   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`) for anything else; RangeError (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1 bytes, or
+   *   beyond the subtree of a restored state. An error does not change the hasher.
    */
   update(data: Data): this {
     const bytes = bytesOf(data);
@@ -53,10 +53,10 @@ export class Hasher {
   }
 
   /**
-   * The digest of what was absorbed so far.
+   * The digest of everything absorbed so far.
    *
-   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree; RangeError (`ERR_LENGTH`) if no memory or
-   *   no string holds so much output
+   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree; RangeError (`ERR_LENGTH`) if that much output
+   *   does not fit into memory or into a string
    */
   digest(encoding?: "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer>;
   digest(encoding: "hex" | "base64", options?: OutputOptions): string;
@@ -70,13 +70,13 @@ export class Hasher {
     return encoding === "bytes" ? out : textOf(encoding, out);
   }
 
-  /** A reader of 2^64 - 1 bytes of output, of what was absorbed so far; the hasher may go on. */
+  /** A reader of 2^64 - 1 bytes of output of everything absorbed so far. More input may follow. */
   xof(): OutputReader {
     this.#requireRoot();
     return new OutputReader(this.#state.root());
   }
 
-  /** Back to no input, in the same mode and under the same key. */
+  /** Resets to no input, in the same mode and under the same key. */
   reset(): this {
     this.#state.reset();
     this.#room = Infinity;
@@ -92,16 +92,16 @@ export class Hasher {
   /**
    * The state, for {@link restore} here or in the project's Rust and Go packages.
    *
-   * **It holds the key of a keyed hash and the last bytes of the input**: keep it as secret as those.
+   * **It contains the key of a keyed hash and the last bytes of the input**: keep it as secret as those.
    */
   save(): Uint8Array<ArrayBuffer> {
     return this.#state.save();
   }
 
   /**
-   * Takes up a saved state in place of this one, with its mode and its key.
+   * Replaces the hasher's state by a saved state, with its mode and key.
    *
-   * @throws StateError if `saved` is not exactly one saved state. The hasher is then what it was.
+   * @throws StateError if `saved` is not exactly one saved state. An error does not change the hasher.
    */
   restore(saved: ArrayBufferView | ArrayBufferLike): this {
     if (typeof saved === "string") throw kindError("ERR_DATA_TYPE", "a saved state must be bytes", saved);
@@ -130,7 +130,7 @@ export class OutputReader {
     this.#root = root;
   }
 
-  /** Where the next read begins, in bytes. */
+  /** The position of the next read in bytes. */
   get position(): bigint {
     return this.#position;
   }
@@ -138,7 +138,7 @@ export class OutputReader {
   /**
    * Moves to a position from 0 to 2^64 - 1.
    *
-   * @throws TypeError, RangeError (`ERR_POSITION`) for anything else. The reader is then where it was.
+   * @throws TypeError, RangeError (`ERR_POSITION`) for anything else. An error does not move the reader.
    */
   seek(position: number | bigint): this {
     if (typeof position !== "number" && typeof position !== "bigint") {
@@ -163,8 +163,8 @@ export class OutputReader {
   /**
    * Fills `target` with the next bytes and returns it.
    *
-   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`), RangeError (`ERR_POSITION` if fewer are left before 2^64 - 1). The reader and
-   *   the target are then what they were.
+   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`), RangeError (`ERR_POSITION` if fewer are left before 2^64 - 1). An error changes
+   *   neither the reader nor the target.
    */
   readInto<T extends ArrayBufferView>(target: T): T {
     if (!ArrayBuffer.isView(target)) throw kindError("ERR_DATA_TYPE", "output must be a view", target);
@@ -185,7 +185,7 @@ export function createHasherWith(core: Core, options: HasherOptions | undefined)
   return openHasher(core, ...optionsOf(options, "key", "context"));
 }
 
-/** Opens a hasher on a core, in the mode of options that were read. */
+/** Opens a hasher on a core, in the mode of the given options. */
 export function openHasher(core: Core, key: HasherOptions["key"], context: HasherOptions["context"]): Hasher {
   if (key !== undefined && context !== undefined) {
     throw typeError("ERR_OPTIONS", "a key or a context, not both");

@@ -1,6 +1,6 @@
 /**
- * BLAKE3. The fastest core that the platform runs is chosen by the first call: WebAssembly with SIMD, or JavaScript where that is
- * forbidden. Nothing is asynchronous about it.
+ * BLAKE3. The first call chooses the fastest core that the platform runs: WebAssembly with SIMD, or JavaScript if WebAssembly is
+ * forbidden. All calls are synchronous, except those for streams.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export type { HashTransformStream, Source } from "./stream.js";
 export { toHex } from "./text.js";
 export type { Encoding } from "./text.js";
 
-/** The hash of `data`: 32 bytes, or as many as `options.length` says. */
+/** The hash of `data`: 32 bytes, or `options.length` bytes. */
 export function hash(data: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return hashWith(core(), data, options);
 }
@@ -45,15 +45,15 @@ export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   return hashManyWith(core(), inputs);
 }
 
-/** A hasher for input that comes in pieces. */
+/** A hasher for input in pieces. */
 export function createHasher(options?: HasherOptions): Hasher {
   return createHasherWith(core(), options);
 }
 
-/** How a stream is hashed. */
+/** Options for hashing a stream. */
 export interface StreamOptions extends HasherOptions, OutputOptions, ReadOptions {}
 
-/** The hash of a stream: of a `ReadableStream`, or of anything that can be iterated over, with or without waiting. */
+/** The hash of a stream: a `ReadableStream`, or any sync or async iterable. */
 export async function hashStream(source: Source, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
   const [key, context, size, onProgress, signal] = optionsOf(options, "key", "context", "length", "onProgress", "signal");
   const length = lengthOf(size);
@@ -61,7 +61,7 @@ export async function hashStream(source: Source, options?: StreamOptions): Promi
   return hasher.digest("bytes", { length });
 }
 
-/** A `TransformStream` that passes on what it is given and hashes it: see its `hasher`. */
+/** A `TransformStream` that passes its input on and hashes it: see its `hasher`. */
 export function createTransformStream(options?: HasherOptions): HashTransformStream {
   return transformThrough(createHasherWith(core(), options));
 }

@@ -1,10 +1,10 @@
 import { kindError, rangeError, typeError } from "./errors.js";
 
-/** What can be hashed: text as its UTF-8, and the bytes under any view or buffer, shared and resizable ones too. */
+/** Data that can be hashed: text as UTF-8, and the bytes of any view or buffer, including shared and resizable ones. */
 export type Data = string | ArrayBufferView | ArrayBufferLike;
 
-// The accessors of the language itself: an object can neither forge what they say nor hide it by a property of its own,
-// and the compiler turns each of them into a load.
+// The language's own accessors: an object cannot forge or hide their results by its own properties, and the compiler
+// turns each of them into a load.
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
 const getters = (prototype: object, names: PropertyKey[]) =>
   names.map((name) => Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => any);
@@ -22,17 +22,17 @@ export function isBytes(value: unknown): value is Uint8Array {
   return kindOf.call(value) === "Uint8Array";
 }
 
-/** How many bytes `bytes` has, whatever properties it was given. */
+/** The number of bytes in `bytes`, whatever properties it was given. */
 export function sizeOf(bytes: Uint8Array): number {
   return lengthOf.call(bytes);
 }
 
-/** The buffer under `bytes`, and where in it they begin. */
+/** The buffer under `bytes`, and the offset of its first byte. */
 export function placeOf(bytes: Uint8Array): { buffer: ArrayBufferLike; byteOffset: number } {
   return { buffer: bufferOf.call(bytes), byteOffset: offsetOf.call(bytes) };
 }
 
-/** `bytes` from `from` to before `to`, in the same memory: as `subarray`, which a subclass could lead astray. */
+/** `bytes` from `from` to before `to`, in the same memory: like `subarray`, which a subclass could replace. */
 export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
   const { buffer, byteOffset } = placeOf(bytes);
   return new Uint8Array(buffer, byteOffset + from, to - from);
@@ -41,11 +41,11 @@ export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
 /**
  * The bytes of `data`, without a copy unless it is text.
  *
- * @throws TypeError if it is something else, or if its memory is gone: that would read as no bytes at all
+ * @throws TypeError if it is something else, or if its memory is gone, because it would then read as empty
  */
 export function bytesOf(data: Data): Uint8Array {
   if (isBytes(data)) {
-    // Live memory or none: a view whose buffer was transferred or shrunk away has length 0.
+    // Check that the memory is still there: a view whose buffer was transferred or shrunk away has length 0.
     if (sizeOf(data) === 0) requireMemory(data);
     return data;
   }
@@ -57,7 +57,7 @@ function bytesUnder(data: Exclude<Data, string>): Uint8Array {
   const kind = kindOf.call(data);
   if (kind !== undefined) requireMemory(data as Uint8Array);
   try {
-    // What is no buffer, or is one no more, cannot be viewed.
+    // A value that is not a buffer, or is no longer one, cannot be viewed.
     const view = isView ? data : new DataView(data);
     const [buffer, offset, length] = (kind === undefined ? insideDataView : insideTypedArray).map((get) => get.call(view));
     return new Uint8Array(buffer, offset, length);
@@ -67,7 +67,7 @@ function bytesUnder(data: Exclude<Data, string>): Uint8Array {
   }
 }
 
-/** Any method of a typed array refuses memory that is gone, which the accessors do not. */
+/** Every method of a typed array refuses memory that is gone; the accessors do not. */
 function requireMemory(view: Uint8Array): void {
   try {
     indexOf.call(view, 0, -1);
@@ -80,7 +80,7 @@ function detached() {
   return typeError("ERR_DETACHED", "the memory of data is gone: transferred or resized");
 }
 
-/** 32 bytes of key, copied: the caller may change or wipe its own. */
+/** A copy of the 32 bytes of key: the caller may change or wipe its own. */
 export function keyOf(key: ArrayBufferView | ArrayBufferLike): Uint8Array {
   if (typeof key === "string") throw kindError("ERR_KEY", "a key must be bytes", key);
   const bytes = bytesOf(key);

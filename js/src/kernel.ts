@@ -1,4 +1,4 @@
-// Which core hashes.
+// Chooses the core that hashes.
 
 import type { Core, Kernel } from "./core.js";
 import { plainError, typeError } from "./errors.js";
@@ -8,11 +8,11 @@ import { createWasmCore, createWasmCoreLater } from "./wasm/compile.js";
 /** In Node, Deno and Bun: forces a kernel for the whole process. */
 const FORCE = "BULLA_BLAKE3_FORCE_KERNEL";
 
-/** The kernels there may be, the best one first. */
+/** All possible kernels, the best one first. */
 const KERNELS = { "wasm32/simd128": createWasmCore, portable: createPureCore } as const;
 const NAMES = Object.keys(KERNELS) as Kernel[];
 
-/** What was tried so far; an error is why the platform does not have it. */
+/** The kernels that were tried so far. An error is the reason why the platform does not have one. */
 const tried = new Map<Kernel, Core | Error>();
 let chosen: Core | undefined;
 
@@ -32,7 +32,7 @@ export function kernel(): Kernel {
 }
 
 /**
- * Uses this kernel from now on, in place of the best one. Hashers that are open keep theirs.
+ * Uses this kernel from now on, instead of the best one. Open hashers keep theirs.
  *
  * @throws TypeError (`ERR_KERNEL`) for an unknown name; Error (`ERR_KERNEL`) for a kernel that this platform does not run
  */
@@ -44,7 +44,7 @@ function choose(): Core {
   const forced = fromEnvironment();
   if (forced !== undefined && forced !== "") return demand(forced);
   const best = demand(kernels()[0]!);
-  // An old browser compiles large modules only in the background, and says so by this error. Until it has, the pure core hashes.
+  // An old browser compiles large modules only in the background, and reports this error. Until then, the pure core hashes.
   if (tried.get("wasm32/simd128") instanceof RangeError) {
     createWasmCoreLater().then(
       (core) => {
@@ -84,7 +84,7 @@ function fromEnvironment(): string | undefined {
   try {
     return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[FORCE];
   } catch {
-    // Deno without the permission to read it.
+    // Deno, without permission to read the variable.
     return undefined;
   }
 }

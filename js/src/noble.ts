@@ -17,11 +17,11 @@ export interface Blake3Opts {
   dkLen?: number | undefined;
   /** 32 bytes: a keyed hash. */
   key?: Uint8Array | undefined;
-  /** Key derivation: what the key is for. */
+  /** Key derivation: the purpose of the key. */
   context?: Uint8Array | string | undefined;
 }
 
-/** An incremental hash that ends with its digest, as noble's do. */
+/** An incremental hash that ends with its digest, like noble's. */
 export class BLAKE3 {
   readonly blockLen = 64;
   readonly canXOF = true;
@@ -39,7 +39,7 @@ export class BLAKE3 {
     this.#hasher = openHasher(core(), key, context);
   }
 
-  /** Absorbs bytes; text as UTF-8, which noble's version 1 takes and its version 2 does not. */
+  /** Absorbs bytes, or text as UTF-8, which noble's version 1 accepts and version 2 does not. */
   update(data: Uint8Array | string): this {
     const hasher = this.#live();
     if (this.#reader !== undefined) throw ended();
@@ -47,7 +47,7 @@ export class BLAKE3 {
     return this;
   }
 
-  /** The digest; nothing but `clone` and `destroy` may follow. */
+  /** The digest. Only `clone` and `destroy` may follow. */
   digest(): Uint8Array<ArrayBuffer> {
     const out = allocate(this.outputLen);
     this.digestInto(out);
@@ -67,7 +67,7 @@ export class BLAKE3 {
     this.destroy();
   }
 
-  /** The next bytes of output; more may be read, nothing more absorbed. */
+  /** The next bytes of output. More output may follow, but no more input. */
   xof(bytes: number): Uint8Array<ArrayBuffer> {
     return this.xofInto(allocate(checkLength(bytes)));
   }

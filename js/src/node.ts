@@ -17,13 +17,13 @@ import type { StreamOptions } from "./index.js";
 
 export type { StreamOptions } from "./index.js";
 
-/** Bytes of one read. Larger ones leave the processor's cache before they are hashed. */
+/** The number of bytes of one read. Larger reads would leave the processor's cache before they are hashed. */
 const READ = 256 * 1024;
 
 /**
- * The hash of a file's content. The next read is under way while one is hashed.
+ * The hash of a file's content. It starts the next read while it hashes the previous one.
  *
- * @param path - of anything that can be read to its end: a pipe too
+ * @param path - anything that can be read to its end, even a pipe
  * @throws the system's error, such as `ENOENT` or `EISDIR`; the reason of `options.signal`
  */
 export async function hashFile(path: PathLike, options?: StreamOptions): Promise<Uint8Array<ArrayBuffer>> {
@@ -42,7 +42,7 @@ export async function hashFile(path: PathLike, options?: StreamOptions): Promise
       signal?.throwIfAborted();
       if (bytesRead === 0) return hasher.digest("bytes", { length });
       pending = file.read(buffers[turn === 0 ? 1 : 0], 0, READ, null);
-      // An error thrown below leaves this read behind.
+      // An error below leaves this read pending.
       pending.catch(() => {});
       hasher.update(buffers[turn === 0 ? 0 : 1].subarray(0, bytesRead));
       bytes += bytesRead;
@@ -53,7 +53,7 @@ export async function hashFile(path: PathLike, options?: StreamOptions): Promise
   }
 }
 
-/** The options of Node's streams, without those whose functions would take the place of the hashing. */
+/** The options of Node's streams, except those whose functions would replace the hashing. */
 const STREAM_OPTIONS = [
   "allowHalfOpen", "autoDestroy", "construct", "decodeStrings", "defaultEncoding", "destroy", "emitClose", "encoding", "flush",
   "highWaterMark", "objectMode", "readableHighWaterMark", "readableObjectMode", "signal", "writableCorked", "writableHighWaterMark",
@@ -63,9 +63,9 @@ const STREAM_OPTIONS = [
 /** The mode of the hasher, and options of Node's streams. */
 export interface HashTransformOptions extends HasherOptions, Pick<TransformOptions, (typeof STREAM_OPTIONS)[number]> {}
 
-/** A Node stream that passes on what it is given, and hashes it on the way. */
+/** A Node stream that passes its input on, and hashes it on the way. */
 export class HashTransform extends Transform {
-  /** Has absorbed what went through so far: take its digest when the stream has ended. */
+  /** Has absorbed all input so far: take its digest when the stream has ended. */
   readonly hasher: Hasher;
 
   constructor(options?: HashTransformOptions) {

@@ -13,19 +13,19 @@ export const OUT_LEN = 32;
 type Values<T, Names extends readonly (keyof T)[]> = { [I in keyof Names]: T[Names[I]] | undefined };
 
 /**
- * The values of the options given: of those that the object itself has, since what a program put on `Object.prototype` is not an option.
+ * The values of the given options. Only the object's own properties count, because a property of `Object.prototype` is not an option.
  *
  * @param names - the options that the call takes
- * @returns their values, in a list: an object would inherit as well, or take longer to make than a short input takes to hash
- * @throws TypeError (`ERR_OPTIONS`) for any other option, since a mistyped `key` must not leave a hash without its key; and for an object
- *   that inherits from anything but the `Object.prototype` of some realm, since a key among what it inherits would be lost
+ * @returns their values in a list: an object would inherit too, or take longer to make than hashing a short input
+ * @throws TypeError (`ERR_OPTIONS`) for any other option, because a mistyped `key` must not result in a hash without its key; and for an
+ *   object that inherits from anything except the `Object.prototype` of some realm, because an inherited key would be lost
  */
 export function optionsOf<T extends object, const Names extends readonly (keyof T)[]>(
   options: T | undefined,
   ...names: Names
 ): Values<T, Names> {
   if (options === undefined) return [] as unknown as Values<T, Names>;
-  // Numbers, strings and functions inherit from something else; null is asked as a number.
+  // Numbers, strings and functions inherit from something else. For null, ask a number instead.
   const prototype = Object.getPrototypeOf(options ?? 0);
   if (prototype !== null && !Object.hasOwn(prototype, "isPrototypeOf")) {
     throw typeError("ERR_OPTIONS", "options must be a plain object");
@@ -38,13 +38,13 @@ export function optionsOf<T extends object, const Names extends readonly (keyof 
   return names.map((name) => (Object.hasOwn(options, name) ? options[name] : undefined)) as Values<T, Names>;
 }
 
-/** The length that `options` ask for. */
+/** The length in `options`. */
 export function outputLength(options: OutputOptions | undefined): number {
   const [length] = optionsOf(options, "length");
   return lengthOf(length);
 }
 
-/** The length of the output where an option may say it. */
+/** The length of the output, which an option may set. */
 export function lengthOf(length: number | undefined = OUT_LEN): number {
   return checkLength(length);
 }

@@ -21,9 +21,9 @@ import { parseState } from "./state.js";
 import type { Saved } from "./state.js";
 import { moduleBytes } from "./wasm/compile.js";
 
-/** How an input is hashed by workers. */
+/** Options for hashing with workers. */
 export interface ParallelOptions extends HasherOptions, OutputOptions {
-  /** How many workers, from 1 to 64; by default as many as the machine has threads. */
+  /** The number of workers, from 1 to 64. The default is the machine's number of threads. */
   workers?: number | undefined;
   /** Stops the hashing: the promise is rejected with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -31,7 +31,7 @@ export interface ParallelOptions extends HasherOptions, OutputOptions {
 
 /**
  * The hash of a large input, computed by workers. They read shared memory in place; other memory is copied for them, piece
- * by piece. The input must not change while they work.
+ * by piece. The input must not change until the promise settles.
  *
  * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if a worker cannot start or fails
  */
@@ -45,7 +45,7 @@ export async function hashParallel(data: Data, options?: ParallelOptions): Promi
   const bytes = bytesOf(data);
   const total = sizeOf(bytes);
   signal?.throwIfAborted();
-  // Fewer parts than two are not worth a worker.
+  // With fewer than two parts, a worker gains nothing.
   if (total < 4 * LEAST) return hasher.update(bytes).digest("bytes", { length });
   const empty = parseState(hasher.save());
   const join = new Join(empty);
@@ -58,7 +58,7 @@ export async function hashParallel(data: Data, options?: ParallelOptions): Promi
   return hasher.restore(join.state()).update(part(bytes, done, total)).digest("bytes", { length });
 }
 
-/** Ends the workers that wait for work. The next {@link hashParallel} starts new ones. */
+/** Ends the idle workers. The next {@link hashParallel} starts new ones. */
 export function closeWorkers(): void {
   for (const worker of idle.splice(0)) worker.port.terminate();
 }
@@ -71,7 +71,7 @@ interface Member {
   isDead: boolean;
 }
 
-/** Workers that wait for work. */
+/** The idle workers. */
 const idle: Member[] = [];
 
 /** Hashes the parts of `bytes`, each worker one after the other, and returns their states in order. */
@@ -105,10 +105,10 @@ async function hashParts(
   return states;
 }
 
-/** Has a worker hash one part. */
+/** Lets a worker hash one part. */
 async function ask(member: Member, bytes: Uint8Array, subtree: Part, empty: Saved): Promise<Saved> {
   const piece = viewOf(bytes, subtree);
-  // Shared memory is seen by both sides; other memory is copied and handed over.
+  // Both sides see shared memory; other memory is copied and transferred.
   const isShared = Object.prototype.toString.call(piece.buffer) === "[object SharedArrayBuffer]";
   const own = isShared ? piece : piece.slice();
   const answer = await new Promise<Answer>((resolve, reject) => {
@@ -122,7 +122,7 @@ async function ask(member: Member, bytes: Uint8Array, subtree: Part, empty: Save
   return saved;
 }
 
-/** A part of `bytes`, if they still are what they were. */
+/** A part of `bytes`, if their memory has not changed. */
 function viewOf(bytes: Uint8Array, { from, length }: Part): Uint8Array {
   try {
     return part(bytes, from, from + length);

@@ -1,6 +1,6 @@
 /**
- * BLAKE3 in JavaScript alone: for where WebAssembly is forbidden or bytes to load are scarce. The same functions as in the
- * main entry, on the core `portable`; for streams see the entry `bulla/stream`.
+ * BLAKE3 in pure JavaScript, for places where WebAssembly is forbidden or the download must be small. It has the same
+ * functions as the main entry, on the core `portable`. For streams, see the entry `bulla/stream`.
  *
  * @module
  */
@@ -23,7 +23,7 @@ export type { Encoding } from "./text.js";
 
 const core: Core = /* @__PURE__ */ createPureCore();
 
-/** The hash of `data`: 32 bytes, or as many as `options.length` says. */
+/** The hash of `data`: 32 bytes, or `options.length` bytes. */
 export function hash(data: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return hashWith(core, data, options);
 }
@@ -43,12 +43,12 @@ export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   return hashManyWith(core, inputs);
 }
 
-/** A hasher for input that comes in pieces. */
+/** A hasher for input in pieces. */
 export function createHasher(options?: HasherOptions): Hasher {
   return createHasherWith(core, options);
 }
 
-/** What hashes: always `portable` here. */
+/** The name of the kernel in use: always `portable` here. */
 export function kernel(): Kernel {
   return core.kernel;
 }

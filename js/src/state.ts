@@ -9,18 +9,18 @@ import { IV } from "./pure/words.js";
 /** "bullab3s". */
 const MAGIC = 0x62756c6c61623373n;
 const VERSION = 1;
-/** The longest input and the longest output, in bytes. */
+/** The maximum length of the input and of the output in bytes. */
 export const END = (1n << 64n) - 1n;
 const HEAD = 64;
 /** The longest state: 54 chaining values and a chunk less one byte. */
 const MAX = HEAD + 54 * 32 + 1023;
 
-/** What a saved state says. */
+/** The content of a saved state. */
 export interface Saved {
   mode: Mode;
-  /** Bytes before the first one of a subtree; a multiple of 1024. */
+  /** The number of bytes before the subtree; a multiple of 1024. */
   offset: bigint;
-  /** Bytes absorbed since `offset`. */
+  /** The number of bytes absorbed since `offset`. */
   count: bigint;
   /** 32 bytes. */
   key: Uint8Array;
@@ -46,8 +46,7 @@ export function formatState({ mode, offset, count, key, values, tail }: Saved): 
   return bytes;
 }
 
-/**
- * Reads a saved state. The result has a copy of all that it needs.
+/** Reads a saved state. The result has a copy of everything that it needs.
  *
  * @throws StateError for anything that is not exactly one saved state
  */
@@ -98,6 +97,6 @@ function stackLength(count: bigint): number {
   const chunks = count >> 10n;
   let values = 0;
   for (let c = chunks; c > 0n; c >>= 1n) values += Number(c & 1n);
-  // At the end of a chunk the last subtree, if it has more than one, stands as its two halves.
+  // At the end of a chunk, if the last subtree has more than one chunk, its two halves are stored.
   return 32 * (values + Number((count & 1023n) === 0n && (chunks & 1n) === 0n));
 }

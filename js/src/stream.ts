@@ -1,5 +1,5 @@
 /**
- * Hashing what comes over time, with a hasher of any entry.
+ * Hashing of streams, with a hasher of any entry.
  *
  * @module
  */
@@ -10,22 +10,22 @@ import { bytesOf, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
 import { optionsOf } from "./options.js";
 
-/** How a stream is read. */
+/** Options for reading a stream. */
 export interface StreamOptions {
-  /** Called after each piece with the bytes absorbed so far, and with how many there are in all where that is known. */
+  /** Called after each piece, with the number of bytes absorbed so far, and with the total if that is known. */
   onProgress?: ((bytes: number, total?: number) => void) | undefined;
   /** Stops: the promise is rejected with the signal's reason, and the source is closed. */
   signal?: AbortSignal | undefined;
 }
 
-/** What a stream may be made of. */
+/** The pieces of a stream. */
 export type Source = ReadableStream<Data> | AsyncIterable<Data> | Iterable<Data>;
 
 /**
  * Absorbs a whole stream.
  *
  * @returns the hasher itself
- * @throws what the source, `onProgress` or the hasher throws, or the signal's reason; the hasher has then absorbed a part
+ * @throws the errors of the source, `onProgress` and the hasher, or the signal's reason. After an error, the hasher has absorbed a part
  */
 export async function updateFrom(hasher: Hasher, source: Source, options?: StreamOptions): Promise<Hasher> {
   const [onProgress, signal] = optionsOf(options, "onProgress", "signal");
@@ -45,7 +45,7 @@ interface Pieces {
   close(reason: unknown): unknown;
 }
 
-/** The pieces of a source. Streams are read by their reader, since not every browser can iterate over them. */
+/** The pieces of a source. Streams are read by their reader, because not every browser can iterate over them. */
 function piecesOf(source: Source): Pieces {
   const { getReader } = (source ?? {}) as Partial<ReadableStream<Data>>;
   if (typeof getReader === "function") {
@@ -64,9 +64,9 @@ function piecesOf(source: Source): Pieces {
   return { next: () => iterator.next(), close: () => iterator.return?.() };
 }
 
-/** Hands each piece to `take`, until the source ends, it fails, `take` throws or `signal` says stop. */
+/** Passes each piece to `take`, until the source ends or fails, `take` throws, or `signal` aborts. */
 async function eachPiece(pieces: Pieces, signal: AbortSignal | undefined, take: (piece: Data) => void): Promise<void> {
-  // One listener for the whole stream: a promise that lives as long would collect one reaction for each piece.
+  // One listener for the whole stream: a promise that lives that long would collect one reaction for each piece.
   let stop: (reason: unknown) => void = () => {};
   const onAbort = () => stop(signal!.reason);
   signal?.addEventListener("abort", onAbort);
@@ -81,7 +81,7 @@ async function eachPiece(pieces: Pieces, signal: AbortSignal | undefined, take: 
       take(value as Data);
     }
   } catch (error) {
-    // A source that is waiting may never answer: it is told, not waited for.
+    // A waiting source may never answer: tell it to stop, but do not wait for it.
     Promise.resolve(pieces.close(error)).catch(() => {});
     throw error;
   } finally {
@@ -89,13 +89,13 @@ async function eachPiece(pieces: Pieces, signal: AbortSignal | undefined, take: 
   }
 }
 
-/** A stream that passes on what it is given, and hashes it on the way. */
+/** A stream that passes its input on, and hashes it on the way. */
 export interface HashTransformStream extends TransformStream<Data, Data> {
-  /** Has absorbed what went through so far: take its digest when the stream has ended. */
+  /** Has absorbed all input so far: take its digest when the stream has ended. */
   readonly hasher: Hasher;
 }
 
-/** Makes a stream that passes on what it is given through `hasher`. */
+/** Makes a stream that passes its input on, and hashes it with `hasher`. */
 export function transformThrough(hasher: Hasher): HashTransformStream {
   const stream = new TransformStream<Data, Data>({
     transform(piece, controller) {

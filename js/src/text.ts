@@ -2,13 +2,13 @@
 
 import { rangeError, typeError } from "./errors.js";
 
-/** How a digest is returned. */
+/** The form in which a digest is returned. */
 export type Encoding = "bytes" | "hex" | "base64";
 
-/** Bytes that are turned into text at once: a multiple of 3, and few enough to be the arguments of one call. */
+/** The number of bytes that are converted to text at once: a multiple of 3, and few enough to be the arguments of one call. */
 const PIECE = 12288;
 
-/** The bytes whose text has 2^29 - 24 characters, which is the longest string of V8. */
+/** The number of bytes whose text has 2^29 - 24 characters, which is the longest string of V8. */
 const LONGEST = { bytes: Infinity, hex: 2 ** 28 - 12, base64: 3 * (2 ** 27 - 6) };
 
 const decoder = /* @__PURE__ */ new TextDecoder();
@@ -32,7 +32,7 @@ export function textOf(encoding: "hex" | "base64", bytes: Uint8Array): string {
   checkText(encoding, length);
   const encode = encoding === "hex" ? hexOf : base64Of;
   if (length <= PIECE) return encode(bytes);
-  // The texts of the pieces, end to end: a string that grows by one byte at a time takes some 30 bytes of memory for each.
+  // Join the texts of the pieces: a string that grows by one byte at a time takes about 30 bytes of memory for each.
   let text = "";
   for (let at = 0; at < length; at += PIECE) text += encode(bytes.subarray(at, at + PIECE));
   return text;
@@ -52,7 +52,7 @@ function base64Of(bytes: Uint8Array): string {
 }
 
 /**
- * Refuses what is no encoding, and more bytes than fit into a string.
+ * Refuses unknown encodings, and more bytes than fit into a string.
  *
  * @throws TypeError (`ERR_ENCODING`), RangeError (`ERR_LENGTH`)
  */

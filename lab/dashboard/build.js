@@ -24,7 +24,7 @@ const { metafile } = await build({
   outdir: folder,
   bundle: true,
   minify: true,
-  // Not a module: from the file system browsers load none.
+  // Not a module: browsers do not load modules from the file system.
   format: "iife",
   platform: "browser",
   target: "es2022",
@@ -34,7 +34,7 @@ const { metafile } = await build({
   logLevel: "error",
 });
 
-/** The packages in the bundle, each with its licence, which travels with every copy. */
+/** The packages in the bundle, each with its licence, which every copy must include. */
 const packages = new Set(Object.keys(metafile.inputs).flatMap((path) => /^node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path)?.[0] ?? []));
 const licences = [...packages].sort().map((path) => {
   const name = readdirSync(here(path)).find((file) => /^licen[cs]e/i.test(file));

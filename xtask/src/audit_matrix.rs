@@ -1,4 +1,5 @@
-//! `cargo xtask audit-matrix`: the same small program built in many ways, and what `bulla audit` says of its kernel in each.
+//! `cargo xtask audit-matrix`: builds the same small program in many ways, and shows the result of `bulla audit` for its
+//! kernel in each.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,7 +24,7 @@ use crate::{
 )]
 pub(crate) struct Args {}
 
-/// The programs, each with the rules that are about it.
+/// The programs, each with the rules for its kernels.
 const PROGRAMS: [(&str, &str); 2] =
     [("with-blake2b-simd", "blake2b_simd/avx2"), ("with-bulla-blake2", "bulla-blake2/avx2")];
 
@@ -75,14 +76,14 @@ fn build(context: &Context, variant: &Variant, lto: &str, program: &str) -> Resu
 }
 
 fn audit(bulla: &Path, binary: &Path) -> Result<Value> {
-    // It exits with 1 for a kernel that is lost, which is a result here.
+    // It exits with 1 for a lost kernel, which is a result here.
     let mut command = std::process::Command::new(bulla);
     let output = command.arg("audit").arg("--json").arg(binary).output().context("cannot start bulla")?;
     ensure!(output.status.code() != Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("bulla audit --json")
 }
 
-/// Whether `bulla` finds nothing wrong with itself, and all kernels of ours. What is wrong is printed.
+/// Whether `bulla` finds no problem in itself, and finds all our kernels. Problems are printed.
 fn audit_of_itself(bulla: &Path) -> Result<bool> {
     let report = audit(bulla, bulla)?;
     let faults = faults(&report)?;
@@ -90,7 +91,7 @@ fn audit_of_itself(bulla: &Path) -> Result<bool> {
     Ok(faults.is_empty())
 }
 
-/// What is wrong with a program of ours, whatever the rule: findings, and kernels that its crates should have.
+/// The problems of one of our programs, for any rule: findings, and missing kernels of its crates.
 fn faults(report: &Value) -> Result<Vec<String>> {
     let findings = report["findings"].as_array().context("the report has no findings")?;
     let mut faults: Vec<String> = findings.iter().map(Value::to_string).collect();

@@ -1,4 +1,5 @@
-//! The same program built in many ways: with other flags, without and with link-time optimisation, with other features.
+//! Builds the same program in many ways: with different flags, with and without link-time optimisation, and with
+//! different features.
 
 use std::{
     fs,
@@ -12,19 +13,19 @@ use crate::context::{Context, build_program};
 /// One way to build it.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// What tables call it.
+    /// Its name in tables.
     pub(crate) name: &'static str,
-    /// Flags of the compiler, blanks between them.
+    /// The compiler's flags, separated by blanks.
     pub(crate) rustflags: &'static str,
     /// Arguments for cargo that choose features.
     pub(crate) features: &'static [&'static str],
 }
 
-/// The target that is built for, named so that flags do not reach build scripts.
+/// The target of the build. It is given explicitly, so that flags do not apply to build scripts.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds the program `name` of the workspace in `folder`, below the root, and puts it where the next build does not replace it.
-/// `lto` is what a profile takes.
+/// Builds the program `name` of the workspace in `folder`, below the root, and copies it to a place where the next build does
+/// not replace it. `lto` is a profile's value.
 ///
 /// # Errors
 /// It does not build, or cannot be copied.
@@ -42,7 +43,7 @@ pub(crate) fn build(
         .args(["build", "--quiet", "--release", "--locked", "--target", TARGET, "--bin", name])
         .arg("--manifest-path")
         .arg(context.root.join(folder).join("Cargo.toml"))
-        // One for each variant: in a common one cargo builds all anew whenever the flags are others.
+        // One folder for each variant: in a shared one, cargo would rebuild everything whenever the flags change.
         .arg("--target-dir")
         .arg(kept.join(&file_name))
         .args(variant.features)

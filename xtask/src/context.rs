@@ -1,4 +1,4 @@
-//! Where things are: the root of the checkout and the build folder.
+//! The places of things: the root of the checkout and the build folder.
 
 use std::{
     cell::OnceCell,
@@ -22,12 +22,12 @@ pub(crate) struct Context {
     pub(crate) programs: Once<Programs>,
 }
 
-/// A value that is made when it is first asked for; what could not be made is tried again.
+/// A value that is made on first use. If making it fails, the next use tries again.
 #[derive(Debug)]
 pub(crate) struct Once<T>(OnceCell<T>);
 
 impl<T> Once<T> {
-    /// The value, which `make` makes if there is none yet.
+    /// The value. If there is none yet, `make` makes it.
     pub(crate) fn get_or_try(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         if self.0.get().is_none() {
             let made = make()?;
@@ -38,14 +38,14 @@ impl<T> Once<T> {
 }
 
 impl Context {
-    /// Of a checkout and a build folder that are known.
+    /// The context of a known checkout and build folder.
     pub(crate) fn new(root: PathBuf, target: PathBuf) -> Self {
         Self { root, target, programs: Once(OnceCell::new()) }
     }
 
     /// Asks cargo, so that a `CARGO_TARGET_DIR` or a `build.target-dir` of the user is honoured.
     pub(crate) fn find() -> Result<Self> {
-        // Set by `cargo run`; a binary started by hand falls back on the current folder.
+        // `cargo run` sets it. For a binary started by hand, use the current folder.
         let start = env::var_os("CARGO_MANIFEST_DIR").map_or_else(env::current_dir, |dir| Ok(dir.into()))?;
         let output = cargo(&start)
             .args(["metadata", "--format-version=1", "--no-deps"])
@@ -61,8 +61,8 @@ impl Context {
         Ok(Self::new(folder("workspace_root")?, folder("target_directory")?))
     }
 
-    /// The folder into which tools of the tests are installed: the user's cache, so that each clone finds them, and never a folder on the `PATH`.
-    /// Without a home folder, the build folder.
+    /// The folder in which the tests' tools are installed. It is in the user's cache, so that each clone finds them, and never on the `PATH`.
+    /// Without a home folder, it is the build folder.
     pub(crate) fn tools(&self) -> PathBuf {
         cache().unwrap_or_else(|| self.target.join("tools"))
     }

@@ -1,4 +1,4 @@
-//! Counting tests from what the test runners print.
+//! Counts tests from the output of test runners.
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
@@ -28,7 +28,7 @@ impl AddAssign for Tally {
 ///
 /// An ignored test is a test that did not run, and counts as failed.
 pub(crate) fn libtest(line: &str) -> Option<Tally> {
-    // A test that prints without a final newline can push the summary away from the start of its line.
+    // If a test prints without a final newline, the summary may not be at the start of its line.
     let summary = &line[line.find("test result: ")?..];
     let field = |name: &str| {
         let before = &summary[..summary.find(name)?];
@@ -39,7 +39,7 @@ pub(crate) fn libtest(line: &str) -> Option<Tally> {
 
 /// Reads a line of the summary of Node's test runner, such as `i pass 67`, where the `i` is the sign U+2139.
 ///
-/// A test that was cancelled, skipped or left for later did not run, and counts as failed.
+/// A test that was cancelled, skipped or postponed did not run, and counts as failed.
 pub(crate) fn node_test(line: &str) -> Option<Tally> {
     let (kind, count) = line.strip_prefix("\u{2139} ")?.split_once(' ')?;
     let count = count.parse().ok()?;
@@ -72,7 +72,7 @@ enum End {
 
 /// Counts the events of `go test -json`.
 ///
-/// Leaves are counted: a test with subtests is the sum of them. A skipped test did not run, and counts as failed.
+/// Only leaves count: a test with subtests is their sum. A skipped test did not run, and counts as failed.
 #[derive(Default)]
 pub(crate) struct GoTests {
     ends: BTreeMap<(String, String), End>,
@@ -80,7 +80,7 @@ pub(crate) struct GoTests {
 }
 
 impl GoTests {
-    /// Takes one line; returns what is worth showing of it at once.
+    /// Takes one line, and returns the part of it that should be shown at once.
     pub(crate) fn line(&mut self, line: &str) -> Option<String> {
         let Ok(event) = serde_json::from_str::<GoEvent>(line) else {
             return Some(format!("{line}\n"));

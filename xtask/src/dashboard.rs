@@ -21,7 +21,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 }
 
-/// Builds the page and says where it is.
+/// Builds the page, and prints its path.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
     let folder = match &args.out {
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where its sources are.
+/// The folder of its sources.
 pub(crate) fn source(context: &Context) -> PathBuf {
     context.root.join("lab/dashboard")
 }

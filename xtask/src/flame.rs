@@ -1,4 +1,4 @@
-//! `cargo xtask flame SUITE/CASE`: where the time of one case goes, by `perf` and as an interactive picture.
+//! `cargo xtask flame SUITE/CASE`: shows where the time of one case goes, by `perf`, as an interactive picture.
 
 use std::{
     fs::{self, File},
@@ -31,10 +31,10 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 }
 
-/// Turns stacks into a picture.
+/// The tool that converts stacks to a picture.
 const INFERNO: CargoTool = CargoTool { name: "inferno", version: "0.12.8" };
 
-/// Samples a second: not a divisor of anything that the harness does at regular times.
+/// Samples per second: not a divisor of the frequency of anything that the harness does regularly.
 const RATE: &str = "1999";
 
 /// Measures the case under `perf` and draws it.
@@ -70,7 +70,7 @@ fn record(data: &Path) -> Command {
     perf
 }
 
-/// Whether `perf` is there and may look at a process of ours: tried, not guessed.
+/// Checks, by trying, that `perf` exists and may observe our processes.
 fn may_perf(folder: &Path) -> Result<()> {
     ensure!(install::on_path("perf"), "there is no perf: on Debian it is in the package linux-perf");
     let tried = quiet(record(&folder.join("probe.data")).args(["--", "true"]));
@@ -83,7 +83,7 @@ fn may_perf(folder: &Path) -> Result<()> {
     })
 }
 
-/// Stacks to lines, lines to a picture.
+/// Converts stacks to lines, and lines to a picture.
 fn draw(context: &Context, data: &Path, picture: &Path, title: &str) -> Result<()> {
     let bin = install::cargo_tool(context, &INFERNO)?;
     let folder = bin.parent().context("a tool in no folder")?;
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Either `perf` recorded, or one line says why it could not.
+    /// Either `perf` records, or one line says why it cannot.
     #[test]
     fn whether_perf_may_record_is_tried() {
         let folder = std::env::temp_dir().join(format!("bulla-flame-{}", std::process::id()));

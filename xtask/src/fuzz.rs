@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .args(["run", "--fuzz-dir"])
             .arg(&target.folder)
             .args([&target.name, "--", &format!("-max_total_time={}", args.seconds)])
-            // Set by the cargo that runs us, which is not the nightly one.
+            // The cargo that runs this program sets it, and that is not the nightly one.
             .env_remove("CARGO")
             .current_dir(&context.root)
             .status()

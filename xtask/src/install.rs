@@ -1,4 +1,4 @@
-//! Installing what the tests need and the machine lacks.
+//! Installs the tools and packages that the tests need and the machine lacks.
 
 use std::{
     env::{self, consts::EXE_SUFFIX},
@@ -14,13 +14,13 @@ use crate::{
     process::quiet,
 };
 
-/// A program that a Debian package carries.
+/// A program from a Debian package.
 pub(crate) struct DebianTool {
     pub(crate) program: &'static str,
     pub(crate) package: &'static str,
 }
 
-/// A file that a Debian package carries and that is no program.
+/// A file from a Debian package that is not a program.
 pub(crate) struct DebianFile {
     pub(crate) path: &'static str,
     pub(crate) package: &'static str,
@@ -50,12 +50,12 @@ pub(crate) fn debian(tool: &DebianTool) -> Result<()> {
     package(tool.program, tool.package, || on_path(tool.program))
 }
 
-/// Makes sure that `file` is there.
+/// Makes sure that `file` exists.
 pub(crate) fn debian_file(file: &DebianFile) -> Result<()> {
     package(file.path, file.package, || Path::new(file.path).exists())
 }
 
-/// Installs a package unless what it is wanted for is there.
+/// Installs a package, unless the wanted thing already exists.
 fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<()> {
     if is_there() {
         return Ok(());
@@ -75,7 +75,7 @@ fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<(
     if is_there() { Ok(()) } else { Err(anyhow!(hint())) }
 }
 
-/// What building the feature `etcd` of `bulla-kms` takes: the protocol is compiled from its definition.
+/// Installs what the build of `bulla-kms` with the feature `etcd` needs: the protocol is compiled from its definition.
 pub(crate) fn protobuf() -> Result<()> {
     debian(&DebianTool { program: "protoc", package: "protobuf-compiler" })?;
     debian_file(&DebianFile {
@@ -84,7 +84,7 @@ pub(crate) fn protobuf() -> Result<()> {
     })
 }
 
-/// `apt-get`, through `sudo` where we are not root.
+/// `apt-get`, through `sudo` if the user is not root.
 fn apt() -> Result<Command> {
     if !on_path("apt-get") {
         bail!("this machine has no apt-get");
@@ -148,7 +148,7 @@ pub(crate) fn nightly(components: &[&str]) -> Result<()> {
 /// The oldest version of Node that the npm package runs on.
 const NODE: u32 = 20;
 
-/// Makes sure that Node is there and that `folder` has the packages of its lock file.
+/// Makes sure that Node is installed, and that `folder` has the packages of its lock file.
 pub(crate) fn node_packages(folder: &Path) -> Result<()> {
     debian(&DebianTool { program: "node", package: "nodejs" })?;
     debian(&DebianTool { program: "npm", package: "npm" })?;
@@ -158,7 +158,7 @@ pub(crate) fn node_packages(folder: &Path) -> Result<()> {
         bail!("node is {}: install {NODE} or newer from https://nodejs.org/", version.trim());
     }
     let lock = folder.join("package-lock.json");
-    // npm writes this file when it is done; an interrupted or older installation is done again.
+    // npm writes this file at the end; an interrupted or older installation is repeated.
     let installed = folder.join("node_modules/.package-lock.json");
     let age = |file: &Path| fs::metadata(file).and_then(|data| data.modified()).ok();
     if age(&installed).is_some_and(|done| age(&lock).is_some_and(|wanted| done >= wanted)) {
@@ -172,7 +172,7 @@ pub(crate) fn node_packages(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`; returns the path of its program.
+/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`. Returns the path of its program.
 pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<PathBuf> {
     debian(&DebianTool { program: "python3", package: "python3" })?;
     let wanted = fs::read_to_string(requirements)?;
@@ -185,7 +185,7 @@ pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<
     eprintln!("xtask: installing the Python packages of {}", requirements.display());
     let make = || quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&root));
     if make().is_err() {
-        // Debian keeps what makes environments apart.
+        // Debian has the module for environments in a separate package.
         let venv = ["install", "-y", "--no-install-recommends", "python3-venv"];
         if quiet(apt()?.args(venv)).is_err() {
             quiet(apt()?.arg("update"))?;
@@ -200,7 +200,7 @@ pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<
     Ok(python)
 }
 
-/// Makes sure that `tool` is in the tools folder in exactly its version; returns the path of its program.
+/// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its program.
 pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {
     let root = context.tools().join(format!("{}-{}", tool.name, tool.version));
     let program = root.join("bin").join(format!("{}{EXE_SUFFIX}", tool.name));
@@ -208,7 +208,7 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
         return Ok(program);
     }
     eprintln!("xtask: building {} {} (once)", tool.name, tool.version);
-    // Cargo puts the program in its place in one step, so that it is there whole or not at all. The build folder is this clone's own.
+    // Cargo installs the program atomically, so it is either complete or absent. The build folder belongs to this clone.
     let build = context.target.join("tools-build");
     let status = context
         .cargo()
@@ -223,12 +223,12 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
     if !status.success() {
         bail!("cannot install {} {}: cargo install: {status}", tool.name, tool.version);
     }
-    // Half a gigabyte that nobody needs again.
+    // Remove half a gigabyte that is not needed again.
     fs::remove_dir_all(&build)?;
     Ok(program)
 }
 
-/// A tool runs for seconds and is built from cold: its build must be quick rather than its code.
+/// A tool runs for seconds, and is built from scratch: its build must be fast, not its code.
 const QUICK_BUILD: [(&str, &str); 4] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
     ("CARGO_PROFILE_RELEASE_LTO", "off"),

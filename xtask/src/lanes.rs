@@ -1,4 +1,4 @@
-//! `cargo xtask lanes`: which lane this machine belongs to, and whether it has what the lane must have.
+//! `cargo xtask lanes`: shows the lane of this machine, and checks that it has the lane's kernels and dispatch.
 
 use std::process::{Command, ExitCode};
 

@@ -1,4 +1,4 @@
-//! Child processes whose output is shown as it comes and read at the same time.
+//! Child processes whose output is shown immediately and read at the same time.
 
 use std::{
     io::{BufRead, BufReader, Write as _},
@@ -16,10 +16,10 @@ pub(crate) enum Echo {
     Hide,
 }
 
-/// Runs `command`, hands each line of its standard output to `line`, and lets its standard error through.
+/// Runs `command`, passes each line of its standard output to `line`, and forwards its standard error.
 ///
 /// # Errors
-/// The program cannot be started. A program that fails is no error: see the status.
+/// The program cannot be started. It is not an error if the program fails: see the status.
 pub(crate) fn stream(command: &mut Command, echo: Echo, mut line: impl FnMut(&str)) -> Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
@@ -29,7 +29,7 @@ pub(crate) fn stream(command: &mut Command, echo: Echo, mut line: impl FnMut(&st
         .with_context(|| format!("cannot start {program}"))?;
     let mut reader = BufReader::new(child.stdout.take().context("the child has no standard output")?);
     let mut bytes = Vec::new();
-    // By bytes: a test may print what is not UTF-8, and that must not stop the count.
+    // Read bytes: a test may print text that is not UTF-8, and that must not stop the count.
     while reader.read_until(b'\n', &mut bytes).with_context(|| format!("cannot read from {program}"))? > 0 {
         if echo == Echo::Show {
             let mut out = std::io::stdout().lock();
@@ -45,7 +45,7 @@ pub(crate) fn stream(command: &mut Command, echo: Echo, mut line: impl FnMut(&st
 /// Runs `command` to its end without showing anything.
 ///
 /// # Errors
-/// The program cannot be started or fails; the message carries the end of what it printed.
+/// The program cannot be started or fails. The message contains the end of its output.
 pub(crate) fn quiet(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {program}"))?;

@@ -1,18 +1,19 @@
-//! What fuzz targets begin with: the test vectors, so that they need not find the formats by themselves.
+//! Seeds for the fuzz targets: the test vectors, so that the fuzzers need not discover the formats.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-/// How a vector holds the bytes.
+/// The encoding of the bytes in a vector.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
     Hex,
 }
 
-/// Where a target's seeds are: a file of `spec/vectors`, a place in it (an object, or an array of them), and fields there.
+/// The source of a target's seeds: a file in `spec/vectors`, a place in it (an object, or an array of objects), and fields
+/// there.
 struct Seeds {
     target: &'static str,
     file: &'static str,

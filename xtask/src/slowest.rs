@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many are listed.
+/// The number of tests to list.
 const LISTED: usize = 10;
 
 /// The slowest tests so far, the slowest first.
@@ -10,7 +10,7 @@ const LISTED: usize = 10;
 pub(crate) struct Slowest(Vec<(f64, String)>);
 
 impl Slowest {
-    /// Reads a line of libtest that was asked for times: `test a::b ... ok <0.120s>`.
+    /// Reads a line of libtest with times: `test a::b ... ok <0.120s>`.
     pub(crate) fn libtest(&mut self, line: &str) {
         let time = || {
             let (name, rest) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
@@ -33,7 +33,7 @@ impl Slowest {
             elapsed: f64,
         }
         let Ok(event) = serde_json::from_str::<Event>(line) else { return };
-        // The time of a test includes that of its parts.
+        // The time of a test includes its subtests.
         if !event.test.contains('/') {
             let package = event.package.rsplit('/').next().unwrap_or_default();
             self.0.push((event.elapsed, format!("{package}.{}", event.test)));
@@ -41,13 +41,13 @@ impl Slowest {
         }
     }
 
-    /// Takes in those of a suite.
+    /// Adds the tests of a suite.
     pub(crate) fn add(&mut self, suite: &str, other: &Self) {
         self.0.extend(other.0.iter().map(|(seconds, name)| (*seconds, format!("{suite}: {name}"))));
         self.cut();
     }
 
-    /// One line for each.
+    /// One line for each test.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(seconds, name)| format!("{seconds:>9.1}  {name}"))
     }

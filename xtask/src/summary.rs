@@ -11,7 +11,7 @@ use crate::{count::Tally, slowest::Slowest};
 pub(crate) struct SuiteResult {
     pub(crate) name: String,
     pub(crate) tally: Tally,
-    /// What building its tests took. Checks that build and look at the result count as running.
+    /// The time to build its tests. Checks that build something and examine it count as running.
     pub(crate) build: Duration,
     pub(crate) run: Duration,
     pub(crate) slow: Slowest,

@@ -1,4 +1,4 @@
-//! Audits a file: from its bytes to reports.
+//! Audits a file: from bytes to reports.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -21,7 +21,7 @@ use crate::{
     verdict::{Facts, Place},
 };
 
-/// What an audit may use.
+/// Limits on the resources of an audit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Memory for the headers, symbols and names of one object file, in bytes.
@@ -34,21 +34,21 @@ impl Default for Limits {
     }
 }
 
-/// How a file is audited.
+/// The options of an audit.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
-    /// What is looked for.
+    /// The rules for the kernels to look for.
     pub rules: &'o Rules,
-    /// What may be used.
+    /// The limits on resources.
     pub limits: Limits,
-    /// bulla calls this now and then with the number of bytes of code that it has read since the last call.
+    /// The audit calls this from time to time, with the number of bytes of code that it has read since the last call.
     pub progress: &'o (dyn Fn(u64) + Sync),
 }
 
 /// Audits the file at `path`: one report for each instruction set in it.
 ///
-/// It uses the threads of the current `rayon` pool. It reads code in pieces. The memory holds the tables of symbols, and a megabyte or two
-/// for each thread.
+/// It uses the threads of the current `rayon` pool. It reads code in pieces, and needs memory for the symbol tables, plus one or two
+/// megabytes for each thread.
 ///
 /// # Errors
 /// The file cannot be read, is not a compiled binary or is a broken one, or has no code that this crate decodes.
@@ -60,7 +60,7 @@ pub fn audit_file(path: &Path, options: &Options<'_>) -> Result<Vec<Report>, Err
 /// Audits the bytes of `source`, called `path` in the reports; see [`audit_file`].
 ///
 /// # Errors
-/// As there.
+/// The errors of [`audit_file`].
 pub fn audit(source: &dyn Source, path: &str, options: &Options<'_>) -> Result<Vec<Report>, Error> {
     let contents = container::open(source, options.limits.tables)?;
     let found: Vec<Result<Found, Error>> = contents
@@ -77,7 +77,7 @@ pub fn audit(source: &dyn Source, path: &str, options: &Options<'_>) -> Result<V
                 Some(known) => known.merge(found),
                 None => drop(merged.insert(found.arch, found)),
             },
-            // Of several, those that can be read are.
+            // Among several object files, skip those that cannot be read.
             Err(error @ (Error::Architecture(_) | Error::Limit(_))) if !alone => {
                 notes.push(format!("left out: {error}"))
             }
@@ -111,7 +111,7 @@ fn summary_of(skipped: &[String]) -> Option<String> {
     })
 }
 
-/// What was found in one object file, or in several for one instruction set.
+/// The results for one object file, or for several of one instruction set.
 struct Found {
     arch: Arch,
     format: &'static str,
@@ -218,7 +218,7 @@ impl Found {
         }
         wanted.sort_unstable();
         wanted.dedup();
-        // Text of a few bytes may be in the code itself; locations of panics are in the data.
+        // Short text may be in the code itself; the locations of panics are in the data.
         let found = text::find(source, &image.data, &wanted)?;
         for (text, offset) in wanted.iter().zip(found) {
             if let Some(offset) = offset {
@@ -279,7 +279,7 @@ impl Found {
     }
 }
 
-/// What cannot be known of a binary with these symbols.
+/// A note about what cannot be known about a binary with these symbols.
 fn note_on(symbols: Symbols) -> Option<&'static str> {
     match symbols {
         Symbols::All => None,
@@ -300,7 +300,7 @@ fn rules_of(name: &str, arch: Arch, rules: &[Rule]) -> Vec<usize> {
     rules.iter().enumerate().filter(|(_, rule)| is_own(rule)).map(|(i, _)| i).collect()
 }
 
-/// The rule whose kernel the function is, or else the crate of kernels that it is part of.
+/// The rule whose kernel the function is, or else its crate, if that has kernels.
 fn kernel_of(name: &str, own: &[usize], arch: Arch, rules: &[Rule]) -> Option<String> {
     let krate = crate_of(name);
     let is_part = |rule: &&Rule| {

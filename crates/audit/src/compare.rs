@@ -1,4 +1,4 @@
-//! Compares a binary with a baseline: which vector instructions and kernels it gained and lost.
+//! Compares a binary with a baseline: the vector instructions and kernels that it gained and lost.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use crate::{
     report::{Counts, FunctionCounts, Report, Symbols},
 };
 
-/// When a difference is a finding.
+/// The thresholds from which a difference is a finding.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Thresholds {
-    /// So many times the instructions of the baseline with one kind of register are bloat.
+    /// It is bloat if one kind of register has this many times the baseline's instructions.
     pub bloat: f64,
-    /// A kind with fewer instructions than this is never bloated: a ratio of small numbers says nothing.
+    /// A kind with fewer instructions than this is never bloated: ratios of small numbers mean nothing.
     pub bloat_floor: u64,
     /// More instructions than this with the widest registers, outside known kernels and beyond those of the baseline, are a finding.
     pub wide_outside: u64,
-    /// So many functions are listed of those that gained vectors, and of those that lost them.
+    /// The most functions to list among those that gained vectors, and among those that lost them.
     pub functions: usize,
 }
 
@@ -33,9 +33,9 @@ impl Default for Thresholds {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
-    /// When a difference is a finding.
+    /// The thresholds.
     pub thresholds: Thresholds,
-    /// Rules whose kernels must be there, whatever the baseline has.
+    /// The rules whose kernels must be present, even if the baseline does not have them.
     pub require: Vec<String>,
 }
 
@@ -54,11 +54,11 @@ impl Config {
     }
 }
 
-/// What is wrong with a binary.
+/// A kind of problem with a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// A kernel that should be there is not.
+    /// A kernel that should be present is missing.
     KernelLost,
     /// Far more instructions with one kind of register: automatic vectorisation.
     Bloated,
@@ -78,12 +78,12 @@ impl FindingKind {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What.
+    /// The kind of problem.
     pub kind: FindingKind,
-    /// In words, with figures.
+    /// A description, with figures.
     pub detail: String,
 }
 
@@ -94,7 +94,7 @@ pub struct Change {
     pub before: u64,
     /// In the binary.
     pub after: u64,
-    /// `after / before`; none where there was nothing before.
+    /// `after / before`; `None` if `before` is 0.
     pub ratio: Option<f64>,
 }
 
@@ -128,11 +128,11 @@ pub struct Comparison {
     pub gained: Vec<FunctionChange>,
     /// Functions with fewer, most first.
     pub lost: Vec<FunctionChange>,
-    /// What is wrong; nothing is `ok`.
+    /// The problems; `ok` if there are none.
     pub findings: Vec<Finding>,
 }
 
-/// What is wrong with a binary by itself: kernels that are lost, or that `config` requires and are not there.
+/// The problems of a binary by itself: lost kernels, and missing kernels that `config` requires.
 #[must_use]
 pub fn check(report: &Report, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -181,14 +181,14 @@ pub fn compare(report: &Report, baseline: &Report, config: &Config) -> Result<Co
     })
 }
 
-/// The name of the row of all instructions: more of them may be more program, and is no bloat.
+/// The name of the row of all instructions. More of them may just be a larger program, and are never bloat.
 const ALL: &str = "instructions";
 
 fn width(counts: &Counts, name: &str) -> u64 {
     counts.widths.get(name).copied().unwrap_or(0)
 }
 
-/// Kernels that the baseline has, and that are gone with all that showed their crate.
+/// Kernels of the baseline that are missing, together with all evidence of their crate.
 fn lost_kernels(report: &Report, baseline: &Report, known: &[Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for before in baseline.rules.iter().filter(|before| before.verdict.is_there()) {
@@ -221,7 +221,7 @@ fn bloat(widths: &BTreeMap<String, Change>, thresholds: &Thresholds) -> Vec<Find
     findings
 }
 
-/// Instructions with the widest registers in functions that are no part of a known kernel.
+/// The number of instructions with the widest registers in functions outside known kernels.
 fn outside(report: &Report) -> u64 {
     let widest = report.arch.widths()[2];
     let inlined: Vec<&str> = report
@@ -238,7 +238,7 @@ fn outside(report: &Report) -> u64 {
 }
 
 fn wide_outside(report: &Report, baseline: &Report, thresholds: &Thresholds) -> Option<Finding> {
-    // Without names nothing is known to be inside.
+    // Without names, no function is known to belong to a kernel.
     if report.symbols == Symbols::None || baseline.symbols == Symbols::None {
         return None;
     }

@@ -18,30 +18,30 @@ use crate::{
 /// Archives inside archives are opened this deep.
 const DEPTH: usize = 4;
 
-/// No archive of object files has more members; one that claims so is a trap.
+/// The most members of an archive. An archive that claims more is an attack.
 const MEMBERS: usize = 1 << 20;
 
 /// An object file inside a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The names of the archive's members that lead to it; empty for a file that is one itself.
+    /// The names of the archive members that contain it; empty if the file itself is the object file.
     pub(crate) name: String,
-    /// Where it lies in the file, in bytes.
+    /// Its position in the file, in bytes.
     pub(crate) range: Range<u64>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) parts: Vec<Part>,
-    /// Members of archives that are no object files, and why not.
+    /// Archive members that are not object files, with the reason.
     pub(crate) skipped: Vec<String>,
 }
 
 /// Finds the object files in `source`.
 ///
 /// # Errors
-/// It cannot be read, or is none of the kinds.
+/// It cannot be read, or is not a file of a known kind.
 pub(crate) fn open(source: &dyn Source, limit: u64) -> Result<Contents, Error> {
     if source.is_empty() {
         return Err(Error::Format("the file is empty".to_owned()));
@@ -109,7 +109,7 @@ fn add_member(
     }
     let part = Part { range: within(&archive.range, member.file_range())?, name: name.clone() };
     match add(source, part, limit, depth + 1, into) {
-        // An archive may hold anything beside object files, such as the compiler's metadata.
+        // An archive may contain other files too, such as the compiler's metadata.
         Err(Error::Format(what) | Error::Architecture(what)) => {
             into.skipped.push(format!("{name}: {what}"));
             Ok(())
@@ -152,7 +152,8 @@ enum Kind {
     Other(String),
 }
 
-/// What the first bytes say. Compiler's intermediate forms are told apart: they look like a broken build to their owner.
+/// The kind, by the first bytes. Compilers' intermediate forms get their own kind: to users, they look like a broken
+/// build.
 fn kind(source: &dyn Source, range: &Range<u64>) -> Result<Kind, Error> {
     let mut head = vec![0; (range.end - range.start).min(64) as usize];
     source.read_exact_at(&mut head, range.start)?;
@@ -174,12 +175,12 @@ fn kind(source: &dyn Source, range: &Range<u64>) -> Result<Kind, Error> {
     })
 }
 
-/// An error of the reader, or that of the limit behind it.
+/// The reader's error, or the error of the limit that caused it.
 pub(crate) fn limited(tables: &Tables<'_>, error: &object::read::Error) -> Error {
     if tables.exceeded() { too_much() } else { Error::Malformed(error.to_string()) }
 }
 
-/// The error of tables that need too much memory.
+/// The error for tables that need too much memory.
 pub(crate) fn too_much() -> Error {
     Error::Limit("its tables of headers, symbols and names need more memory than is granted".to_owned())
 }

@@ -14,15 +14,15 @@ use crate::{
     sweep::{self, Cut},
 };
 
-/// What code consists of.
+/// Counts of the instructions of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) instructions: u64,
-    /// Those that name a vector register of any kind.
+    /// Instructions that name a vector register of any kind.
     pub(crate) vector: u64,
-    /// Those that name one of each kind; an instruction may name several kinds.
+    /// Instructions that name a register of each kind. An instruction may name several kinds.
     pub(crate) widths: [u64; WIDTHS],
-    /// Steps of the decoder that are no instruction.
+    /// Steps of the decoder that are not an instruction.
     pub(crate) bad: u64,
 }
 
@@ -56,25 +56,25 @@ impl std::ops::AddAssign for Counts {
 /// How often each mnemonic occurs, by the widest vector register that it names.
 pub(crate) type Mnemonics = Vec<[u64; WIDTHS]>;
 
-/// What the code of an object file consists of.
+/// The counts of an object file's code.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) total: Counts,
-    /// One for each function.
+    /// The counts of each function.
     pub(crate) functions: Vec<Counts>,
     pub(crate) mnemonics: Mnemonics,
-    /// Where patterns of instructions are, by region.
+    /// The places of instruction patterns, by region.
     pub(crate) matches: Vec<(u32, Match)>,
 }
 
-/// Code that one thread works on without asking others.
+/// A piece of code for one thread.
 struct Task {
     region: u32,
     range: Range<u64>,
     functions: Range<usize>,
 }
 
-/// A task is at least this long, in bytes, where there are functions to cut at.
+/// The minimum length of a task in bytes, if there are functions to cut at.
 const TASK: u64 = 256 << 10;
 
 /// Counts all code of `image`.
@@ -118,7 +118,7 @@ pub(crate) fn add_mnemonics(all: &mut Mnemonics, more: &Mnemonics) {
     }
 }
 
-/// Cuts the code into tasks, at the starts of functions. Every function is in exactly one of them, in their order.
+/// Cuts the code into tasks, at the starts of functions. Every function is in exactly one task; the order is kept.
 fn tasks(image: &Image<'_>, functions: &[Function]) -> Vec<Task> {
     let mut tasks = Vec::new();
     let mut next = 0;
@@ -147,11 +147,11 @@ struct Worker<'a> {
     functions: &'a [Function],
     finder: Finder<'a>,
     mnemonics: Mnemonics,
-    /// Of all functions that are done.
+    /// The counts of all finished functions.
     done: Vec<Counts>,
     total: Counts,
     current: Counts,
-    /// Up to where `current` is counted: the end of a function, or the start of the one after a gap.
+    /// The end of `current`: the end of a function, or the start of the function after a gap.
     until: u64,
     in_function: bool,
 }
@@ -202,7 +202,7 @@ impl<'a> Worker<'a> {
         self.current.add(token);
     }
 
-    /// Goes on to the next function, or to the gap before it. Whether there is something to go on to.
+    /// Continues with the next function, or with the gap before it. Returns whether there is one.
     fn step(&mut self) -> bool {
         self.finder.look();
         let counts = std::mem::take(&mut self.current);

@@ -1,6 +1,6 @@
-//! Names as the source has them.
+//! Turns symbols into the names of the source.
 
-/// The name that a symbol has in the source, without the compiler's hash.
+/// A symbol's name in the source, without the compiler's hash.
 pub(crate) fn demangle(symbol: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
         return format!("{rust:#}");
@@ -16,12 +16,12 @@ pub(crate) fn demangle(symbol: &str) -> String {
     symbol.to_owned()
 }
 
-/// Longer ones stay as they are: the text of a C++ name may be exponentially longer than its symbol.
+/// Longer C++ symbols are not demangled: the name may be exponentially longer than its symbol.
 const LONGEST_CPP: usize = 1 << 10;
 
 /// The crate, or the outermost C++ namespace, of a demangled name; none for a C function.
 pub(crate) fn crate_of(name: &str) -> Option<&str> {
-    // `<&mut foo::Bar as core::fmt::Debug>::fmt` is of `foo`, whose code it is.
+    // `<&mut foo::Bar as core::fmt::Debug>::fmt` belongs to `foo`, whose code it is.
     let mut rest = name.trim_start_matches(['<', '&', '*', '(', '[', ' ']);
     loop {
         let before = rest;

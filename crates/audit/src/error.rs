@@ -1,8 +1,8 @@
-//! What can be wrong with a binary, a file of rules, or a project.
+//! The errors about binaries, rules files and projects.
 
 use std::{fmt, io};
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,9 +10,9 @@ pub enum Error {
     Io(io::Error),
     /// This crate does not read files of this kind. The value names the kind.
     Format(String),
-    /// The file is of a kind that is read here, and broken.
+    /// The file is of a supported kind, but malformed.
     Malformed(String),
-    /// The machine that the code is for is none that is decoded here.
+    /// The code is for a machine that this crate does not decode.
     Architecture(String),
     /// The tables of the file need more memory than [`crate::Limits::tables`].
     Limit(String),
@@ -37,7 +37,7 @@ impl Error {
         }
     }
 
-    /// What to do next, where something can be done.
+    /// What to do next, if something can be done.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -1,4 +1,4 @@
-//! Which code belongs to which function.
+//! Assigns code to functions.
 
 use crate::{
     Arch,
@@ -6,7 +6,7 @@ use crate::{
     sweep::Cut,
 };
 
-/// A function, as far as its symbols tell.
+/// A function, as its symbols describe it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function {
     /// The index of its region.
@@ -15,11 +15,11 @@ pub(crate) struct Function {
     pub(crate) symbol: u32,
     /// Bytes from the start of the region.
     pub(crate) start: u64,
-    /// Where it ends, there too.
+    /// Its end, also in bytes from the start of the region.
     pub(crate) end: u64,
 }
 
-/// The functions of `image`, sorted, none overlapping another. Of several names at one place the first counts.
+/// The functions of `image`, sorted, without overlaps. If several names have one place, the first is used.
 pub(crate) fn functions(image: &Image<'_>) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
     for (index, symbol) in image.symbols.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(crate) fn functions(image: &Image<'_>) -> Vec<Function> {
         }
         if let Some(last) = last {
             let inside = symbol.offset < last.end && image.symbols[last.symbol as usize].size > 0;
-            // Assembly names places inside its functions.
+            // Assembly has names for places inside its functions.
             if symbol.offset == last.start || (inside && symbol.named == Named::Label) {
                 continue;
             }
@@ -56,7 +56,7 @@ fn is_local(name: &str) -> bool {
     name.starts_with(".L") || name.starts_with("L.") || name.starts_with("ltmp") || name.starts_with('$')
 }
 
-/// Where decoding begins anew in `region`, sorted.
+/// The sorted places in `region` where decoding restarts.
 pub(crate) fn cuts(image: &Image<'_>, region: u32) -> Vec<Cut> {
     let start = image.symbols.partition_point(|symbol| symbol.region < region);
     let end = image.symbols.partition_point(|symbol| symbol.region <= region);
@@ -66,7 +66,7 @@ pub(crate) fn cuts(image: &Image<'_>, region: u32) -> Vec<Cut> {
         if let Some(data) = mapping(image.arch, symbol) {
             mapped = data;
         }
-        // Of several symbols at one place the first decides: sorted as `Named` is, which is how binutils has it.
+        // If several symbols have one place, the first decides, in the order of `Named`, as in binutils.
         let data = match image.arch {
             Arch::X86_64 => symbol.named == Named::Data,
             Arch::Aarch64 => mapped,

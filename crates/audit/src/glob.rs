@@ -1,6 +1,6 @@
 //! Patterns of names, in which `*` matches any text.
 
-/// Whether all of `name` is what `pattern` says.
+/// Whether `pattern` matches all of `name`.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

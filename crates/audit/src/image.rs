@@ -19,20 +19,20 @@ pub(crate) struct Image<'t> {
     pub(crate) format: &'static str,
     /// The parts with code, in the order of the file.
     pub(crate) code: Vec<Region>,
-    /// The other parts that are loaded, where text and constants are.
+    /// The other loaded parts, with text and constants.
     pub(crate) data: Vec<Range<u64>>,
-    /// What names places in the code, sorted by region and offset.
+    /// The symbols of places in the code, sorted by region and offset.
     pub(crate) symbols: Vec<Symbol<'t>>,
-    /// What is left of the symbols.
+    /// The kind of symbol table that is left.
     pub(crate) names: Names,
 }
 
-/// Which symbols a file still has.
+/// The symbols that a file still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Names {
-    /// None that names code.
+    /// No symbols that name code.
     None,
-    /// Those that dynamic linking needs: a function that only its own library calls has no name.
+    /// Only symbols for dynamic linking: a function that only its own library calls has no name.
     Dynamic,
     /// The full table.
     All,
@@ -43,7 +43,7 @@ pub(crate) enum Names {
 pub(crate) struct Region {
     /// The address of its first byte when loaded; 0 in an object file.
     pub(crate) address: u64,
-    /// Where its bytes lie in the source.
+    /// The position of its bytes in the source.
     pub(crate) range: Range<u64>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Named {
     Function,
     /// Data between code; it must not be decoded.
     Data,
-    /// A place: assembly names functions and tables without saying which.
+    /// A place: assembly does not say whether a name is a function or a table.
     Label,
 }
 
@@ -63,18 +63,18 @@ pub(crate) enum Named {
 pub(crate) struct Symbol<'t> {
     /// The index of its region.
     pub(crate) region: u32,
-    /// What it names.
+    /// The kind of thing that it names.
     pub(crate) named: Named,
     /// Bytes from the start of the region.
     pub(crate) offset: u64,
-    /// In bytes; 0 where the file does not say.
+    /// Its size in bytes; 0 if the file does not state it.
     pub(crate) size: u64,
-    /// As it is in the file.
+    /// The name as in the file.
     pub(crate) name: &'t str,
 }
 
 impl<'t> Image<'t> {
-    /// Reads the headers and symbols of the object file behind `tables`, which lies at `part` of the source.
+    /// Reads the headers and symbols of the object file in `tables`, which is at `part` of the source.
     pub(crate) fn read(tables: &'t Tables<'_>, part: &Range<u64>) -> Result<Self, Error> {
         let file = File::parse(tables).map_err(|error| limited(tables, &error))?;
         let arch = match file.architecture() {
@@ -98,7 +98,7 @@ impl<'t> Image<'t> {
         Ok(image)
     }
 
-    /// Adds the sections, and returns for each section with code its region.
+    /// Adds the sections, and returns the region of each section with code.
     fn add_sections(
         &mut self,
         file: &File<'t, &'t Tables<'_>>,
@@ -123,7 +123,7 @@ impl<'t> Image<'t> {
         Ok(regions)
     }
 
-    /// A linked file may have lost its sections; the segments are what the system loads.
+    /// Adds the segments, which the system loads: a linked file may have lost its sections.
     fn add_segments(&mut self, file: &File<'t, &'t Tables<'_>>, part: &Range<u64>) {
         for segment in file.segments() {
             let (offset, size) = segment.file_range();
@@ -149,7 +149,7 @@ impl<'t> Image<'t> {
         if tables.exceeded() {
             return Err(too_much());
         }
-        // Of several names of one place, one with an underscore in front is most often the platform's form of another.
+        // If a place has several names, one with a leading underscore is most often the platform's form of another.
         let is_form =
             |name: &str| name.starts_with('_') && !name.starts_with("_Z") && !name.starts_with("_R");
         let key = |symbol: &Symbol<'_>| (symbol.region, symbol.offset, symbol.named, is_form(symbol.name));
@@ -176,7 +176,7 @@ impl<'t> Image<'t> {
 
 fn is_code(flags: SectionFlags, kind: SectionKind) -> bool {
     match flags {
-        // As disassemblers have it: the flag decides, whatever the section is called.
+        // As in disassemblers, the flag decides, not the section's name.
         SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
         _ => kind == SectionKind::Text,
     }

@@ -12,7 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/audit.md` says what the crate counts, how it recognises kernels, and what it cannot know.
+//! `docs/audit.md` explains what the crate counts, how it recognises kernels, and what it cannot know.
 #![forbid(unsafe_code)]
 
 mod arch;

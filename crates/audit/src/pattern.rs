@@ -1,4 +1,4 @@
-//! Patterns of instructions, which recognise a kernel without a name.
+//! Patterns of instructions, which identify a kernel without a name.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::{
     rule::{Need, Rule},
 };
 
-/// The patterns of all rules for one instruction set, made ready for counting.
+/// The patterns of all rules for one instruction set, prepared for counting.
 #[derive(Debug, Default)]
 pub(crate) struct Patterns {
     /// For each mnemonic and width, the index in `sets`; 0 is the empty set.
     table: Vec<u16>,
-    /// The needs that an instruction adds to.
+    /// The needs to which an instruction adds.
     sets: Vec<Vec<u16>>,
-    /// How many instructions each need wants at least.
+    /// The minimum number of instructions of each need.
     needs: Vec<u32>,
     patterns: Vec<Compiled>,
 }
@@ -30,25 +30,25 @@ struct Compiled {
 /// An instruction that some pattern counts.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
-    /// How many instructions of the function come before it.
+    /// The number of instructions of the function before it.
     index: u32,
     offset: u64,
     set: u16,
 }
 
-/// A place where the instructions of a pattern are.
+/// A place with the instructions of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Match {
     /// The index of the rule.
     pub(crate) rule: usize,
     /// From the first instruction of the pattern to the last, in bytes from the start of the region.
     pub(crate) range: Range<u64>,
-    /// How many of them there are.
+    /// The number of these instructions.
     pub(crate) instructions: u32,
 }
 
 impl Patterns {
-    /// Those of `rules` that are for `arch`.
+    /// The patterns of the rules for `arch`.
     ///
     /// # Errors
     /// A rule names a mnemonic or a width that does not exist.
@@ -110,10 +110,11 @@ pub(crate) struct Finder<'p> {
     pub(crate) found: Vec<Match>,
 }
 
-/// How many hits are kept of a function before they are looked at: code without symbols is one function of any length.
+/// The most hits of a function that are kept before they are examined: code without symbols is one function of any
+/// length.
 const HITS: usize = 1 << 16;
 
-/// How many places of one pattern in one function are reported.
+/// The most places of one pattern in one function that are reported.
 pub(crate) const PLACES: usize = 16;
 
 impl<'p> Finder<'p> {
@@ -132,7 +133,7 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// Looks at what was added since the last time: a function ends here.
+    /// Examines the hits since the last call. A function ends here.
     pub(crate) fn look(&mut self) {
         if self.hits.is_empty() {
             return;
@@ -149,7 +150,7 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// Runs of hits, none overlapping, that have all that `pattern` needs; each ends as soon as it has.
+/// Runs of hits, without overlaps, that satisfy all needs of `pattern`. Each ends as soon as it does.
 fn windows(patterns: &Patterns, pattern: &Compiled, hits: &[Hit]) -> Vec<Vec<Hit>> {
     let own = |hit: &Hit| {
         patterns.sets[usize::from(hit.set)].iter().any(|id| pattern.needs.contains(&usize::from(*id)))

@@ -17,7 +17,7 @@ pub enum Style {
     Markdown,
 }
 
-/// The report as text. `findings` are its verdict; `most` rows are printed of crates and of functions.
+/// The report as text. `findings` are its verdict. At most `most` crates and `most` functions are printed.
 #[must_use]
 pub fn render(
     report: &Report,
@@ -165,7 +165,7 @@ fn rules(out: &mut String, report: &Report, style: Style) {
     if !absent.is_empty() {
         let _ = writeln!(out, "\nnot linked: {}", absent.join(", "));
     }
-    // Without names all that was looked for may be absent: one line says so, not one for each.
+    // Without names, everything may be unknown: print one line about all of them, not one for each.
     let unknown = others(Verdict::Unknown);
     if !unknown.is_empty() {
         let _ = writeln!(
@@ -287,14 +287,14 @@ fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.2} %", part as f64 * 100.0 / whole as f64) }
 }
 
-/// Names come from the file: what would move a terminal's cursor is shown as an escape.
+/// Names come from the file: characters that would move a terminal's cursor are shown as escapes.
 fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
         .collect()
 }
 
-/// A table with a line of space above it. The first column is text, and so is a last one called `evidence`.
+/// A table with an empty line above it. The first column is text, and so is a last column called `evidence`.
 fn table(out: &mut String, style: Style, head: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
@@ -328,7 +328,7 @@ fn table(out: &mut String, style: Style, head: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// Names of generic functions may be thousands of characters long: whole ones are in the JSON.
+/// The longest cell: names of generic functions may be thousands of characters long. The JSON has the whole names.
 const LONGEST_CELL: usize = 100;
 
 fn cell_of(style: Style, head: &str, text: &str) -> String {

@@ -1,4 +1,4 @@
-//! What an audit found, as `--json` prints it and a later comparison reads it.
+//! The result of an audit, as `--json` prints it and a later comparison reads it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{Arch, Class};
 /// The version of the form of [`Report`] in JSON.
 pub const SCHEMA: u32 = 1;
 
-/// What is in the code of a binary for one instruction set.
+/// The content of a binary's code for one instruction set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`] of the program that wrote it.
@@ -26,11 +26,11 @@ pub struct Report {
     pub file_bytes: u64,
     /// The size of the sections with code, in bytes.
     pub code_bytes: u64,
-    /// Which symbols there are.
+    /// The symbols that the binary has.
     pub symbols: Symbols,
-    /// What all of the code consists of.
+    /// The counts of all code.
     pub total: Counts,
-    /// Vector instructions by the kind of their work, and by the widest register that they name.
+    /// The vector instructions by kind of work, and by the widest register that they name.
     pub classes: BTreeMap<Class, Widths>,
     /// The instructions of each crate (or C++ namespace), most vector instructions first. [`NO_CRATE`] is code whose names show no crate.
     pub crates: Vec<CrateCounts>,
@@ -48,57 +48,57 @@ pub const NO_CRATE: &str = "(no crate)";
 /// Counts by kind of vector register: the names of [`Arch::widths`].
 pub type Widths = BTreeMap<String, u64>;
 
-/// Which symbols a binary has.
+/// The symbols that a binary has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Symbols {
     /// None: functions have no names.
     None,
-    /// Those for dynamic linking only.
+    /// Only symbols for dynamic linking.
     Dynamic,
     /// The full table.
     All,
 }
 
-/// What code consists of.
+/// Counts of the instructions of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Instructions.
     pub instructions: u64,
-    /// Those that name a vector register of any kind.
+    /// Instructions that name a vector register of any kind.
     pub vector: u64,
-    /// Those that name one of each kind. An instruction that names two kinds counts in both.
+    /// Instructions that name a register of each kind. An instruction that names two kinds counts in both.
     pub widths: Widths,
     /// Places that are not an instruction.
     pub bad: u64,
 }
 
-/// What the code of one crate consists of.
+/// The counts of one crate's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrateCounts {
     /// The crate.
     pub name: String,
-    /// How many functions have its name.
+    /// The number of functions with its name.
     pub functions: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// What they consist of.
+    /// Their counts.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// What one function consists of.
+/// The counts of one function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCounts {
     /// The demangled name.
     pub name: String,
-    /// Where it begins: in memory, or in its section in an object file.
+    /// Its start: in memory or, in an object file, in its section.
     pub address: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// The rule whose kernel it is, or the crate of known kernels that it is part of.
+    /// The rule whose kernel it is, or its crate, if that has known kernels.
     pub kernel: Option<String>,
-    /// What it consists of.
+    /// Its counts.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -107,15 +107,16 @@ pub struct FunctionCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The kernel is a separate function (or is somewhere, in a binary whose functions have no names).
+    /// The kernel is a separate function (or is anywhere, in a binary whose functions have no names).
     Present,
-    /// Inside another function: it has no symbol, but its instructions are there.
+    /// The kernel is inside another function: it has no symbol, but its instructions are present.
     Inlined,
-    /// The kernel's crate is linked, but the kernel is not there, or its body is no longer the kernel's.
+    /// The kernel's crate is linked, but the kernel is missing, or its function no longer has the kernel's
+    /// instructions.
     Lost,
     /// Nothing shows that its crate is linked.
     NotLinked,
-    /// It was not found, and names that would show whether its crate is linked are stripped.
+    /// It was not found, and the names that would show whether its crate is linked are stripped.
     Unknown,
 }
 
@@ -149,34 +150,34 @@ pub struct RuleResult {
     pub krate: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// A better kernel of the same function that is in the binary: then the loss does not count.
+    /// A better kernel of the same function that the binary contains. Then the loss does not count.
     pub superseded_by: Option<String>,
-    /// What the verdict rests on.
+    /// The evidence for the verdict.
     pub evidence: Vec<Evidence>,
 }
 
 impl RuleResult {
-    /// Whether the kernel is lost, and no better one is there instead.
+    /// Whether the kernel is lost, without a better one in its place.
     #[must_use]
     pub fn is_loss(&self) -> bool {
         self.verdict == Verdict::Lost && self.superseded_by.is_none()
     }
 }
 
-/// One thing that was found, or was not.
+/// One piece of evidence: something that was found, or was not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: EvidenceKind,
     /// The function, or the text that was found.
     pub name: String,
-    /// Where it is: an address as in [`FunctionCounts::address`], or an offset in the file for text.
+    /// Its position: an address as in [`FunctionCounts::address`], or an offset in the file for text.
     pub address: u64,
     /// The evidence in words, for example the counts.
     pub detail: String,
 }
 
-/// What kind of thing was found.
+/// A kind of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceKind {

@@ -31,7 +31,8 @@ pub struct Rule {
     /// Ways in which the body can be recognised by its instructions.
     #[serde(default, rename = "pattern")]
     pub patterns: Vec<Pattern>,
-    /// Whether the kernel is assembly, which no compiler inlines: then its instructions elsewhere are another kernel's.
+    /// Whether the kernel is assembly, which no compiler inlines. Then its instructions in other functions belong to
+    /// other kernels.
     #[serde(default)]
     pub assembly: bool,
     /// Rules of better kernels of the same function. If one of them is in the binary, the loss of this kernel does not count.
@@ -43,7 +44,7 @@ pub struct Rule {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
-    /// How far apart the instructions may be, in instructions of the function.
+    /// The maximum distance between the instructions, in instructions of the function.
     pub within: u32,
     /// The minimum number of instructions, by `MNEMONIC|... WIDTH|...`, for example `"vpshufb|vprorq ymm" = 8`. The width is that of the
     /// widest vector register that the instruction names.

@@ -1,4 +1,4 @@
-//! Kernel rules: what to look for in a binary, by name or by instructions.
+//! Kernel rules: how to find kernels in a binary, by name or by instructions.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ struct Document {
 const BUILT_IN: &str = include_str!("../rules/builtin.toml");
 
 impl Rules {
-    /// The built-in ones.
+    /// The built-in rules.
     ///
     /// # Panics
-    /// They are broken, which a test rules out.
+    /// If the built-in rules are invalid, which a test rules out.
     #[must_use]
     pub fn built_in() -> Self {
         let mut rules = Self { rules: Vec::new() };
@@ -71,7 +71,7 @@ impl Rules {
             .try_for_each(|arch| Patterns::new(&self.rules, arch).map(drop))
     }
 
-    /// All of them.
+    /// All rules.
     #[must_use]
     pub fn all(&self) -> &[Rule] {
         &self.rules

@@ -23,7 +23,7 @@ pub trait Source: Sync {
     /// They cannot be read, or there are fewer.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -41,10 +41,10 @@ impl Source for &[u8] {
     }
 }
 
-/// A regular file. What is not one has no length, and reading it may never end.
+/// A regular file. Other files have no length, and reading them may never end.
 #[derive(Debug)]
 pub struct FileSource {
-    // One position for all threads; pieces are large, so that waiting for it costs nothing.
+    // All threads share one position. Pieces are large, so waiting for it costs nothing.
     file: Mutex<File>,
     len: u64,
 }
@@ -55,17 +55,17 @@ impl FileSource {
     /// # Errors
     /// The file cannot be opened, or is not a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Before it is opened: opening a fifo waits for a writer.
+        // Check before opening: opening a fifo waits for a writer.
         if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         Self::new(File::open(path)?)
     }
 
-    /// What is in `file`, from its start.
+    /// The content of `file`, from its start.
     ///
     /// # Errors
-    /// Its length cannot be had.
+    /// Its length cannot be determined.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file: Mutex::new(file), len })
@@ -96,12 +96,12 @@ pub(crate) struct Tables<'s> {
 }
 
 impl<'s> Tables<'s> {
-    /// The tables of the object file that lies at `part` of `source`; they may take `limit` bytes.
+    /// The tables of the object file at `part` of `source`. They may take `limit` bytes.
     pub(crate) fn new(source: &'s dyn Source, part: Range<u64>, limit: u64) -> Self {
         Self { source, part, kept: FrozenMap::new(), left: Cell::new(limit), exceeded: Cell::new(false) }
     }
 
-    /// Whether a read failed for the limit, and not for what the file says.
+    /// Whether a read failed because of the limit, and not because of the file's content.
     pub(crate) fn exceeded(&self) -> bool {
         self.exceeded.get()
     }
@@ -128,7 +128,7 @@ impl<'s> Tables<'s> {
     }
 }
 
-/// How much is read at once of a table of names.
+/// The number of bytes of a name table that are read at once.
 const PAGE: u64 = 1 << 16;
 
 /// The longest name that is read when it goes beyond its page.
@@ -162,13 +162,13 @@ impl<'a> ReadRef<'a> for &'a Tables<'_> {
 /// Reads a range of a source from start to end through a buffer of bounded size.
 pub(crate) struct Window<'s> {
     source: &'s (dyn Source + 's),
-    /// What is still in the source.
+    /// The unread part of the source.
     rest: Range<u64>,
     buffer: Vec<u8>,
     at: usize,
 }
 
-/// How much a window holds at most, beside what [`Window::ahead`] asks for.
+/// The most bytes in a window, unless [`Window::ahead`] asks for more.
 pub(crate) const WINDOW: usize = 1 << 20;
 
 impl<'s> Window<'s> {
@@ -176,7 +176,7 @@ impl<'s> Window<'s> {
         Self { source, rest: range, buffer: Vec::new(), at: 0 }
     }
 
-    /// The bytes ahead: at least `least`, or all that are left.
+    /// The next bytes: at least `least`, or all that are left.
     pub(crate) fn ahead(&mut self, least: usize) -> io::Result<&[u8]> {
         if self.buffer.len() - self.at < least && !self.rest.is_empty() {
             self.buffer.drain(..self.at);
@@ -190,7 +190,7 @@ impl<'s> Window<'s> {
         Ok(&self.buffer[self.at..])
     }
 
-    /// Steps over bytes that [`Window::ahead`] gave.
+    /// Skips bytes that [`Window::ahead`] returned.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.at += bytes;
     }

@@ -8,7 +8,7 @@ use crate::{
     source::Window,
 };
 
-/// A place in a region where decoding begins anew.
+/// A place in a region where decoding restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// Bytes from the start of the region.
@@ -20,10 +20,11 @@ pub(crate) struct Cut {
 /// Runs of zeros at least this long are padding, in bytes; as in binutils, `objdump.c`, `DEFAULT_SKIP_ZEROES`.
 const PADDING: usize = 8;
 
-/// At the end of a piece shorter ones are, too: `DEFAULT_SKIP_ZEROES_AT_END`.
+/// At the end of a piece, shorter runs are padding too: `DEFAULT_SKIP_ZEROES_AT_END`.
 const PADDING_AT_END: usize = 3;
 
-/// Decodes x86-64 from `start` to `end` of a region, whose bytes `window` gives, and hands each token and its offset to `each`.
+/// Decodes x86-64 code from `start` to `end` of a region, whose bytes `window` provides, and passes each token and its offset
+/// to `each`.
 ///
 /// `cuts` are those in the range, sorted.
 pub(crate) fn x86_64(
@@ -57,7 +58,7 @@ pub(crate) fn aarch64(
     Ok(())
 }
 
-/// How far a walk is.
+/// The position of a walk.
 struct Sweep<'c> {
     pieces: Pieces<'c>,
     /// The offset of the first byte that is not decoded yet.
@@ -71,11 +72,11 @@ impl<'c> Sweep<'c> {
         Self { pieces: Pieces::new(start, end, cuts), base: start, end, in_padding: false }
     }
 
-    /// Decodes the first of `bytes`, which lie at the base, and returns how many.
+    /// Decodes from the start of `bytes`, which are at the base, and returns how many bytes it decoded.
     fn bytes<'b, D: Decode<'b>>(&mut self, bytes: &'b [u8], each: &mut impl FnMut(u64, Token)) -> usize {
         let bytes = &bytes[..bytes.len().min(usize::try_from(self.end - self.base).unwrap_or(usize::MAX))];
         let is_last = self.base + bytes.len() as u64 == self.end;
-        // Behind this an instruction might need bytes that are not here yet.
+        // After this, an instruction might need bytes that are not here yet.
         let safe = if is_last { bytes.len() } else { bytes.len() - D::LONGEST };
         let mut run = D::new(bytes);
         let mut at = 0;
@@ -90,7 +91,7 @@ impl<'c> Sweep<'c> {
                 let is_end = self.base + stop as u64 == piece.end;
                 let zeros = bytes[at..stop].iter().take_while(|byte| **byte == 0).count();
                 let skip = padding(zeros, at + zeros == stop, is_end, self.in_padding);
-                // A run that the window cuts off goes on in the next one.
+                // A run that the window cuts off continues in the next window.
                 self.in_padding = skip > 0 && at + zeros == stop && !is_end;
                 if skip > 0 {
                     at += skip;
@@ -107,7 +108,8 @@ impl<'c> Sweep<'c> {
     }
 }
 
-/// How many of `zeros` bytes are padding. `to_stop`: they reach what is known of the piece; `is_end`: that is its end.
+/// How many of `zeros` bytes are padding. `to_stop`: they reach the end of the known bytes; `is_end`: that is the end
+/// of the piece.
 fn padding(zeros: usize, to_stop: bool, is_end: bool, in_padding: bool) -> usize {
     let whole = zeros / 4 * 4;
     match (to_stop, is_end) {
@@ -118,14 +120,14 @@ fn padding(zeros: usize, to_stop: bool, is_end: bool, in_padding: bool) -> usize
     }
 }
 
-/// What lies between two cuts.
+/// The code or data between two cuts.
 #[derive(Clone, Copy)]
 struct Piece {
     end: u64,
     data: bool,
 }
 
-/// The pieces of a range, asked for in rising order.
+/// The pieces of a range, for requests in ascending order.
 struct Pieces<'c> {
     cuts: &'c [Cut],
     current: Piece,
@@ -162,7 +164,7 @@ mod tests {
 
     const NOP: u8 = 0x90;
 
-    /// The offsets and lengths of what is decoded of x86-64 code without symbols.
+    /// The offsets and lengths of the tokens decoded from x86-64 code without symbols.
     fn decoded(code: &[u8]) -> Vec<(u64, u8)> {
         let mut found = Vec::new();
         let end = code.len() as u64;
@@ -180,11 +182,11 @@ mod tests {
             (8, false, false, false, 8),
             (9, false, false, false, 8),
             (12, false, false, false, 12),
-            // What is left of a run that began before the window.
+            // The rest of a run that began before the window.
             (3, false, false, true, 0),
             (4, false, false, true, 4),
             (7, false, false, true, 4),
-            // The window ends, the run may not.
+            // The window ends, but the run may continue.
             (3, true, false, false, 0),
             (5, true, false, false, 4),
             // The end of a piece: fewer than 3, or 8 and more.
@@ -203,14 +205,14 @@ mod tests {
 
     #[test]
     fn seven_zeros_are_code_and_eight_are_none() {
-        // Two zeros are `add [rax], al`; an odd one takes the byte behind it for its operand.
+        // Two zeros are `add [rax], al`; an odd one takes the next byte as its operand.
         let code = |zeros: usize| [vec![NOP], vec![0; zeros], vec![NOP; 4]].concat();
         assert_eq!(decoded(&code(6)).len(), 1 + 3 + 4);
         assert_eq!(decoded(&code(8)), [(0, 1), (9, 1), (10, 1), (11, 1), (12, 1)]);
         assert_eq!(decoded(&code(12)).len(), 1 + 4);
     }
 
-    /// The window holds a megabyte at first: the run goes on behind it.
+    /// The window has a megabyte at first: the run continues after it.
     #[test]
     fn a_run_of_zeros_that_the_window_cuts_is_padding_to_its_end() {
         use crate::source::WINDOW;

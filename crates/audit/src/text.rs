@@ -7,19 +7,19 @@ use rayon::prelude::*;
 
 use crate::{glob, source::Source};
 
-/// How much is searched at once, in bytes.
+/// The number of bytes that are searched at once.
 const PIECE: u64 = 1 << 20;
 
-/// How far behind the start of a text its other parts may be, in bytes.
+/// The maximum distance in bytes between a text's start and its other parts.
 const REACH: u64 = 256;
 
-/// The part of `text` that is searched: what comes before its first `*`.
+/// The part of `text` before its first `*`, which is searched for.
 pub(crate) fn head(text: &str) -> &str {
     text.split('*').next().unwrap_or_default()
 }
 
-/// For each of `texts` the offset in `source` where it is first found in `parts`. In a text `*` stands for any characters of a path. It is
-/// none itself, so that a file with the rules in it, such as this program, does not contain what they look for.
+/// For each of `texts`, the offset in `source` of its first occurrence in `parts`. In a text, `*` matches any characters of a path. A `*`
+/// is not such a character itself, so a file that contains the rules, such as this program, does not match them.
 pub(crate) fn find(
     source: &dyn Source,
     parts: &[Range<u64>],
@@ -56,7 +56,7 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// Whether `bytes` begin with `rest`, what a text has from its first `*` on.
+/// Whether `bytes` begin with `rest`, the part of a text from its first `*` on.
 fn goes_on(bytes: &[u8], rest: &str) -> bool {
     let is_of_path = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
     let path: Vec<u8> = bytes.iter().take(REACH as usize).take_while(is_of_path).copied().collect();
@@ -101,7 +101,7 @@ mod tests {
             find(&bytes, std::slice::from_ref(&whole), &[rule]).unwrap()[0]
         };
         assert_eq!(found(b"at /x/hash-1.2.3+b/src/a_b/lib.rs:1"), Some(5));
-        // The first place is another's, or cut off.
+        // The first place belongs to another text, or is cut off.
         assert_eq!(found(b"/hash-1.2.3/lib.c /hash-1.2.3/src/lib.rs"), Some(18));
         assert_eq!(found(b"/hash-1.2.3/src/li\0.rs"), None);
         assert_eq!(found(format!("strings = [\"{rule}\"]").as_bytes()), None);

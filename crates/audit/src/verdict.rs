@@ -12,7 +12,7 @@ use crate::{
     rule::Rule,
 };
 
-/// A function that matters to a rule.
+/// A function that is relevant to a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) name: String,
@@ -29,13 +29,13 @@ struct Hit {
 }
 
 impl Hit {
-    /// Whether it is inside a function whose name says that it is no C function and no assembly, or that has no name.
+    /// Whether it is inside a function without a name, or with a name that neither a C function nor assembly has.
     fn is_of_a_crate(&self) -> bool {
         self.function.as_deref().is_none_or(|name| crate_of(name).is_some())
     }
 }
 
-/// What was found for one rule.
+/// The findings for one rule.
 #[derive(Clone, Debug, Default)]
 struct RuleFacts {
     /// Functions with the name of the kernel.
@@ -43,22 +43,23 @@ struct RuleFacts {
     /// A function whose name shows that the crate is linked, and how many there are.
     linked: Option<Place>,
     linked_count: u64,
-    /// Whether any function of the crate is there, also one that does not show that this kernel should be.
+    /// Whether any function of the crate was found, even one that does not show that this kernel should be present.
     crate_seen: bool,
     text: Option<(String, u64)>,
     /// Instructions of the pattern in functions with the name of the kernel.
     own_hits: Vec<Hit>,
-    /// Those elsewhere, which must not crowd out the kernel's own.
+    /// Instructions of the pattern in other functions. They are kept separately, so that they do not crowd out the
+    /// kernel's own.
     hits: Vec<Hit>,
 }
 
-/// What was found for all rules, in their order.
+/// The findings for all rules, in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     rules: Vec<RuleFacts>,
 }
 
-/// How many functions of one rule are kept as evidence.
+/// The most functions of one rule that are kept as evidence.
 const KEPT: usize = 64;
 
 impl Facts {
@@ -66,7 +67,7 @@ impl Facts {
         Self { rules: vec![RuleFacts::default(); rules] }
     }
 
-    /// A function, `own` being the rules whose kernel has its name.
+    /// Adds a function. `own` are the rules whose kernel has its name.
     pub(crate) fn add_function(
         &mut self,
         rules: &[Rule],
@@ -176,13 +177,13 @@ impl RuleFacts {
         let mut evidence: Vec<_> = elsewhere.iter().take(SHOWN).map(|hit| pattern(hit)).collect();
         evidence.extend(self.linkage());
         match symbols {
-            // Inlined whole, a kernel may take every name with it that would show it.
+            // If the whole kernel is inlined, all names that would show it may be gone.
             Symbols::All if !elsewhere.is_empty() && (is_named || self.crate_seen) => {
                 result(Verdict::Inlined, evidence)
             }
-            // A function without a name may be the kernel's own.
+            // A function without a name may be the kernel itself.
             _ if !elsewhere.is_empty() && is_named => result(Verdict::Present, evidence),
-            // Where every function has its name, text alone shows no code that could have lost anything.
+            // If every function has its name, text alone does not prove that there is code that lost a kernel.
             _ if is_linked || (is_named && symbols != Symbols::All) => {
                 let own = self.functions.iter().take(SHOWN);
                 evidence.splice(0..0, own.map(|place| symbol(place, arch, "not the kernel's body")));
@@ -206,7 +207,7 @@ impl RuleFacts {
         symbol(place, arch, &note)
     }
 
-    /// What shows that the crate is linked.
+    /// The evidence that the crate is linked.
     fn linkage(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         if let Some(place) = &self.linked {
@@ -234,10 +235,11 @@ impl RuleFacts {
     }
 }
 
-/// How many pieces of evidence of one kind a report has.
+/// The most pieces of evidence of one kind in a report.
 const SHOWN: usize = 4;
 
-/// Whether the instructions may be this rule's: not those of another kernel, nor those inside a function of another known crate.
+/// Whether the instructions may belong to this rule: they do not belong to another kernel, and are not inside a function of
+/// another known crate.
 fn is_free(hit: &Hit, rule: &Rule, symbols: Symbols, rules: &[Rule]) -> bool {
     let Some(name) = hit.function.as_deref() else { return !rule.assembly || symbols != Symbols::All };
     if rules.iter().any(|other| other.name != rule.name && is_any(&other.symbols, name)) {

@@ -11,15 +11,15 @@ use crate::kernel;
 use crate::params::compress;
 use crate::variant::{Blake2s, Variant};
 
-/// Bytes of a digest, at most.
+/// The maximum length of a digest in bytes.
 pub const OUTBYTES: usize = 32;
-/// Bytes of a key, at most.
+/// The maximum length of a key in bytes.
 pub const KEYBYTES: usize = 32;
-/// Bytes of a salt, at most.
+/// The maximum length of a salt in bytes.
 pub const SALTBYTES: usize = 8;
-/// Bytes of a personalization, at most.
+/// The maximum length of a personalization in bytes.
 pub const PERSONALBYTES: usize = 8;
-/// Bytes in a block: the input of one compression.
+/// The length of a block, the input of one compression, in bytes.
 pub const BLOCKBYTES: usize = 64;
 
 /// Parameters of a hash: a builder.
@@ -42,7 +42,7 @@ pub mod many {
 
     pub use crate::many::{hash_many, update_many};
 
-    /// The most that [`degree`] returns on any machine.
+    /// The largest value that [`degree`] returns on any machine.
     pub const MAX_DEGREE: usize = 16;
 
     /// How many inputs the kernel in use hashes at once: a multiple of it keeps all lanes busy.

@@ -33,7 +33,7 @@ use digest::{
 
 pub use digest::{self, Digest};
 
-/// What the buffers of the `digest` crate are put around: blocks, for a digest of any length.
+/// The core that the `digest` crate wraps in its buffers: it takes blocks, for a digest of any length.
 macro_rules! core {
     ($(#[$doc:meta])* $Core:ident, $Variant:ty, $module:ident, $name:literal, $Out:ty, $Block:ty) => {
         $(#[$doc])*
@@ -46,11 +46,12 @@ macro_rules! core {
         }
 
         impl $Core {
-            /// With these parameters. The block of a key of `key_size` bytes, zeros after them, is the first input.
+            /// A core with these parameters. With a key of `key_size` bytes, the first block of input must be the key,
+            /// padded with zeros.
             ///
             /// # Panics
             ///
-            /// When one of them is longer than the parameter block has room for, or the output has no byte.
+            /// If a parameter is too long for the parameter block, or the output is empty.
             pub fn new_with_params(salt: &[u8], persona: &[u8], key_size: usize, output_size: usize) -> Self {
                 let mut params = $module::Params::new();
                 params.hash_length(output_size).salt(salt).personal(persona).key_length(key_size);
@@ -121,7 +122,7 @@ macro_rules! core {
             }
         }
 
-        /// Without the words, which would let others append to the input.
+        /// Omits the state's words: with them, others could append to the input.
         impl fmt::Debug for $Core {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($Core)).finish_non_exhaustive()
@@ -179,7 +180,7 @@ pub type Blake2bMac512 = Blake2bMac<U64>;
 /// BLAKE2s as a MAC with a tag of 32 bytes.
 pub type Blake2sMac256 = Blake2sMac<U32>;
 
-/// Digests for a purpose: a personalization, zeros after it.
+/// Digests for a purpose: the customization is the personalization, padded with zeros.
 macro_rules! customized {
     ($Hash:ident, $Out:ty) => {
         impl<OutSize> CustomizedInit for $Hash<OutSize>
@@ -188,7 +189,7 @@ macro_rules! customized {
         {
             /// # Panics
             ///
-            /// When the customization is longer than a personalization may be.
+            /// If the customization is too long for a personalization.
             fn new_customized(customization: &[u8]) -> Self {
                 Self { core: CustomizedInit::new_customized(customization), buffer: Default::default() }
             }
@@ -199,7 +200,7 @@ macro_rules! customized {
 customized!(Blake2b, U64);
 customized!(Blake2s, U32);
 
-/// A tag, by a key of at most as many bytes as the longest digest has.
+/// A MAC. The key has at most as many bytes as the longest digest.
 macro_rules! mac {
     ($(#[$doc:meta])* $Mac:ident, $module:ident, $Out:ty, $Block:ty) => {
         $(#[$doc])*
@@ -217,11 +218,11 @@ macro_rules! mac {
         where
             OutSize: ArraySize + IsLessOrEqual<$Out, Output = True>,
         {
-            /// With a salt and a personalization, and with a key or without one.
+            /// A MAC with a salt and a personalization, with or without a key.
             ///
             /// # Errors
             ///
-            /// When the key has no byte, or one of them is too long.
+            /// If the key is empty, or one of the three is too long.
             pub fn new_with_salt_and_personal(
                 key: Option<&[u8]>,
                 salt: &[u8],
@@ -258,7 +259,7 @@ macro_rules! mac {
                 Self::new_from_slice(key).expect("a key of full length")
             }
 
-            /// A key without bytes is a block of zeros before the input here, as it is in the crate `blake2`; nobody should want one.
+            /// An empty key puts a block of zeros before the input here, as in the crate `blake2`. Do not use one.
             fn new_from_slice(key: &[u8]) -> Result<Self, InvalidLength> {
                 if !key.is_empty() {
                     return Self::new_with_salt_and_personal(Some(key), &[], &[]);
@@ -322,7 +323,7 @@ macro_rules! mac {
 
         impl<OutSize> MacMarker for $Mac<OutSize> where OutSize: ArraySize + IsLessOrEqual<$Out, Output = True> {}
 
-        /// Without the state, which would let others append to the input.
+        /// Omits the state: with it, others could append to the input.
         impl<OutSize> fmt::Debug for $Mac<OutSize>
         where
             OutSize: ArraySize + IsLessOrEqual<$Out, Output = True>,

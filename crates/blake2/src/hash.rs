@@ -5,7 +5,8 @@ use crate::word::Word;
 use constant_time_eq::constant_time_eq;
 use core::fmt::{self, Write as _};
 
-/// A digest, with the length that the parameters set. A comparison takes the same time wherever the difference is.
+/// A digest, with the length that the parameters set. A comparison takes constant time: it does not depend on where the
+/// difference is.
 #[derive(Clone, Copy)]
 pub struct Hash<V: Variant> {
     pub(crate) bytes: V::Digest,
@@ -13,7 +14,7 @@ pub struct Hash<V: Variant> {
 }
 
 impl<V: Variant> Hash<V> {
-    /// The digest that the state `words` is.
+    /// The digest from the state `words`.
     #[inline(always)]
     pub(crate) fn new(words: &[V::Word; 8], len: u8) -> Self {
         let mut bytes = V::NO_DIGEST;
@@ -43,7 +44,7 @@ impl<V: Variant> Hash<V> {
         &self.bytes
     }
 
-    /// Lower-case hexadecimal digits, two a byte.
+    /// The digest in lower-case hexadecimal, two digits for each byte.
     pub fn to_hex(&self) -> V::Hex {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = V::Hex::default();

@@ -1,18 +1,18 @@
-//! What kernels are given: inputs, and the states into which they go.
+//! The arguments of kernels: inputs, and the states that they are compressed into.
 
 use crate::word::Word;
 
-/// One input: `len` bytes, whose blocks begin `stride` bytes apart. All of each must be readable.
+/// One input: `len` bytes in blocks that begin `stride` bytes apart. Each block must be completely readable.
 #[derive(Clone, Copy)]
 pub(crate) struct Input {
     pub(crate) from: *const u8,
-    /// Bytes. A multiple of the block length, and not 0, unless the input is the last.
+    /// The length in bytes. It is a multiple of the block length and not 0, unless the input is the last.
     pub(crate) len: usize,
-    /// Bytes from the start of a block to that of the next.
+    /// The distance in bytes from the start of a block to the start of the next.
     pub(crate) stride: usize,
 }
 
-/// Whether an input is the end of what a state hashes.
+/// Whether an input is the end of a state's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     /// More follows.
@@ -35,39 +35,39 @@ impl Last {
     }
 }
 
-/// A state and what is to be compressed into it.
+/// A state, and the input to compress into it.
 pub(crate) struct Job<'a, W> {
     pub(crate) words: &'a mut [W; 8],
     pub(crate) input: Input,
-    /// Bytes before the input.
+    /// The number of bytes before the input.
     pub(crate) counter: [W; 2],
     pub(crate) last: Last,
 }
 
-/// The last block of a step of a job: only `len` bytes of it may be there.
+/// The last block of a step of a job. It may have only `len` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Tail<W> {
     pub(crate) from: *const u8,
     pub(crate) len: usize,
-    /// Bytes up to its end.
+    /// The number of bytes up to its end.
     pub(crate) counter: [W; 2],
     pub(crate) flags: [W; 2],
 }
 
 impl<W: Word> Job<'_, W> {
-    /// Blocks that are left; at least 1.
+    /// The number of blocks left; at least 1.
     #[inline(always)]
     pub(crate) fn blocks(&self) -> usize {
         self.input.len.div_ceil(W::BLOCK).max(1)
     }
 
-    /// How far the job can go with others: its tail is the only block that may wrap the counter's low word.
+    /// How many blocks the job can go together with others: only the last one may wrap the counter's low word.
     #[inline(always)]
     pub(crate) fn reach(&self) -> usize {
         self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
     }
 
-    /// Passes over this many blocks, which were compressed; whether more are left.
+    /// Skips this many blocks, which were compressed. Returns whether more are left.
     #[inline(always)]
     pub(crate) fn pass(&mut self, blocks: usize) -> bool {
         let bytes = blocks * W::BLOCK;

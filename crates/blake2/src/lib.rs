@@ -13,7 +13,7 @@
 //! The names are those of the crates `blake2b_simd` and `blake2s_simd`: `blake2b_simd::X` is
 //! [`bulla_blake2::blake2b::X`](mod@blake2b) here, and `blake2s_simd::X` is [`bulla_blake2::blake2s::X`](mod@blake2s).
 //! `blake2::X` of RustCrypto's crate (0.11) is `bulla_blake2::digest_traits::X`, with the feature `digest`. In addition there is
-//! [`kernel`], which says which kernel is in use and lets a process force one.
+//! [`kernel`], which tells which kernel is in use and lets a process force one.
 //!
 //! # Kernels
 //!

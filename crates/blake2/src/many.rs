@@ -23,7 +23,7 @@ use crate::word::Word;
 use arrayvec::ArrayVec;
 use core::fmt;
 
-/// The most that [`degree`] returns on any machine.
+/// The largest value that [`degree`] returns on any machine.
 pub const MAX_DEGREE: usize = MAX_LANES;
 
 /// A multiple of this many inputs keeps all lanes busy, with either hash function.
@@ -36,7 +36,7 @@ pub(crate) fn degree_of<V: Variant>() -> usize {
     V::functions(kernel::active()).lanes
 }
 
-/// Does all jobs, which have the same stride.
+/// Compresses all jobs, which must have the same stride.
 ///
 /// # Safety
 ///
@@ -48,7 +48,7 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
     let mut jobs = jobs.fuse();
     let mut active = ArrayVec::<Job<'a, W>, MAX_LANES>::new();
     loop {
-        // Not `extend`, whose call that never returns is one that may when it is compiled apart.
+        // Not `extend`: compiled separately, its call that never returns would look like one that may return.
         while active.len() < functions.lanes
             && let Some(job) = jobs.next()
             && active.try_push(job).is_ok()
@@ -105,7 +105,7 @@ where
     unsafe { compress_many(functions, jobs) }
 }
 
-/// An input whose blocks follow one another.
+/// An input with consecutive blocks.
 fn serial<V: Variant>(input: &[u8]) -> Input {
     Input { from: input.as_ptr(), len: input.len(), stride: V::Word::BLOCK }
 }
@@ -131,7 +131,7 @@ impl<'a, V: Variant> HashManyJob<'a, V> {
         if params.key_length == 0 { job } else { job.keyed(params) }
     }
 
-    /// With the block of the key compressed.
+    /// A job whose key block is already compressed.
     #[inline(never)]
     fn keyed(self, params: &Params<V>) -> Self {
         let is_done = self.input.is_empty();
@@ -151,7 +151,7 @@ impl<'a, V: Variant> HashManyJob<'a, V> {
     }
 }
 
-/// Without the state's words, which would let others append to the input.
+/// Omits the state's words: with them, others could append to the input.
 impl<V: Variant> fmt::Debug for HashManyJob<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HashManyJob")
@@ -163,7 +163,7 @@ impl<V: Variant> fmt::Debug for HashManyJob<'_, V> {
     }
 }
 
-/// Does any number of jobs. It skips jobs that were done before.
+/// Hashes any number of jobs. It skips jobs that are already done.
 pub fn hash_many<'a, 'b, V, I>(hash_many_jobs: I)
 where
     'b: 'a,

@@ -11,10 +11,11 @@ use crate::variant::{MAX_LEAVES, Variant};
 use crate::word::Word;
 use core::fmt;
 
-/// Bytes that may wait: two stripes, a stripe being one block of every leaf. Of both functions the same.
+/// The number of bytes that may wait: two stripes. A stripe is one block of every leaf. It is the same for both
+/// functions.
 const BUFFER: usize = 1024;
 
-/// Bytes of a stripe: one block for each leaf.
+/// The length of a stripe in bytes: one block for each leaf.
 const fn stripe<V: Variant>() -> usize {
     V::LEAVES * V::Word::BLOCK
 }
@@ -25,23 +26,23 @@ type Leaves<V> = [[<V as Variant>::Word; 8]; MAX_LEAVES];
 /// Parameters of BLAKE2bp or BLAKE2sp: a builder.
 #[derive(Clone)]
 pub struct Params<V: Variant> {
-    /// What all nodes have in common.
+    /// The common parameters of all nodes.
     node: NodeParams<V>,
 }
 
 impl<V: Variant> Params<V> {
     /// The defaults: a digest of full length, no key.
     pub fn new() -> Self {
-        // Inner digests are of full length whatever that of the root: so it is in the reference code and the published vectors.
+        // Inner digests have full length, whatever the root's length: as in the reference code and the published vectors.
         let node = NodeParams::of_tree(V::LEAVES as u8, 2, size_of::<V::Digest>() as u8);
         Self { node }
     }
 
-    /// Bytes of the digest: from 1 to `OUTBYTES`, which is the default.
+    /// The length of the digest in bytes: from 1 to `OUTBYTES`, which is the default.
     ///
     /// # Panics
     ///
-    /// When the length is out of these bounds.
+    /// If the length is outside these limits.
     pub fn hash_length(&mut self, length: usize) -> &mut Self {
         self.node.hash_length(length);
         self
@@ -57,7 +58,7 @@ impl<V: Variant> Params<V> {
         self
     }
 
-    /// Hashes by this kernel, whatever the process uses otherwise.
+    /// Hashes by this kernel instead of the process's kernel.
     pub fn kernel(&mut self, kernel: Kernel) -> &mut Self {
         self.node.kernel(kernel);
         self
@@ -86,7 +87,7 @@ impl<V: Variant> Params<V> {
         leaves
     }
 
-    /// The root takes no block of the key.
+    /// The root's state. The root has no key block.
     fn root(&self) -> [V::Word; 8] {
         self.node.node(0, 1)
     }
@@ -106,7 +107,7 @@ impl<V: Variant> Default for Params<V> {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl<V: Variant> fmt::Debug for Params<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Params")
@@ -121,10 +122,10 @@ impl<V: Variant> fmt::Debug for Params<V> {
 pub struct State<V: Variant> {
     leaves: Leaves<V>,
     root: [V::Word; 8],
-    /// What waits: a stripe is compressed when each leaf is known to have more.
+    /// The waiting input. A stripe is compressed only when each leaf is known to have more.
     buffer: [u8; BUFFER],
     buffered: u16,
-    /// Bytes that were compressed, the keys' blocks included.
+    /// The number of bytes that were compressed, including the key blocks.
     count: u128,
     hash_length: u8,
     is_keyed: bool,
@@ -165,7 +166,7 @@ impl<V: Variant> State<V> {
         self.count = self.count.wrapping_add(stripes.len() as u128);
     }
 
-    /// Takes as much as the buffer has room for, and returns the rest.
+    /// Takes as much as fits into the buffer, and returns the rest.
     fn fill<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let len = usize::from(self.buffered);
         let (taken, rest) = input.split_at(input.len().min(BUFFER - len));
@@ -174,7 +175,7 @@ impl<V: Variant> State<V> {
         rest
     }
 
-    /// How many bytes after a stripe make sure that its last leaf has more.
+    /// The number of bytes after a stripe that ensure that its last leaf has more.
     const ENOUGH: usize = stripe::<V>() - V::Word::BLOCK + 1;
 
     /// Takes more input.
@@ -185,7 +186,7 @@ impl<V: Variant> State<V> {
                 self.shift();
             }
             if input.len() >= Self::ENOUGH {
-                // The stripe that is left.
+                // The remaining stripe.
                 let buffer = self.buffer;
                 self.compress_stripes(&buffer[..stripe::<V>()]);
                 self.buffered = 0;
@@ -203,7 +204,7 @@ impl<V: Variant> State<V> {
         self
     }
 
-    /// Of two stripes that wait, compresses the first.
+    /// Compresses the first of two waiting stripes.
     fn shift(&mut self) {
         let buffer = self.buffer;
         let (first, second) = buffer.split_at(stripe::<V>());
@@ -221,7 +222,7 @@ impl<V: Variant> State<V> {
         root(functions, self.root, &leaves, self.hash_length)
     }
 
-    /// Bytes of input so far, without the key.
+    /// The number of bytes of input so far, without the key.
     pub fn count(&self) -> V::Count {
         let keys = if self.is_keyed { stripe::<V>() as u128 } else { 0 };
         V::count(self.count.wrapping_add(u128::from(self.buffered)).wrapping_sub(keys))
@@ -235,7 +236,8 @@ enum End {
     No,
 }
 
-/// Gives each leaf its blocks of `input`, which comes after `count` bytes and is whole stripes unless it is the end.
+/// Compresses each leaf's blocks of `input`. `count` bytes come before it, and it has whole stripes unless it is the
+/// end.
 fn compress_leaves<V: Variant>(
     functions: &'static Functions<V::Word>,
     leaves: &mut Leaves<V>,
@@ -256,11 +258,11 @@ fn compress_leaves<V: Variant>(
         let from = input.as_ptr().wrapping_add(block * i);
         Job { words, input: Input { from, len, stride: stripe }, counter, last }
     });
-    // SAFETY: the blocks of all leaves lie within the input; a leaf without any reads nothing.
+    // SAFETY: the blocks of all leaves are within the input; a leaf without blocks reads nothing.
     unsafe { compress_many(functions, jobs) }
 }
 
-/// The digest of the root over those of the leaves.
+/// The root's digest of the leaves' digests.
 fn root<V: Variant>(
     functions: &'static Functions<V::Word>,
     mut words: [V::Word; 8],
@@ -281,7 +283,7 @@ impl<V: Variant> Default for State<V> {
     }
 }
 
-/// Without the states' words, which would let others append to the input.
+/// Omits the states' words: with them, others could append to the input.
 impl<V: Variant> fmt::Debug for State<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("count", &self.count()).field("hash_length", &self.hash_length).finish()

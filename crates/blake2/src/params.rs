@@ -52,7 +52,7 @@ impl LastNode {
         if is_last { Self::Yes } else { Self::No }
     }
 
-    /// What the end of its input is.
+    /// The mark for the end of its input.
     #[inline(always)]
     pub(crate) fn end(self) -> Last {
         match self {
@@ -84,14 +84,14 @@ impl<V: Variant> Params<V> {
         }
     }
 
-    /// Those of the first leaf of a tree.
+    /// The parameters of the first leaf of a tree.
     pub(crate) fn of_tree(fanout: u8, max_depth: u8, inner_hash_length: u8) -> Self {
         let mut params = Self { fanout, max_depth, inner_hash_length, ..Self::new() };
         params.changed();
         params
     }
 
-    /// Makes the state after a change of what the parameter block has.
+    /// Recomputes the state after a change to the parameter block.
     fn changed(&mut self) -> &mut Self {
         let fixed = u32::from_le_bytes([self.hash_length, self.key_length, self.fanout, self.max_depth]);
         let (leaf, inner) = (self.max_leaf_length, self.inner_hash_length);
@@ -113,7 +113,7 @@ impl<V: Variant> Params<V> {
         self
     }
 
-    /// The state of another node of the same tree, these parameters being those of the first leaf.
+    /// The state of another node of the same tree. These must be the parameters of the first leaf.
     pub(crate) fn node(&self, offset: u64, depth: u8) -> [V::Word; 8] {
         debug_assert!((self.node_offset, self.node_depth) == (0, 0), "the first leaf");
         let mut words = self.words;
@@ -128,7 +128,7 @@ impl<V: Variant> Params<V> {
         V::functions(self.kernel)
     }
 
-    /// The state after the block of the key, and how many bytes that was. `last` says what the key is when no input follows.
+    /// The state after the key block, and how many bytes it has. `last` is the mark of the key block if no input follows.
     pub(crate) fn keyed_words(&self, last: Last) -> ([V::Word; 8], usize) {
         let mut words = self.words;
         if self.key_length == 0 {
@@ -153,11 +153,11 @@ impl<V: Variant> Params<V> {
         Hash::new(&words, self.hash_length)
     }
 
-    /// Bytes of the digest: from 1 to `OUTBYTES`, which is the default.
+    /// The length of the digest in bytes: from 1 to `OUTBYTES`, which is the default.
     ///
     /// # Panics
     ///
-    /// When the length is out of these bounds.
+    /// If the length is outside these limits.
     #[inline]
     pub fn hash_length(&mut self, length: usize) -> &mut Self {
         let most = size_of::<V::Digest>();
@@ -181,7 +181,7 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// The length of a key, at most that of a digest, whose block is not given here but as input.
+    /// The length of a key, at most that of a digest. The key block itself is not given here, but as input.
     #[cfg(feature = "digest")]
     pub(crate) fn key_length(&mut self, length: usize) -> &mut Self {
         let most = size_of::<V::Digest>();
@@ -190,11 +190,11 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// A salt, zeros after it.
+    /// A salt, padded with zeros.
     ///
     /// # Panics
     ///
-    /// When it is longer than `SALTBYTES`.
+    /// If it is longer than `SALTBYTES`.
     #[inline]
     pub fn salt(&mut self, salt: &[u8]) -> &mut Self {
         self.salt = padded::<V>(salt, "salt");
@@ -233,11 +233,11 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// The place of the node in its level, the first being 0, the default.
+    /// The position of the node in its level. The first has 0, the default.
     ///
     /// # Panics
     ///
-    /// With BLAKE2s, which has 48 bits for it, when it is 2^48 or more.
+    /// With BLAKE2s, which has 48 bits for it, if it is 2^48 or more.
     #[inline]
     pub fn node_offset(&mut self, offset: u64) -> &mut Self {
         let bits = 8 * V::NODE_OFFSET_BYTES as u32;
@@ -249,18 +249,17 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// The level of the node: 0, the default, is that of the leaves.
+    /// The level of the node: 0, the default, is the level of the leaves.
     #[inline]
     pub fn node_depth(&mut self, depth: u8) -> &mut Self {
         self.node_depth = depth;
         self.changed()
     }
 
-    /// Bytes of the digests of inner nodes: from 0 (the default, for no tree) to `OUTBYTES`.
+    /// The length of the digests of inner nodes in bytes: from 0 (the default, for no tree) to `OUTBYTES`.
     ///
     /// # Panics
-    ///
-    /// When there are more.
+    /// If the length is larger.
     #[inline]
     pub fn inner_hash_length(&mut self, length: usize) -> &mut Self {
         let most = size_of::<V::Digest>();
@@ -269,14 +268,15 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// Whether the node is the last of its level. [`State::set_last_node`](crate::State::set_last_node) says so later.
+    /// Whether the node is the last of its level. [`State::set_last_node`](crate::State::set_last_node) can set it
+    /// later.
     #[inline]
     pub fn last_node(&mut self, last_node: bool) -> &mut Self {
         self.last_node = LastNode::new(last_node);
         self
     }
 
-    /// Hashes by this kernel, whatever the process uses otherwise.
+    /// Hashes by this kernel instead of the process's kernel.
     #[inline]
     pub fn kernel(&mut self, kernel: Kernel) -> &mut Self {
         self.kernel = kernel;
@@ -292,7 +292,7 @@ fn padded<V: Variant>(bytes: &[u8], what: &str) -> V::Salt {
     padded
 }
 
-/// Compresses `input`, which comes after `count` bytes. It is a whole number of blocks, and not empty, unless it is the last.
+/// Compresses `input`. `count` bytes come before it. It has whole blocks, and at least one, unless it is the last.
 #[inline(always)]
 pub(crate) fn compress<W: Word>(
     functions: &'static Functions<W>,
@@ -313,7 +313,7 @@ impl<V: Variant> Default for Params<V> {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl<V: Variant> fmt::Debug for Params<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Params")

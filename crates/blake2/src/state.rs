@@ -1,4 +1,4 @@
-//! Input in pieces.
+//! Hashing of input in pieces.
 
 use crate::hash::Hash;
 use crate::job::Last;
@@ -22,9 +22,9 @@ use core::fmt;
 #[derive(Clone)]
 pub struct State<V: Variant> {
     pub(crate) words: [V::Word; 8],
-    /// Bytes that were compressed, the key's block included.
+    /// The number of bytes that were compressed, including the key block.
     pub(crate) count: u128,
-    /// What waits: a block is compressed when it is known not to be the last one.
+    /// The waiting input. A block is compressed only when it is known not to be the last one.
     pub(crate) block: V::Block,
     pub(crate) block_len: u8,
     pub(crate) last_node: LastNode,
@@ -62,7 +62,7 @@ impl<V: Variant> State<V> {
         }
     }
 
-    /// Takes as much as the block has room for, and returns the rest.
+    /// Takes as much as fits into the block, and returns the rest.
     #[inline(always)]
     fn fill<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let len = usize::from(self.block_len);
@@ -72,7 +72,7 @@ impl<V: Variant> State<V> {
         rest
     }
 
-    /// Makes the block that waits a whole one and compresses it, if the input is enough for more; returns the rest.
+    /// Completes the waiting block and compresses it, if the input is longer than that. Returns the rest.
     #[inline(always)]
     pub(crate) fn finish_block<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         if self.block_len == 0 {
@@ -87,7 +87,7 @@ impl<V: Variant> State<V> {
         rest
     }
 
-    /// The whole blocks at the front of `input`, but for the last one if nothing follows it, and the rest.
+    /// The whole blocks at the front of `input`, except the last one if nothing follows it; and the rest.
     #[inline(always)]
     pub(crate) fn split_blocks(input: &[u8]) -> (&[u8], &[u8]) {
         let blocks = input.len().saturating_sub(1) / V::Word::BLOCK;
@@ -120,7 +120,7 @@ impl<V: Variant> State<V> {
         self
     }
 
-    /// Bytes of input so far, without the key.
+    /// The number of bytes of input so far, without the key.
     pub fn count(&self) -> V::Count {
         let key = if self.is_keyed { V::Word::BLOCK as u128 } else { 0 };
         V::count(self.count.wrapping_add(u128::from(self.block_len)).wrapping_sub(key))
@@ -140,7 +140,7 @@ impl<V: Variant> Default for State<V> {
     }
 }
 
-/// Without the state's words, which would let others append to the input.
+/// Omits the state's words: with them, others could append to the input.
 impl<V: Variant> fmt::Debug for State<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State")

@@ -1,4 +1,5 @@
-//! What cannot be reached from outside: counters beyond any input that a test can hash, against a slow, obvious reference.
+//! Tests of cases that cannot be reached from outside: counters beyond any input that a test can hash, against a slow,
+//! obvious reference.
 
 use crate::generic::SIGMA;
 use crate::job::Last;
@@ -6,7 +7,7 @@ use crate::kernel::{self, Kernel};
 use crate::many::{HashManyJob, hash_many, update_many};
 use crate::{Blake2b, Blake2s, Params, State, Variant, Word};
 
-/// The compression function as RFC 7693, section 3.2, has it, on words of any size.
+/// The compression function of RFC 7693, section 3.2, on words of either size.
 trait Reference: Word {
     const ROTATES: [u32; 4];
     fn sum(self, other: Self) -> Self;
@@ -66,7 +67,7 @@ impl Reference for u32 {
     }
 }
 
-/// The state after `input` and then the end, if `count` bytes were before it.
+/// The final state after `input`, if `count` bytes came before it.
 fn expected<V: Variant<Word: Reference>>(input: &[u8], mut count: u128) -> Vec<u8> {
     let mut h = V::PLAIN;
     let blocks = input.len().div_ceil(V::Word::BLOCK).max(1);
@@ -91,7 +92,7 @@ fn state<V: Variant>(kernel: Kernel, count: u128) -> State<V> {
     state
 }
 
-/// Counters whose low word wraps before, at, and after every block; and one of which both words wrap.
+/// Counters whose low word wraps before, at, and after every block, and one whose two words both wrap.
 fn counters<V: Variant<Word: Reference>>() {
     let bits = 8 * V::Word::BYTES as u32;
     let input: Vec<u8> = (0..20 * V::Word::BLOCK).map(|i| (i * 7 + i / 251) as u8).collect();
@@ -104,7 +105,7 @@ fn counters<V: Variant<Word: Reference>>() {
                     let mut one = state::<V>(kernel, count);
                     assert_eq!(one.update(&input[..len]).finalize().as_bytes(), expected, "{kernel}");
 
-                    // Beside others that are elsewhere.
+                    // Side by side with others that have other counters.
                     let mut states: Vec<_> = (0..19u32)
                         .map(|i| state::<V>(kernel, if i % 3 == 0 { count } else { u128::from(i) << 10 }))
                         .collect();
@@ -172,7 +173,7 @@ fn states_that_are_constants_are_those_of_the_parameters() {
     states::<Blake2s>();
 }
 
-/// All ways to do the rounds of one row type, on the same rows and block.
+/// All implementations of the rounds of one row type, on the same rows and block.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 macro_rules! by_each {
     ($name:ident, $features:literal, $($Rounds:ident),*) => {

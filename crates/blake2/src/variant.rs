@@ -1,4 +1,4 @@
-//! What BLAKE2b and BLAKE2s differ in.
+//! The differences between BLAKE2b and BLAKE2s.
 
 use crate::kernel::{Functions, Kernel};
 use crate::word::{Word, sealed::Sealed};
@@ -13,7 +13,7 @@ pub(crate) const MAX_LEAVES: usize = 8;
 pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     /// A word of the state.
     type Word: Word;
-    /// What [`State::count`](crate::State::count) returns: two words.
+    /// The result of [`State::count`](crate::State::count): two words.
     type Count: Copy + fmt::Debug;
     /// A digest of full length, and a key of full length.
     type Digest: Copy + AsRef<[u8]> + AsMut<[u8]>;
@@ -24,15 +24,15 @@ pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     /// A digest in hexadecimal digits.
     type Hex: Default + fmt::Write;
 
-    /// Leaves of the parallel mode: of BLAKE2bp or BLAKE2sp.
+    /// The number of leaves of the parallel mode, BLAKE2bp or BLAKE2sp.
     const LEAVES: usize;
-    /// Bytes that the node offset has among the parameters: those that [`Word::head`] takes.
+    /// The number of bytes of the node offset in the parameter block, as for [`Word::head`].
     const NODE_OFFSET_BYTES: usize;
-    /// The state before any input, with the default parameters. A constant, since a state that is put together just before its use makes wide
+    /// The state before any input, with the default parameters. It is a constant, because assembling a state right before its use makes wide
     /// loads wait for narrow stores.
     #[doc(hidden)]
     const PLAIN: [Self::Word; 8];
-    /// The same of the nodes of the parallel mode: the leaves, and the root. BLAKE2bp has no more than four leaves.
+    /// The same for the nodes of the parallel mode: the leaves, and the root. BLAKE2bp uses only four leaves.
     #[doc(hidden)]
     const PLAIN_TREE: ([[Self::Word; 8]; MAX_LEAVES], [Self::Word; 8]);
     /// Zeros.

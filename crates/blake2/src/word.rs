@@ -1,8 +1,8 @@
-//! Words of the state, and what BLAKE2b and BLAKE2s fix by them.
+//! Words of the state, and the constants of BLAKE2b and BLAKE2s for them.
 
 use core::{fmt, ops::BitXor};
 
-/// Nobody else can implement the traits of this crate.
+/// Prevents other crates from implementing this crate's traits.
 pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for u32 {}
@@ -12,11 +12,11 @@ use sealed::Sealed;
 
 /// A word of the state: `u64` for BLAKE2b, `u32` for BLAKE2s.
 pub trait Word: Sealed + Copy + Eq + Default + fmt::Debug + BitXor<Output = Self> + 'static {
-    /// Bytes in a word.
+    /// The length of a word in bytes.
     const BYTES: usize = size_of::<Self>();
-    /// Bytes in a block: what one compression takes.
+    /// The length of a block, the input of one compression, in bytes.
     const BLOCK: usize = 16 * Self::BYTES;
-    /// How many rounds a compression has (RFC 7693, section 2.1).
+    /// The number of rounds of a compression (RFC 7693, section 2.1).
     const ROUNDS: usize;
     /// Initialisation vector (RFC 7693, section 2.6).
     const IV: [Self; 8];
@@ -27,19 +27,19 @@ pub trait Word: Sealed + Copy + Eq + Default + fmt::Debug + BitXor<Output = Self
     ///
     /// # Panics
     ///
-    /// When there are not as many as a word has.
+    /// If `bytes` is not as long as a word.
     fn from_le_slice(bytes: &[u8]) -> Self;
     /// Writes the word, little-endian.
     ///
     /// # Panics
     ///
-    /// When there is not as much room as a word needs.
+    /// If `out` is not as long as a word.
     fn write_le(self, out: &mut [u8]);
     /// The low two words of `count`.
     fn split(count: u128) -> [Self; 2];
     /// The word of this small number.
     fn small(number: usize) -> Self;
-    /// `counter`, low word first, and `bytes` more.
+    /// `counter`, low word first, plus `bytes`.
     fn advance(counter: [Self; 2], bytes: usize) -> [Self; 2];
     /// The first half of the parameter block (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8): lengths of digest and key, fanout
     /// and depth as one number, then length of leaves, node offset, node depth and inner length.

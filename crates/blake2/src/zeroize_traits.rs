@@ -10,7 +10,7 @@ impl<V: Variant> Zeroize for Hash<V> {
     }
 }
 
-/// Clears the key, and with it the parameters: they are the defaults afterwards.
+/// Clears the key, and all other parameters: afterwards they are the defaults.
 impl<V: Variant> Zeroize for Params<V> {
     fn zeroize(&mut self) {
         self.key_block.as_mut().zeroize();
@@ -18,7 +18,7 @@ impl<V: Variant> Zeroize for Params<V> {
     }
 }
 
-/// Clears key and input; the state is a new one afterwards.
+/// Clears the key and the input. Afterwards the state is a new one.
 impl<V: Variant<Word: Zeroize>> Zeroize for State<V> {
     fn zeroize(&mut self) {
         self.block.as_mut().zeroize();

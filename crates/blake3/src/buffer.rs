@@ -1,9 +1,9 @@
-//! The place where a hasher keeps input that it has not hashed yet.
+//! The buffer for input that a hasher has not hashed yet.
 //!
-//! With the standard library, there are 1024 bytes inside the hasher. When more have come, there is also a buffer for a group of
-//! chunks on the heap, with the tree's groups beside it. A thread keeps the last such buffer for its next hasher. The hasher's owner
-//! cannot reach that buffer, so the data that a mode with a key leaves in it is cleared first.
-//! Without the standard library, both are inside the hasher, and the buffer is smaller.
+//! With the standard library, 1024 bytes are inside the hasher. For more input, there is also a buffer on the heap for a group of
+//! chunks, together with the tree's groups. A thread keeps the last such buffer for its next hasher. The hasher's owner cannot reach
+//! that buffer, so the data that a mode with a key leaves in it is cleared first. Without the standard library, both are inside the
+//! hasher, and the buffer is smaller.
 
 use crate::instance::Instance;
 #[cfg(feature = "std")]
@@ -15,7 +15,7 @@ use core::mem::MaybeUninit;
 /// Bytes in the buffer: a group of the widest kernel, or, where it is part of the hasher, four chunks.
 const CAPACITY: usize = if cfg!(feature = "std") { 16 * CHUNK_LEN } else { 4 * CHUNK_LEN };
 
-/// Bytes of which the first so many are there.
+/// An array of bytes of which the first `len` are initialised.
 struct Bytes<const N: usize> {
     room: [MaybeUninit<u8>; N],
     len: usize,
@@ -33,10 +33,10 @@ impl<const N: usize> Bytes<N> {
         let n = input.len();
         let to = self.room[self.len..][..n].as_mut_ptr().cast::<u8>();
         let from = input.as_ptr();
-        // SAFETY: both are n bytes long and do not overlap; every piece lies within the n bytes.
+        // SAFETY: both are n bytes long and do not overlap; every piece is within the n bytes.
         unsafe {
             match n {
-                // Without a call: updates of a few words are many.
+                // Without a call, because small updates are frequent.
                 16..=32 => {
                     from.copy_to_nonoverlapping(to, 16);
                     from.add(n - 16).copy_to_nonoverlapping(to.add(n - 16), 16);
@@ -45,7 +45,8 @@ impl<const N: usize> Bytes<N> {
                     from.copy_to_nonoverlapping(to, 32);
                     from.add(n - 32).copy_to_nonoverlapping(to.add(n - 32), 32);
                 }
-                // The first block by itself: `memcpy` writes pieces that overlap, for which a kernel that soon loads it would wait.
+                // Copy the first block separately: `memcpy` writes overlapping pieces, and a kernel that loads the block soon would
+                // wait for them.
                 65.. => {
                     from.copy_to_nonoverlapping(to, 32);
                     from.add(32).copy_to_nonoverlapping(to.add(32), 32);
@@ -68,9 +69,9 @@ impl<const N: usize> Bytes<N> {
 pub(crate) struct Wide {
     pub(crate) groups: Groups,
     bytes: Bytes<CAPACITY>,
-    /// Bytes that may be held at the present position of the tree.
+    /// The number of bytes that may be held at the tree's current position.
     limit: usize,
-    /// The most bytes that were held at once.
+    /// The largest number of bytes that were held at once.
     #[cfg(feature = "std")]
     most: usize,
     #[cfg(feature = "std")]
@@ -88,7 +89,7 @@ impl Wide {
         }
     }
 
-    /// Forgets what was held.
+    /// Forgets the held bytes.
     pub(crate) fn drain(&mut self) {
         #[cfg(feature = "std")]
         {
@@ -104,7 +105,7 @@ impl Wide {
         rest
     }
 
-    /// What is held, and the groups to hash it into.
+    /// The held bytes, and the groups to hash them into.
     pub(crate) fn parts(&mut self) -> (&[u8], &mut Groups) {
         (self.bytes.filled(), &mut self.groups)
     }
@@ -154,7 +155,7 @@ mod storage {
     use core::cell::Cell;
 
     std::thread_local! {
-        /// To allocate 20 KiB takes a tenth of the time of hashing 2 KiB.
+        /// The thread's spare buffer: allocating 20 KiB takes a tenth of the time of hashing 2 KiB.
         static SPARE: Cell<Option<Box<Wide>>> = const { Cell::new(None) };
     }
 
@@ -170,7 +171,7 @@ mod storage {
                 if wide.secrecy == Secrecy::Secret {
                     wide.wipe();
                 }
-                // A thread that ends keeps none.
+                // A thread that is ending keeps none.
                 let _ = SPARE.try_with(|spare| spare.set(Some(wide)));
             }
         }
@@ -195,7 +196,7 @@ mod storage {
             true
         }
 
-        /// The large part; what was held so far is in it.
+        /// The large part, with the bytes that were held so far.
         pub(crate) fn widen(&mut self) -> &mut Wide {
             let head = &self.head;
             self.wide.get_or_insert_with(|| {
@@ -217,7 +218,7 @@ mod storage {
             }
         }
 
-        /// Holds nothing; what was allocated stays for the next input.
+        /// Forgets the held bytes. Allocated memory stays for the next input.
         pub(crate) fn clear(&mut self) {
             self.head.len = 0;
             if let Some(wide) = &mut self.wide {
@@ -236,7 +237,7 @@ mod storage {
         }
     }
 
-    /// With nothing in it.
+    /// An empty large part.
     fn new_wide() -> Box<Wide> {
         match SPARE.try_with(Cell::take) {
             Ok(Some(mut spare)) => {
@@ -247,7 +248,7 @@ mod storage {
         }
     }
 
-    /// Nothing is written but the few fields that count.
+    /// Allocates a large part, and initialises only the fields that must have a value.
     fn allocate_wide() -> Box<Wide> {
         let mut wide = Box::<Wide>::new_uninit();
         let at = wide.as_mut_ptr();
@@ -263,13 +264,13 @@ mod storage {
     }
 
     impl Wide {
-        /// Writes zeros over the input and the chaining values that are left here.
+        /// Overwrites the input and the chaining values in this buffer with zeros.
         fn wipe(&mut self) {
             self.clear();
             self.bytes.room[..self.most].fill(MaybeUninit::new(0));
             self.most = 0;
             self.groups.wipe();
-            // A store that nobody reads may be left out by the compiler, such as before the memory is freed: it cannot tell who reads this.
+            // The compiler may remove stores that are never read, for example before the memory is freed. It cannot see what reads this.
             core::hint::black_box(self);
         }
     }
@@ -329,7 +330,7 @@ mod storage {
             self.wide.bytes.filled()
         }
 
-        /// Holds nothing.
+        /// Forgets the held bytes.
         pub(crate) fn clear(&mut self) {
             self.wide.clear();
         }

@@ -9,28 +9,28 @@ use crate::oneshot::digest;
 use crate::spec::IV;
 
 impl Kernel {
-    /// [`hash`](crate::hash) by this kernel, whatever the process uses otherwise.
+    /// Like [`hash`](crate::hash), but by this kernel instead of the process's kernel.
     #[inline]
     pub fn hash(self, input: &[u8]) -> Hash {
         digest(self.0, input, &IV, 0)
     }
 
-    /// The digest of `input` in any mode by this kernel, in one go.
+    /// The digest of `input` in any mode, by this kernel.
     #[inline]
     pub fn hash_in(self, mode: Mode<'_>, input: &[u8]) -> Hash {
         digest(self.0, input, &mode.key_words(), mode.flags())
     }
 
-    /// [`hash_many`](crate::hash_many) by this kernel.
+    /// Like [`hash_many`](crate::hash_many), but by this kernel.
     ///
     /// # Panics
     ///
-    /// When `out` is not as long as `inputs`.
+    /// If `out` is not as long as `inputs`.
     pub fn hash_many(self, inputs: &[&[u8]], out: &mut [Hash]) {
         hash_many_in(self.0, &IV, 0, inputs, out);
     }
 
-    /// A [`Hasher`] of this kernel, whatever the process uses otherwise.
+    /// A [`Hasher`] that uses this kernel instead of the process's kernel.
     pub fn hasher(self, mode: Mode<'_>) -> Hasher {
         Hasher::with(self.0, &mode.key_words(), mode.flags())
     }

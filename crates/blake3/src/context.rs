@@ -1,6 +1,6 @@
 //! The context keys of key derivation.
 //!
-//! A program uses few contexts, and uses one many times. With the standard library, each thread remembers the last context and its key;
+//! A program uses few contexts, each many times. With the standard library, each thread remembers the last context and its key;
 //! neither is a secret. A comparison takes a tenth of the time of hashing the context again.
 
 use crate::kernel::functions;
@@ -33,16 +33,16 @@ std::thread_local! {
 /// A context and its key.
 #[cfg(feature = "std")]
 struct Remembered {
-    /// The first `len` bytes count.
+    /// The context is the first `len` bytes.
     context: [u8; Self::LONGEST],
-    /// `usize::MAX` when there is none.
+    /// `usize::MAX` if no context is remembered.
     len: usize,
     key: Words,
 }
 
 #[cfg(feature = "std")]
 impl Remembered {
-    /// Bytes of the longest context that is remembered.
+    /// The length of the longest context that is remembered, in bytes.
     const LONGEST: usize = 128;
 
     const NONE: Self = Remembered { context: [0; Self::LONGEST], len: usize::MAX, key: [0; 8] };

@@ -1,4 +1,4 @@
-//! Key derivation: from key material that is all there, once or many times over.
+//! Key derivation from complete key material, once or many times.
 
 use crate::context::context_key;
 use crate::hash::Hash;
@@ -9,18 +9,18 @@ use crate::oneshot::digest;
 use crate::spec::{DERIVE_KEY_MATERIAL, OUT_LEN, Words};
 use core::fmt;
 
-/// 32 bytes of key for the purpose `context`, from `key_material`.
+/// Derives a key of 32 bytes from `key_material`, for the purpose that `context` names.
 ///
-/// The context should be a constant of the program, unique the world over, such as `example.com 2026-11-20 session tokens v1`; never
-/// user input. The key material may have any length but must not be a password. To derive many keys for one purpose use
-/// [`DeriveKey`], which hashes the context once.
+/// The context should be a constant in the program, globally unique, such as `example.com 2026-11-20 session tokens v1`. It must
+/// never contain user input. The key material may have any length, but must not be a password. To derive many keys for one purpose,
+/// use [`DeriveKey`], which hashes the context once.
 #[inline]
 pub fn derive_key(context: &str, key_material: &[u8]) -> [u8; OUT_LEN] {
     let key = context_key(context);
     digest(functions(), key_material, &key, DERIVE_KEY_MATERIAL).into()
 }
 
-/// A purpose for which keys are derived, its context hashed once.
+/// Derives many keys for one purpose, and hashes the purpose's context only once.
 ///
 /// ```
 /// use bulla_blake3::{DeriveKey, derive_key};
@@ -35,27 +35,27 @@ pub struct DeriveKey {
 }
 
 impl DeriveKey {
-    /// The purpose that this context names: see [`derive_key`] for what a context should be.
+    /// Hashes the context that names the purpose. [`derive_key`] explains how to choose a context.
     pub fn new(context: &str) -> Self {
         DeriveKey { key: context_key(context) }
     }
 
-    /// 32 bytes of key from `key_material`.
+    /// Derives a key of 32 bytes from `key_material`.
     #[inline]
     pub fn derive(&self, key_material: &[u8]) -> [u8; OUT_LEN] {
         digest(functions(), key_material, &self.key, DERIVE_KEY_MATERIAL).into()
     }
 
-    /// 32 bytes of key from each of `key_materials`, side by side: see [`hash_many`](crate::hash_many).
+    /// Derives a key of 32 bytes from each of `key_materials`, side by side: see [`hash_many`](crate::hash_many).
     ///
     /// # Panics
     ///
-    /// When there are not as many results as inputs.
+    /// If `out` is not as long as `key_materials`.
     pub fn derive_many(&self, key_materials: &[&[u8]], out: &mut [Hash]) {
         hash_many_in(functions(), &self.key, DERIVE_KEY_MATERIAL, key_materials, out);
     }
 
-    /// For key material in pieces, and for longer keys.
+    /// A hasher for key material in pieces, and for longer keys.
     pub fn hasher(&self) -> Hasher {
         Hasher::with(functions(), &self.key, DERIVE_KEY_MATERIAL)
     }

@@ -1,5 +1,5 @@
-//! The module of this name in the crate `blake3`, for programs that were written before [`hazmat`](crate::hazmat): only plain hashing. New
-//! programs should use `hazmat`.
+//! The counterpart of the crate `blake3`'s module `guts`, for programs that were written before [`hazmat`](crate::hazmat). It supports
+//! only plain hashing. New programs should use `hazmat`.
 
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
 use crate::spec::{CHUNK_END, ROOT};
@@ -17,12 +17,12 @@ pub struct ChunkState {
 }
 
 impl ChunkState {
-    /// An empty chunk, with so many chunks before it.
+    /// An empty chunk with this counter: the number of chunks before it.
     pub fn new(chunk_counter: u64) -> Self {
         ChunkState { bytes: ArrayVec::new(), counter: chunk_counter }
     }
 
-    /// Bytes in it.
+    /// The number of bytes in it.
     #[allow(clippy::len_without_is_empty, reason = "the crate `blake3` has none")]
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -32,7 +32,7 @@ impl ChunkState {
     ///
     /// # Panics
     ///
-    /// When there are then more than [`CHUNK_LEN`].
+    /// If the chunk then has more than [`CHUNK_LEN`] bytes.
     pub fn update(&mut self, input: &[u8]) -> &mut Self {
         let added = self.bytes.try_extend_from_slice(input);
         assert!(
@@ -58,7 +58,7 @@ impl ChunkState {
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for ChunkState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChunkState")

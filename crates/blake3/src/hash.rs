@@ -1,4 +1,4 @@
-//! A digest: its bytes, its hexadecimal digits, comparison in constant time.
+//! A digest: its bytes, its hexadecimal digits, and comparison in constant time.
 
 use crate::spec::OUT_LEN;
 use arrayvec::ArrayString;
@@ -8,8 +8,8 @@ use core::str::FromStr;
 
 /// A digest of 32 bytes.
 ///
-/// `==` takes the same time wherever the two differ. To compare in another way, or to order digests, use
-/// [`as_bytes`](Hash::as_bytes).
+/// `==` takes constant time: it does not depend on where the two differ. To compare in another way, or to order
+/// digests, use [`as_bytes`](Hash::as_bytes).
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Clone, Copy, Eq)]
 pub struct Hash([u8; OUT_LEN]);
@@ -35,12 +35,12 @@ impl Hash {
     ///
     /// # Errors
     ///
-    /// When there are not 32 of them.
+    /// If there are not exactly 32 bytes.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, core::array::TryFromSliceError> {
         Ok(Hash(bytes.try_into()?))
     }
 
-    /// 64 lower-case hexadecimal digits.
+    /// The digest as 64 lower-case hexadecimal digits.
     pub fn to_hex(&self) -> ArrayString<{ 2 * OUT_LEN }> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = ArrayString::new();
@@ -51,11 +51,11 @@ impl Hash {
         hex
     }
 
-    /// The digest written as 64 hexadecimal digits of either case.
+    /// Parses 64 hexadecimal digits of either case.
     ///
     /// # Errors
     ///
-    /// [`HexError`] when the length or a digit is wrong.
+    /// [`HexError`] if the length or a digit is wrong.
     pub fn from_hex(hex: impl AsRef<[u8]>) -> Result<Self, HexError> {
         let hex = hex.as_ref();
         if hex.len() != 2 * OUT_LEN {
@@ -120,7 +120,7 @@ impl PartialEq<[u8; OUT_LEN]> for Hash {
     }
 }
 
-/// In constant time when the length is 32.
+/// Compares in constant time if the length is 32.
 impl PartialEq<[u8]> for Hash {
     #[inline]
     fn eq(&self, other: &[u8]) -> bool {
@@ -147,7 +147,7 @@ impl zeroize::Zeroize for Hash {
     }
 }
 
-/// What is wrong with a hexadecimal digest.
+/// The error of parsing a hexadecimal digest.
 #[derive(Clone, Debug)]
 pub struct HexError(HexErrorKind);
 

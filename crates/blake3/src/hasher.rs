@@ -1,4 +1,4 @@
-//! Hashing of input that comes piece by piece.
+//! Hashing of input in pieces.
 
 use crate::buffer::Buffer;
 use crate::context::context_key;
@@ -16,9 +16,9 @@ use core::fmt;
 /// Hashes input that comes in pieces, in any of the three modes.
 ///
 /// The hasher collects small updates, so that they reach the widest kernel. With the standard library, the value itself takes about 3 KiB
-/// and is cheap to make and to move. When more than 1024 bytes have come, the hasher allocates a buffer of 16 KiB and 3 KiB of tree. Each
-/// thread keeps one of these for its next hasher, cleared if a mode with a key used it. Without the standard library, the buffer is 4 KiB
-/// and part of the value, which takes about 9 KiB.
+/// and is cheap to make and to move. After more than 1024 bytes of input, the hasher allocates a buffer of 16 KiB and 3 KiB for the tree.
+/// Each thread keeps one of these for its next hasher, cleared if a mode with a key used it. Without the standard library, the buffer is
+/// 4 KiB and part of the value, which takes about 9 KiB.
 ///
 /// ```
 /// let mut hasher = bulla_blake3::Hasher::new();
@@ -35,19 +35,19 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// For plain hashing, as [`hash`](crate::hash).
+    /// A hasher for plain hashing, like [`hash`](crate::hash).
     #[inline(always)]
     pub fn new() -> Self {
         Hasher::with(functions(), &IV, 0)
     }
 
-    /// For keyed hashing, as [`keyed_hash`](crate::keyed_hash).
+    /// A hasher for keyed hashing, like [`keyed_hash`](crate::keyed_hash).
     #[inline(always)]
     pub fn new_keyed(key: &[u8; KEY_LEN]) -> Self {
         Hasher::with(functions(), &key_words(key), KEYED_HASH)
     }
 
-    /// For key derivation, like [`derive_key`](crate::derive_key): the input is the key material.
+    /// A hasher for key derivation, like [`derive_key`](crate::derive_key): the input is the key material.
     #[inline]
     pub fn new_derive_key(context: &str) -> Self {
         let key = context_key(context);
@@ -60,7 +60,7 @@ impl Hasher {
         Hasher { instance, offset: 0, stack: Stack::new(), buffer: Buffer::new() }
     }
 
-    /// Back to the state after it was made: same mode, same key, no input.
+    /// Resets the hasher to its initial state: same mode, same key, no input.
     pub fn reset(&mut self) -> &mut Self {
         self.offset = 0;
         self.stack.clear();
@@ -89,7 +89,7 @@ impl Hasher {
         }
     }
 
-    /// Takes in more than there is room for.
+    /// Takes input that does not fit into the buffer.
     #[inline(never)]
     fn update_tree(&mut self, mut input: &[u8]) {
         let Hasher { instance, offset, stack, buffer } = self;
@@ -101,7 +101,7 @@ impl Hasher {
             let (held, groups) = wide.parts();
             let mut tree = Tree { instance, offset, stack, groups };
             if held.is_empty() {
-                // Straight from the caller's slice.
+                // Hash directly from the caller's slice.
                 let whole = tree.whole(input);
                 tree.absorb(&input[..whole], distance);
                 input = &input[whole..];
@@ -119,7 +119,7 @@ impl Hasher {
         }
     }
 
-    /// Takes in input until nothing is held and all that was taken in is on the stack; returns the rest of it.
+    /// Takes input until nothing is held and everything is on the stack. Returns the rest of the input.
     #[cfg(feature = "rayon")]
     pub(crate) fn settle<'i>(&mut self, mut input: &'i [u8]) -> &'i [u8] {
         let Hasher { instance, offset, stack, buffer } = self;
@@ -137,7 +137,7 @@ impl Hasher {
         input
     }
 
-    /// Adds whole chunks that are a subtree, when nothing is held.
+    /// Adds whole chunks that form a subtree. Nothing may be held.
     #[cfg(feature = "rayon")]
     pub(crate) fn push_subtree(&mut self, subtree: &[u8]) {
         let Hasher { instance, offset, stack, buffer } = self;
@@ -147,7 +147,7 @@ impl Hasher {
         self.fit();
     }
 
-    /// Has the buffer know the position of the tree.
+    /// Tells the buffer the tree's position.
     pub(crate) fn fit(&mut self) {
         self.buffer.widen().fit(&self.instance, &self.stack);
     }
@@ -156,7 +156,8 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset): a subtree that begins further on has a chaining value, but no digest.
+    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset): a subtree that does not begin at 0 has a chaining
+    /// value, but no digest.
     pub fn finalize(&self) -> Hash {
         self.check_root();
         Hash::from_bytes(match self.only_chunk() {
@@ -165,11 +166,11 @@ impl Hasher {
         })
     }
 
-    /// The digest of any length.
+    /// Output of any length.
     ///
     /// # Panics
     ///
-    /// As [`finalize`](Hasher::finalize).
+    /// If [`finalize`](Hasher::finalize) panics.
     #[inline]
     pub fn finalize_xof(&self) -> OutputReader {
         self.check_root();
@@ -181,7 +182,7 @@ impl Hasher {
         assert!(self.offset == 0, "a hasher with an input offset has no digest: use finalize_non_root");
     }
 
-    /// The chaining value as of a subtree that is not the root.
+    /// The chaining value, as a subtree that is not the root.
     pub(crate) fn finalize_non_root(&self) -> [u8; OUT_LEN] {
         match self.only_chunk() {
             Some(chunk) => self.chunk_value(chunk, CHUNK_END),
@@ -189,7 +190,7 @@ impl Hasher {
         }
     }
 
-    /// The chaining value of a chunk of at most 1024 bytes at the place where this hasher begins.
+    /// The chaining value of a chunk of at most 1024 bytes at this hasher's offset.
     pub(crate) fn chunk_value(&self, chunk: &[u8], last_flags: u32) -> [u8; OUT_LEN] {
         assert!(chunk.len() <= CHUNK_LEN);
         let Instance { functions, key, flags } = &self.instance;
@@ -223,7 +224,7 @@ impl Hasher {
         }
     }
 
-    /// Bytes hashed so far.
+    /// The number of bytes hashed so far.
     pub fn count(&self) -> u64 {
         let groups = self.buffer.wide().map_or(0, |wide| wide.groups.chunks(&self.instance));
         (self.stack.chunks + groups) * CHUNK_LEN as u64 + self.buffer.held().len() as u64
@@ -251,7 +252,7 @@ impl fmt::Debug for Hasher {
 
 #[cfg(feature = "zeroize")]
 impl zeroize::Zeroize for Hasher {
-    /// Clears the key, the input that is held and all chaining values. The hasher is of no use afterwards.
+    /// Clears the key, the held input and all chaining values. The hasher must not be used afterwards.
     fn zeroize(&mut self) {
         self.instance.key.zeroize();
         self.stack.zeroize();

@@ -1,10 +1,10 @@
 //! Subtrees: low-level access to the tree, for example for verified streaming or distributed hashing.
 //!
-//! **Easy to get wrong.** A chaining value is not a digest. A tree that is built in a way that the specification does not
-//! allow gives values that no other implementation computes, and may lose collision resistance. Most programs need nothing from here.
+//! **Easy to get wrong.** A chaining value is not a digest. A tree that is built in a way that the specification does not allow gives
+//! values that no other implementation computes, and may lose collision resistance. Most programs do not need this module.
 //!
-//! A subtree is a chunk, or a parent with everything below it. In a tree over n bytes the left child of a parent covers
-//! [`left_subtree_len`]`(n)` bytes, the right one the rest (specification, section 2.1).
+//! A subtree is a chunk, or a parent with everything below it. In a tree over n bytes, the root's left child covers
+//! [`left_subtree_len`]`(n)` bytes, and the right one the rest (specification, section 2.1).
 
 use crate::hash::Hash;
 use crate::hasher::Hasher;
@@ -28,21 +28,21 @@ impl Mode<'_> {
 
 /// Operations of a [`Hasher`] on subtrees.
 pub trait HasherExt {
-    /// As [`Hasher::new_derive_key`], with the context hashed before.
+    /// Like [`Hasher::new_derive_key`], with a context that is already hashed.
     fn new_from_context_key(context_key: &ContextKey) -> Self;
 
     /// Makes this the hasher of a subtree that begins `offset` bytes into the whole input.
     ///
     /// # Panics
     ///
-    /// When the offset is not a multiple of 1024, or input has been hashed already.
+    /// If the offset is not a multiple of 1024, or input has been hashed already.
     fn set_input_offset(&mut self, offset: u64) -> &mut Self;
 
     /// The chaining value of the subtree.
     ///
     /// # Panics
     ///
-    /// When there was no input: an empty subtree can only be the root.
+    /// If there was no input: an empty subtree can only be the root.
     fn finalize_non_root(&self) -> ChainingValue;
 }
 

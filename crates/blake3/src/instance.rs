@@ -30,13 +30,14 @@ impl Instance {
         self.functions.lanes
     }
 
-    /// Whether what is hashed may be a secret: a mode with a key says so.
+    /// Whether the input may be a secret, which is assumed in modes with a key.
     #[cfg(feature = "std")]
     pub(crate) fn secrecy(&self) -> Secrecy {
         if self.flags == 0 { Secrecy::Plain } else { Secrecy::Secret }
     }
 
-    /// The chaining value of the parent of the two values in `children`; the root's digest when `extra_flags` has `ROOT`.
+    /// The chaining value of the parent of the two values in `children`; the root's digest if `extra_flags` contains
+    /// `ROOT`.
     pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN], extra_flags: u32) -> Value {
         let mut value = MaybeUninit::<Value>::uninit();
         // SAFETY: 64 readable bytes, one parent of 32 bytes out.
@@ -66,7 +67,7 @@ pub(crate) fn join(left: &Value, right: &Value) -> [u8; BLOCK_LEN] {
 }
 
 impl Functions {
-    /// The function for a group of input that is so far away.
+    /// The function that hashes a group of input at this distance.
     #[inline(always)]
     pub(crate) fn group_at(&self, distance: Distance) -> unsafe fn(*const u8, &Words, u64, u32, *mut Group) {
         match distance {
@@ -76,7 +77,7 @@ impl Functions {
     }
 }
 
-/// Where input is expected to come from.
+/// Where the input is expected to be: in the caches, or in far memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Distance {
     Near,

@@ -4,15 +4,15 @@ use crate::Hasher;
 use crate::instance::Secrecy;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// Bytes asked of a reader at a time: enough for the widest kernel several times over, small enough for the second-level cache.
+/// The number of bytes to read at a time: several times the widest kernel's width, and small enough for the second-level cache.
 const READ: usize = 64 * 1024;
 
 impl Hasher {
-    /// Hashes everything that `reader` still has.
+    /// Hashes the rest of `reader`.
     ///
     /// # Errors
     ///
-    /// The reader's, but not interruptions: those are tried again. What was read before stays hashed.
+    /// The reader's errors, except interruptions, after which it reads again. Input before an error stays hashed.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
         let mut buffer = vec![0; READ];
         let mut most = 0;
@@ -29,7 +29,7 @@ impl Hasher {
         };
         if self.instance.secrecy() == Secrecy::Secret {
             buffer[..most].fill(0);
-            // Else the compiler may leave this out, since the memory is freed next.
+            // Without this, the compiler may remove the overwriting, because the memory is freed next.
             core::hint::black_box(&mut buffer);
         }
         end.map(|()| self)
@@ -56,21 +56,21 @@ mod map {
     use std::io::{Seek as _, SeekFrom};
     use std::path::Path;
 
-    /// Files below this are read: a map costs more than it saves.
+    /// Smaller files are read: a map would cost more than it saves.
     const SMALLEST_MAP: u64 = 16 * 1024;
 
-    /// A map of the file if it is one that can be mapped and is worth it; else it can be read from its beginning.
+    /// Maps the file, if it can be mapped and is large enough. Otherwise, the file's position is its beginning.
     fn map(file: &mut File) -> io::Result<Option<Mmap>> {
-        // One call of the system that fails without an effect where the file is short, and is cheaper than asking for all that is known of
-        // it. Of a block device it finds the length, which its metadata lack; a pipe has none, and pseudo-files have a short one or none.
+        // For a short file, this one system call fails without an effect, and it is cheaper than reading the metadata. It also finds the
+        // length of a block device, which the metadata lack. A pipe has no length, and pseudo-files have a short one or none.
         let Ok(position) = file.seek(SeekFrom::End(1 - SMALLEST_MAP.cast_signed())) else { return Ok(None) };
         if position == 0 {
             return Ok(None);
         }
         if let Ok(len) = usize::try_from(position + SMALLEST_MAP - 1) {
             // SAFETY: a map of a file that another process changes is shared memory that changes. The bytes are read once, by code that
-            // makes nothing of their values; the digest is then one of no state that the file ever had. Truncation raises
-            // SIGBUS. Both are in the documentation.
+            // does not depend on their values; the digest may then belong to no state that the file ever had. Truncation raises SIGBUS.
+            // The documentation says both.
             if let Ok(map) = unsafe { MmapOptions::new().len(len).map(&*file) } {
                 return Ok(Some(map));
             }
@@ -81,15 +81,15 @@ mod map {
     }
 
     impl Hasher {
-        /// Hashes the file at `path` through a memory map; without one where it is short or cannot be mapped.
+        /// Hashes the file at `path` through a memory map, or reads it if it is short or cannot be mapped.
         ///
         /// If another process writes to the file meanwhile, the digest may belong to no state that the file ever had; if it truncates
-        /// the file, the operating system may end this process (SIGBUS). Where that is a danger read the file instead:
+        /// the file, the operating system may end this process (SIGBUS). If that can happen, read the file instead:
         /// [`update_reader`](Hasher::update_reader).
         ///
         /// # Errors
         ///
-        /// Those of opening and reading.
+        /// Errors of opening and reading.
         pub fn update_mmap(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
             let mut file = File::open(path)?;
             match map(&mut file)? {
@@ -98,13 +98,13 @@ mod map {
             }
         }
 
-        /// As [`update_mmap`](Hasher::update_mmap), on all threads of the current rayon pool.
+        /// Like [`update_mmap`](Hasher::update_mmap), on all threads of the current rayon pool.
         ///
-        /// On spinning disks this reads all over the file and is slower than one thread.
+        /// On spinning disks this is slower than one thread, because it reads many parts of the file at once.
         ///
         /// # Errors
         ///
-        /// Those of opening and reading.
+        /// Errors of opening and reading.
         #[cfg(feature = "rayon")]
         pub fn update_mmap_rayon(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
             let mut file = File::open(path)?;

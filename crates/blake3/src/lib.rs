@@ -10,7 +10,7 @@
 //!
 //! The names are those of the `blake3` crate, so that migration costs one line in `Cargo.toml`. In addition there are
 //! [`hash_many`] for independent inputs at once, [`DeriveKey`] for contexts that are hashed once, [`Hasher::save`] and
-//! [`Hasher::restore`], and [`kernel`], which says which kernel is in use and lets a process force one.
+//! [`Hasher::restore`], and [`kernel`], which tells which kernel is in use and lets a process force one.
 //!
 //! # Kernels
 //!
@@ -23,8 +23,8 @@
 //!
 //! The other features of the crate `blake3` exist under their names:
 //!
-//! - `no_avx512`, `no_avx2` and `no_sse41` remove these kernels; the next best kernel serves, at last the portable one. Use them for tests, and
-//!   for machines on which you do not want a kernel. [`kernel::FORCE_VARIABLE`] chooses a kernel without a new build.
+//! - `no_avx512`, `no_avx2` and `no_sse41` remove these kernels; the next best kernel is used, and ultimately the portable one. Use them for
+//!   tests, and for machines on which you do not want a kernel. [`kernel::FORCE_VARIABLE`] chooses a kernel without a new build.
 //! - `wasm32_simd` adds the kernel for WebAssembly's vectors to a build that does not allow vectors everywhere
 //!   (`-C target-feature=+simd128`). The module then loads only in engines with vectors.
 //! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. This crate is all Rust and needs no C compiler: they change nothing.

@@ -13,14 +13,15 @@ use crate::spec::{
 };
 use core::mem::MaybeUninit;
 
-/// Inputs taken at a time.
+/// The number of inputs processed at a time.
 const BATCH: usize = 64;
 
-/// Chunks of the longest input that shares lanes with others. Longer ones fill the kernel by themselves.
+/// The number of chunks of the longest input that shares lanes with others. Longer inputs fill the kernel by
+/// themselves.
 const MOST_CHUNKS: usize = 8;
 
-/// The digests of independent inputs of any lengths, hashed side by side: many times faster than one after the other when
-/// they are short.
+/// Hashes independent inputs of any lengths side by side. For short inputs, this is many times faster than hashing one
+/// after the other.
 ///
 /// ```
 /// use bulla_blake3::{Hash, hash, hash_many};
@@ -32,7 +33,7 @@ const MOST_CHUNKS: usize = 8;
 ///
 /// # Panics
 ///
-/// When `out` is not as long as `inputs`.
+/// If `out` is not as long as `inputs`.
 pub fn hash_many(inputs: &[&[u8]], out: &mut [Hash]) {
     hash_many_in(functions(), &IV, 0, inputs, out);
 }
@@ -69,7 +70,7 @@ pub(crate) fn hash_many_in(
     }
 }
 
-/// Up to 64 inputs and the places of their digests.
+/// Up to 64 inputs, and the places for their digests.
 struct Batch<'a> {
     functions: &'static Functions,
     key: &'a Words,
@@ -78,7 +79,7 @@ struct Batch<'a> {
     out: &'a mut [Hash],
 }
 
-/// A lane and where its chaining value goes.
+/// A lane, and the place for its chaining value.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     lane: Lane<'a>,
@@ -86,7 +87,7 @@ struct Job<'a> {
 }
 
 impl Batch<'_> {
-    /// All inputs, which are of one chunk at most.
+    /// Hashes all inputs, each of at most one chunk.
     fn hash_chunks(&mut self) {
         let mut order = [0u8; BATCH];
         let order = sort_by_blocks(self.inputs.len(), &mut order, |i| self.inputs[i].len());
@@ -105,7 +106,7 @@ impl Batch<'_> {
         }
     }
 
-    /// All inputs.
+    /// Hashes all inputs, which have one length.
     ///
     /// # Safety
     ///
@@ -130,14 +131,14 @@ impl Batch<'_> {
         }
     }
 
-    /// Chaining values of up to `lanes` inputs.
+    /// Computes the chaining values of up to `lanes` inputs.
     fn run(&self, inputs: &[Lane<'_>], values: &mut [Value; MAX_LANES]) {
         assert!(!inputs.is_empty() && inputs.len() <= self.functions.lanes);
         // SAFETY: no more inputs than lanes; there is room for the most lanes of any kernel.
         unsafe { (self.functions.lanes_of)(inputs, self.key, self.flags, values.as_mut_ptr().cast()) }
     }
 
-    /// All inputs, of which some have several chunks.
+    /// Hashes all inputs, some of which have several chunks.
     fn hash_trees(&mut self) {
         let mut values = [[[0; OUT_LEN]; MOST_CHUNKS]; BATCH];
         let mut counts = [0; BATCH];
@@ -197,7 +198,7 @@ impl Batch<'_> {
         }
     }
 
-    /// One level of parents of the inputs that have a number of values for which `which` holds.
+    /// Computes one level of parents, for the inputs whose number of values satisfies `which`.
     fn level(
         &self,
         values: &mut [[Value; MOST_CHUNKS]; BATCH],
@@ -225,7 +226,8 @@ impl Batch<'_> {
                 }
             }
             if counts[i] % 2 == 1 {
-                // Read above, or never: an odd value moves up as it is. Its new place is behind all pairs that wait.
+                // An odd value moves up unchanged. Its new place is after all pairs that are still waiting, so the
+                // value there was either read above or is not needed.
                 values[i][pairs] = values[i][counts[i] - 1];
             }
             counts[i] = counts[i].div_ceil(2);
@@ -255,13 +257,13 @@ impl Batch<'_> {
     }
 }
 
-/// The numbers below n in the order of their number of blocks, longest first: a counting sort. Inputs longer than a chunk do
-/// not come here.
+/// Sorts the numbers below n by the inputs' number of blocks, longest first: a counting sort. No input is longer than a
+/// chunk.
 fn sort_by_blocks(n: usize, order: &mut [u8; BATCH], len: impl Fn(usize) -> usize) -> &[u8] {
     let blocks = |i: usize| len(i).div_ceil(BLOCK_LEN).max(1);
     let mut starts = [0u8; CHUNK_LEN / BLOCK_LEN + 2];
     for i in 0..n {
-        // Longest first: what has more blocks counts before.
+        // Longest first: inputs with more blocks come earlier.
         starts[16 - blocks(i) + 1] += 1;
     }
     for i in 1..starts.len() {

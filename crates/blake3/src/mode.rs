@@ -1,11 +1,11 @@
-//! The three modes: what key and which flags every compression has.
+//! The three modes: the key and the flags of every compression.
 
 use crate::spec::{DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, Words, key_words};
 
 /// The key of a key derivation context.
 pub type ContextKey = [u8; KEY_LEN];
 
-/// The mode in which the parents of a tree are computed. It must be that of the chunks.
+/// The mode in which the parents of a tree are computed. It must be the mode of the chunks.
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
     /// Plain hashing.

@@ -9,8 +9,8 @@ use core::mem::MaybeUninit;
 
 /// The digest of `input`.
 ///
-/// For long input that is read piece by piece use [`Hasher`](crate::Hasher); for more than 32 bytes of output
-/// [`Hasher::finalize_xof`](crate::Hasher::finalize_xof); for many inputs at once [`hash_many`](crate::hash_many).
+/// For long input that is read in pieces, use [`Hasher`](crate::Hasher); for more than 32 bytes of output,
+/// [`Hasher::finalize_xof`](crate::Hasher::finalize_xof); for many inputs at once, [`hash_many`](crate::hash_many).
 #[inline]
 pub fn hash(input: &[u8]) -> Hash {
     digest(functions(), input, &IV, 0)

@@ -8,7 +8,7 @@ use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
 use core::fmt;
 use core::mem::MaybeUninit;
 
-/// The last compression of a tree, not yet done: as the root it gives output of any length.
+/// The last compression of a tree, not computed yet. As the root, it gives output of any length.
 #[derive(Clone)]
 pub(crate) struct Output {
     functions: &'static Functions,
@@ -16,14 +16,15 @@ pub(crate) struct Output {
     block: [u8; BLOCK_LEN],
     len: u32,
     flags: u32,
-    /// Where a reader of it is: the number of its block. Here, so that the reader is this and nothing else, and is made where it stays.
+    /// The number of the reader's current block. It is a field here, so that a reader contains nothing else, and is constructed in its
+    /// final place.
     counter: u64,
-    /// And bytes of that block that come before, at most 63.
+    /// The number of bytes of that block that were already read, at most 63.
     within: u8,
 }
 
 impl Output {
-    /// Of a chunk of at most 1024 bytes.
+    /// The last compression of a chunk of at most 1024 bytes.
     #[inline]
     pub(crate) fn of_chunk(instance: &Instance, chunk: &[u8], counter: u64) -> Self {
         let Instance { functions, key, flags } = instance;
@@ -42,14 +43,14 @@ impl Output {
         output
     }
 
-    /// Of a parent with this block.
+    /// The last compression of a parent with this block.
     pub(crate) fn of_parent(instance: &Instance, block: &[u8; BLOCK_LEN]) -> Self {
         let Instance { functions, key, flags } = instance;
         let (len, flags) = (BLOCK_LEN as u32, flags | PARENT);
         Output { functions, value: *key, block: *block, len, flags, counter: 0, within: 0 }
     }
 
-    /// Output block number `counter`, to `out`.
+    /// Writes output block number `counter` to `out`.
     #[inline]
     fn block(&self, counter: u64, out: &mut [u8; BLOCK_LEN]) {
         let Output { functions, value, block, len, flags, .. } = self;
@@ -60,7 +61,7 @@ impl Output {
         }
     }
 
-    /// Output blocks from number `first` on; `out` is a whole number of them.
+    /// Writes the output blocks from number `first` on. The length of `out` is a whole number of blocks.
     #[inline]
     fn blocks(&self, first: u64, out: &mut [u8]) {
         let Output { functions, value, block, len, flags, .. } = self;
@@ -93,8 +94,8 @@ impl Output {
 
 /// Output of any length, from any position: an extendable-output function.
 ///
-/// The first 32 bytes are the ordinary digest. [Positions](OutputReader::position) go up to 2^64 - 1, which is all that the specification has.
-/// Whoever reads on gets the blocks that follow, as from the crate `blake3`; their positions, in 64 bits, begin at 0 again.
+/// The first 32 bytes are the ordinary digest. [Positions](OutputReader::position) go up to 2^64 - 1, the limit of the specification. Reading
+/// further returns the blocks that follow, like the crate `blake3`; their 64-bit positions start again at 0.
 #[derive(Clone)]
 pub struct OutputReader {
     output: Output,
@@ -106,7 +107,7 @@ impl OutputReader {
         OutputReader { output }
     }
 
-    /// Fills `out` with the next bytes, and advances by as many.
+    /// Fills `out` with the next bytes, and advances by its length.
     #[inline]
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut out = out;
@@ -140,7 +141,7 @@ impl OutputReader {
         self.output.counter.wrapping_mul(BLOCK_LEN as u64).wrapping_add(u64::from(self.output.within))
     }
 
-    /// Goes to any position.
+    /// Moves to any position.
     pub fn set_position(&mut self, position: u64) {
         self.output.counter = position / BLOCK_LEN as u64;
         self.output.within = (position % BLOCK_LEN as u64) as u8;
@@ -164,7 +165,8 @@ impl std::io::Read for OutputReader {
 
 #[cfg(feature = "std")]
 impl std::io::Seek for OutputReader {
-    /// Fails with `InvalidInput` for a position before the start, and relative to the end, which there is none of.
+    /// Fails with `InvalidInput` for a position before the start, and for one relative to the end, because the output
+    /// has no end.
     fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
         let invalid = |why| std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
         let position = match to {

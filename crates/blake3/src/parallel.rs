@@ -5,10 +5,11 @@ use crate::instance::{Distance, Instance, Value, join};
 use crate::spec::CHUNK_LEN;
 use crate::tree::{largest_subtree, root_block_of};
 
-/// What one thread hashes at a time.
+/// The number of bytes that one thread hashes at a time.
 const LEAF: usize = 128 * 1024;
 
-/// Below this the pool is not asked, nor started: waking a thread costs as much as hashing some 50 KiB.
+/// Shorter input is hashed without the thread pool, and does not start it: waking a thread costs as much as hashing
+/// about 50 KiB.
 const SMALLEST: usize = 2 * LEAF;
 
 impl Hasher {
@@ -16,7 +17,7 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// As [`update`](Hasher::update).
+    /// If [`update`](Hasher::update) panics.
     pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
         self.check_length(input.len());
         let distance = Distance::of(input);
@@ -34,7 +35,7 @@ impl Hasher {
         self.update(input)
     }
 
-    /// Adds a subtree of several chunks by its two halves, which are never the root.
+    /// Adds a subtree of several chunks as its two halves, which are never the root.
     fn push_in_parallel(&mut self, subtree: &[u8], distance: Distance) {
         let instance = &self.instance;
         let (left, right) = subtree.split_at(subtree.len() / 2);

@@ -1,23 +1,24 @@
-//! From which sizes on input and output are computed in another way: what the tree does, and what the report of a kernel says.
+//! The sizes from which on input and output are computed in another way. The tree and the report of a kernel both use them.
 
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 
-/// Input from here on is expected to come from beyond the caches, and is prefetched.
+/// Longer input is expected to be in memory outside the caches, and is prefetched.
 pub(crate) const FAR: usize = 3 << 20;
 
-/// Up to so many output blocks are made one after the other: as wide as the kernel they would cost more.
+/// Up to this many output blocks are computed one after the other: one call of the wide function would cost more.
 pub(crate) const FEW_BLOCKS: usize = 2;
 
-/// A second chunk up to here is hashed after the first: beside it, it would cost more than the blocks it saves.
+/// A second chunk of at most this length is hashed after the first one: hashing both side by side would cost more than
+/// it saves.
 const SHORT: usize = 2 * BLOCK_LEN;
 
 /// How the chunks of an input of more than one, and at most a group, become chaining values.
 pub(crate) enum Leaves {
     /// Two chunks, one after the other.
     InTurn,
-    /// So many whole chunks.
+    /// This many whole chunks.
     Whole(usize),
-    /// So many chunks, of which the last is short.
+    /// This many chunks; the last one is short.
     Ragged(usize),
     /// A whole group.
     Group,

@@ -12,10 +12,10 @@ use core::ops::Deref;
 const MAGIC: &[u8; 8] = b"bullab3s";
 const VERSION: u8 = 1;
 
-/// Bytes before the chaining values.
+/// The number of bytes before the chaining values.
 const HEADER: usize = 64;
 
-/// The most bytes that a saved state has.
+/// The maximum length of a saved state in bytes.
 pub const MAX_STATE_LEN: usize = HEADER + 54 * OUT_LEN + CHUNK_LEN - 1;
 
 /// The state of a [`Hasher`], as bytes that any version of this project, in any language, can restore.
@@ -44,7 +44,7 @@ impl AsRef<[u8]> for SavedState {
     }
 }
 
-/// Shows the length alone.
+/// Shows only the length.
 impl fmt::Debug for SavedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedState").field("len", &self.0.len()).finish_non_exhaustive()
@@ -58,7 +58,7 @@ impl zeroize::Zeroize for SavedState {
     }
 }
 
-/// Why bytes are not a saved state.
+/// The reason why bytes are not a saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
@@ -70,11 +70,11 @@ pub enum StateError {
     Mode(u8),
     /// A reserved field is not zero.
     Reserved,
-    /// Too few or too many bytes: cut off, or followed by something else.
+    /// There are too few or too many bytes: the state is cut off, or followed by something else.
     Length,
     /// The mode is plain hashing, but the key is not the IV.
     Key,
-    /// The input offset is not a multiple of 1024, or the input does not fit behind it.
+    /// The input offset is not a multiple of 1024, or the input does not fit after it.
     Offset,
 }
 
@@ -101,7 +101,7 @@ impl core::error::Error for StateError {}
 impl Hasher {
     /// The state, which you can restore later: also with another kernel, on another machine, or in another language of this project.
     ///
-    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it as you protect these.
+    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like these.
     pub fn save(&self) -> SavedState {
         let (stack, tail) = self.canonical();
         let mode = match self.instance.flags {
@@ -146,7 +146,7 @@ impl Hasher {
         Ok(hasher)
     }
 
-    /// The subtrees as the specification has them, and the bytes of the unfinished chunk.
+    /// The subtrees as the specification defines them, and the bytes of the unfinished chunk.
     fn canonical(&self) -> (Stack, &[u8]) {
         let held = self.buffer.held();
         if self.count() <= CHUNK_LEN as u64 {
@@ -211,7 +211,7 @@ impl Fields {
         if fits { Ok(()) } else { Err(StateError::Offset) }
     }
 
-    /// Chunks that are finished.
+    /// The number of finished chunks.
     fn chunks(&self) -> u64 {
         if self.count <= CHUNK_LEN as u64 { 0 } else { self.count / CHUNK_LEN as u64 }
     }
@@ -220,7 +220,7 @@ impl Fields {
         (self.count - self.chunks() * CHUNK_LEN as u64) as usize
     }
 
-    /// Chaining values in the state.
+    /// The number of chaining values in the state.
     fn values(&self) -> usize {
         let chunks = self.chunks();
         let open = chunks > 0 && self.tail() == 0 && chunks.is_multiple_of(2);

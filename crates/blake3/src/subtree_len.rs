@@ -1,10 +1,10 @@
-//! How many bytes the subtrees of a tree have (specification, section 2.1).
+//! The lengths of subtrees (specification, section 2.1).
 
 use crate::spec::CHUNK_LEN;
 
 /// # Panics
 ///
-/// When `count + more` bytes do not fit into a subtree that begins at chunk `offset`.
+/// If `count + more` bytes do not fit into a subtree that begins at chunk `offset`.
 pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
     if let Some(most) = max_subtree_len(offset * CHUNK_LEN as u64) {
         let len = count.saturating_add(more);
@@ -15,11 +15,11 @@ pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
     }
 }
 
-/// The most bytes that a subtree beginning at `input_offset` can have; `None`, without limit, for 0.
+/// The most bytes that a subtree beginning at `input_offset` can have; `None` for 0, where there is no limit.
 ///
 /// # Panics
 ///
-/// When the offset is not a multiple of 1024.
+/// If the offset is not a multiple of 1024.
 pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
     assert!(
         input_offset.is_multiple_of(CHUNK_LEN as u64),
@@ -29,7 +29,7 @@ pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
 }
 
 /// The bytes in the left child of a parent that covers `input_len` bytes: the largest power of two of chunks that leaves
-/// something for the right one.
+/// at least one byte for the right child.
 ///
 /// # Panics
 ///

@@ -15,21 +15,22 @@ mod values;
 
 pub(crate) use values::Values;
 
-/// Levels of groups that wait for a neighbour; a group of the last level becomes a single value. Reducing
-/// every 32nd group keeps the narrow levels of parents, which cost as much as four chunks, under half a percent.
+/// The number of levels on which groups wait for a neighbour. A group of the last level is reduced to a single value.
+/// That happens once in 32 groups, so the narrow levels of parents, which cost as much as four chunks, take less than
+/// half a percent of the time.
 const LEVELS: usize = 6;
 
 /// Groups (of level 0) in one of the last level.
 const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 
-/// The most subtrees that can stand side by side: one per bit of a chunk count, and one that is not merged yet.
+/// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
 
 /// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes.
 pub(crate) struct Stack {
     values: [MaybeUninit<Value>; STACK],
     len: usize,
-    /// Chunks in the subtrees.
+    /// The number of chunks in the subtrees.
     pub(crate) chunks: u64,
 }
 
@@ -59,7 +60,7 @@ impl Stack {
         stack
     }
 
-    /// Merges neighbours of equal size until no more than `spare` are left beyond one per set bit of the chunk count.
+    /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits in the chunk count.
     pub(crate) fn merge(&mut self, instance: &Instance, spare: usize) {
         while self.len > self.chunks.count_ones() as usize + spare {
             let [.., left, right] = self.values() else { return };
@@ -78,7 +79,7 @@ impl Stack {
         self.chunks += chunks;
     }
 
-    /// Takes in whole chunks, in aligned subtrees of a group at most.
+    /// Takes whole chunks, in aligned subtrees of at most a group.
     pub(crate) fn absorb(&mut self, instance: &Instance, offset: u64, mut input: &[u8]) {
         while !input.is_empty() {
             let (subtree, rest) = input.split_at(self.next_subtree(instance, input.len()));
@@ -89,13 +90,13 @@ impl Stack {
         }
     }
 
-    /// Bytes of the largest subtree within `most` bytes, and a group, that may come next.
+    /// The length in bytes of the largest subtree that may come next: at most `most` bytes, and at most a group.
     fn next_subtree(&self, instance: &Instance, most: usize) -> usize {
         let chunks = room(instance, self.chunks).min(most / CHUNK_LEN);
         CHUNK_LEN << chunks.ilog2()
     }
 
-    /// Adds a subtree by its two halves, or by its one chunk.
+    /// Adds a subtree as its two halves, or as its only chunk.
     fn push_halves(&mut self, instance: &Instance, mut values: Values, chunks: u64) {
         values.ascend_to(instance, 2);
         let n = values.n as u64;
@@ -129,13 +130,14 @@ impl zeroize::Zeroize for Groups {
     }
 }
 
-/// Full groups: at most one on each level, as the bits of a counter. A group of level l holds the values of `lanes` neighbouring
-/// subtrees of 2^l chunks each.
+/// Full groups: at most one on each level, like the bits of a counter. A group of level l holds the values of `lanes`
+/// neighbouring subtrees of 2^l chunks each.
 ///
-/// A kernel reads what it wrote itself: from the first group until there is none, all calls are for instances of one kernel.
+/// A kernel reads only groups that it wrote itself: as long as there are groups, all calls must be for instances of one
+/// kernel.
 pub(crate) struct Groups {
     slots: [MaybeUninit<Group>; LEVELS],
-    /// Bit l: there is a group of level l.
+    /// Bit l is set if there is a group of level l.
     present: u64,
 }
 
@@ -160,20 +162,20 @@ impl Groups {
         self.present = 0;
     }
 
-    /// Writes zeros over all groups that were ever here.
+    /// Overwrites all groups that were ever here with zeros.
     #[cfg(feature = "std")]
     pub(crate) fn wipe(&mut self) {
         self.slots.fill(MaybeUninit::new(Group([0; 128])));
         self.clear();
     }
 
-    /// The room of the groups, of which all must have been written to be read.
+    /// The memory of the groups. To read it, all of it must have been written.
     #[cfg(all(test, feature = "std"))]
     pub(crate) fn room(&self) -> &[MaybeUninit<Group>] {
         &self.slots
     }
 
-    /// Copies what is there.
+    /// Copies the groups that are present.
     pub(crate) fn copy_from(&mut self, other: &Groups) {
         self.present = other.present;
         for (level, slot) in self.slots.iter_mut().enumerate() {
@@ -187,7 +189,8 @@ impl Groups {
         self.present * instance.lanes() as u64
     }
 
-    /// Hashes one group at the start of `input` and merges it with those that wait on its levels. There must be room: see `is_full`.
+    /// Hashes one group at the start of `input`, and merges it with the waiting groups of its levels. There must be room: see
+    /// `is_full`.
     fn add(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
         let Instance { functions, key, flags } = instance;
         assert!(input.len() >= functions.lanes * CHUNK_LEN);
@@ -207,7 +210,7 @@ impl Groups {
         self.present += 1;
     }
 
-    /// True when there is one group, of the last level.
+    /// Whether the only group is one of the last level.
     fn is_full(&self) -> bool {
         self.present == GROUPS_AT_TOP
     }
@@ -218,7 +221,7 @@ impl Groups {
         self.present = 0;
     }
 
-    /// As `spill`, but stays as it is.
+    /// Like `spill`, but keeps the groups.
     pub(crate) fn push_to(&self, instance: &Instance, stack: &mut Stack) {
         for level in (0..LEVELS).rev() {
             if self.present >> level & 1 == 1 {
@@ -231,7 +234,7 @@ impl Groups {
     }
 }
 
-/// A tree under way, by reference, so that its parts may live where their owner wants them.
+/// An unfinished tree, by reference, so that its owner decides where its parts are stored.
 pub(crate) struct Tree<'a> {
     pub(crate) instance: &'a Instance,
     /// The counter of the first chunk.
@@ -241,12 +244,12 @@ pub(crate) struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Chunks taken in.
+    /// The number of chunks taken so far.
     pub(crate) fn position(&self) -> u64 {
         self.stack.chunks + self.groups.chunks(self.instance)
     }
 
-    /// Takes in whole chunks. They must not be all of the input if they are one chunk.
+    /// Takes whole chunks. A single chunk must not be the whole input.
     pub(crate) fn absorb(&mut self, mut input: &[u8], distance: Distance) {
         debug_assert!(input.len().is_multiple_of(CHUNK_LEN));
         let group = self.instance.lanes() * CHUNK_LEN;
@@ -267,14 +270,14 @@ impl Tree<'_> {
         }
     }
 
-    /// Whether a group may be added: it continues others, or begins where one of the last level would.
+    /// Whether a group may be added: it continues others, or begins at a place for a group of the last level.
     fn at_group(&self) -> bool {
         let at_top = self.instance.lanes() as u64 * GROUPS_AT_TOP;
         self.groups.present != 0 || self.stack.chunks.is_multiple_of(at_top)
     }
 
-    /// Bytes of `input` that may be taken in before the rest is collected: whole groups, or up to the next place where one may
-    /// begin.
+    /// How many bytes of `input` to take now, before the rest is collected: whole groups, or up to the next place where one
+    /// may begin.
     pub(crate) fn whole(&self, input: &[u8]) -> usize {
         let room = room(self.instance, self.position());
         let unit = room * CHUNK_LEN;
@@ -286,14 +289,15 @@ impl Tree<'_> {
     }
 }
 
-/// Bytes of the largest complete subtree within `most` bytes, at least a chunk of them, that may begin at `position`.
+/// The length in bytes of the largest complete subtree that may begin at `position`: at most `most` bytes, at least a
+/// chunk.
 #[cfg(feature = "rayon")]
 pub(crate) fn largest_subtree(position: u64, most: usize) -> usize {
     let fits = (most / CHUNK_LEN).ilog2();
     CHUNK_LEN << position.trailing_zeros().min(fits)
 }
 
-/// Chunks, at most a group, that may follow `position` chunks as one subtree, complete or not.
+/// The most chunks, up to a group, that may follow `position` chunks as one subtree, complete or not.
 #[inline(always)]
 pub(crate) fn room(instance: &Instance, position: u64) -> usize {
     // Position 0 has 64 trailing zeros.
@@ -301,8 +305,8 @@ pub(crate) fn room(instance: &Instance, position: u64) -> usize {
     1 << aligned
 }
 
-/// The block of the topmost parent of a tree of more than one chunk: what was taken in, and then `rest`, whose chunks are
-/// at most [`room`].
+/// The block of the topmost parent of a tree of more than one chunk: the chunks taken so far, and then `rest`, which has
+/// at most [`room`] chunks.
 pub(crate) fn root_block(
     instance: &Instance,
     offset: u64,
@@ -311,7 +315,7 @@ pub(crate) fn root_block(
     rest: &[u8],
 ) -> [u8; BLOCK_LEN] {
     if let Some(full) = groups.filter(|groups| groups.is_full() && !rest.is_empty()) {
-        // A full group of the last level is a subtree of its own: what follows it is none of its neighbours.
+        // A full group of the last level is a complete subtree: the chunks after it do not merge with parts of it.
         let mut stack = stack.clone();
         full.push_to(instance, &mut stack);
         return root_block(instance, offset, &stack, None, rest);

@@ -1,4 +1,4 @@
-//! Makes a folder of files with random content, to try bulla on.
+//! Makes a folder of files with random content, for trying bulla.
 //!
 //! ```text
 //! cargo run --release -p bulla --example make_tree -- DIR COUNT [MIN MAX]

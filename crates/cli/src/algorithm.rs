@@ -32,7 +32,7 @@ impl Algorithm {
         }
     }
 
-    /// The function of that tag.
+    /// The function with this tag.
     pub(crate) fn by_tag(tag: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.tag() == tag)
     }
@@ -42,7 +42,7 @@ impl Algorithm {
         self.tag().to_ascii_lowercase()
     }
 
-    /// Bytes of a digest when nothing else is said. Of BLAKE2 also the most.
+    /// The default length of a digest in bytes. For BLAKE2, it is also the maximum.
     pub(crate) const fn default_length(self) -> usize {
         match self {
             Self::Blake2b | Self::Blake2bp => blake2b::OUTBYTES,
@@ -67,7 +67,7 @@ enum Function {
 }
 
 impl Blake2 {
-    /// `None` for BLAKE3, and for a length that the function does not have.
+    /// A BLAKE2 function; `None` for BLAKE3, and for a length that the function does not have.
     pub(crate) fn new(algorithm: Algorithm, length: usize) -> Option<Self> {
         let function = match algorithm {
             Algorithm::Blake3 => return None,
@@ -90,7 +90,7 @@ impl Blake2 {
     }
 }
 
-/// A BLAKE2 function at work.
+/// A BLAKE2 hasher.
 pub(crate) enum State {
     B(blake2b::State),
     S(blake2s::State),

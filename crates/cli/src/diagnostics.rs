@@ -1,9 +1,9 @@
-//! What is said on standard error: problems, what to do next, and remarks.
+//! Messages on standard error: problems, hints, and remarks.
 
 use crate::style;
 use std::io::Write;
 
-/// Prints `bulla: TEXT` on standard error. A closed standard error is nothing that could be reported.
+/// Prints `bulla: TEXT` on standard error. If standard error is closed, there is no way to report that.
 pub(crate) fn error_line(text: &str) {
     let bad = style::BAD;
     let _ = writeln!(anstream::stderr(), "{bad}bulla:{bad:#} {text}");
@@ -15,7 +15,7 @@ pub(crate) fn hint_line(text: &str) {
     let _ = writeln!(anstream::stderr(), "  {hint}hint:{hint:#} {text}");
 }
 
-/// Prints a remark that is no error.
+/// Prints a remark that is not an error.
 pub(crate) fn note_line(text: &str) {
     let _ = writeln!(anstream::stderr(), "bulla: {text}");
 }

@@ -1,4 +1,4 @@
-//! Errors that end a command or one of its items: what is wrong, and what to do next.
+//! Errors that end a command, or one of its items. They say what is wrong, and what to do next.
 
 use crate::diagnostics::{error_line, hint_line};
 use crate::exit::{BROKEN_PIPE, Exit};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// An error as a person reads it, with a stable code for programs.
 #[derive(Debug)]
 pub(crate) struct Error {
-    /// What it is about, ready to print: most often a file name.
+    /// The subject, ready to print: most often a file name.
     subject: Option<String>,
     message: String,
     hint: Option<String>,
@@ -39,13 +39,13 @@ impl Error {
         }
     }
 
-    /// Names what the error is about, ready to print.
+    /// Sets the subject of the error, ready to print.
     pub(crate) fn about(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
         self
     }
 
-    /// Says what to do next.
+    /// Adds a hint on what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// Prints the error and gives the exit status it asks for: nothing is said about a closed standard output.
+    /// Prints the error, and returns its exit status. A closed standard output is not reported.
     pub(crate) fn report(&self) -> ExitCode {
         if self.broken_pipe {
             return ExitCode::from(BROKEN_PIPE);
@@ -78,7 +78,7 @@ impl Error {
         Exit::Trouble.into()
     }
 
-    /// Is this the end of the reader of standard output?
+    /// Whether the reader of standard output has closed it.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

@@ -1,11 +1,11 @@
-//! What the process tells the shell when it ends.
+//! The exit status of the process.
 
 use std::process::ExitCode;
 
 /// The exit status. Of two, the one that says more about the data wins: see [`Exit::and`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// 0: all was done, all is well.
+    /// 0: everything was done, and everything is well.
     Ok,
     /// 1: something does not verify.
     Failed,

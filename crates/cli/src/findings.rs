@@ -1,4 +1,4 @@
-//! What a verification found, for people and for programs.
+//! The findings of a verification, for people and for programs.
 
 use crate::args::ReportArgs;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong, as one of a fixed set of words.
+/// A kind of problem, as one of a fixed set of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Problem {
@@ -46,14 +46,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was found of one thing: a path, or a file in a folder.
+/// The finding about one path, or about one file in a folder.
 #[derive(Debug)]
 pub(crate) enum Finding {
-    /// It is what was signed.
+    /// The content is what was signed.
     Ok,
-    /// It is not.
+    /// There is a problem.
     Problem(Problem, String),
-    /// That could not be found out.
+    /// It could not be checked.
     Unchecked(Error),
 }
 
@@ -73,12 +73,12 @@ impl Finding {
     }
 }
 
-/// A signature that holds: who made it and when. The values are ready to print.
+/// A valid signature: its signer and time. The values are ready to print.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Signed {
-    /// The key version's id; for minisign the number of the key.
+    /// The key version's id; for minisign the key's number.
     pub(crate) key: String,
-    /// The key as its owner calls it.
+    /// The owner's name for the key.
     #[serde(skip)]
     pub(crate) by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,21 +86,21 @@ pub(crate) struct Signed {
     pub(crate) comment: String,
 }
 
-/// A file in a folder that is not as it was signed.
+/// A file in a folder that differs from what was signed.
 pub(crate) struct EntryFinding {
-    /// Relative to the folder.
+    /// The path relative to the folder.
     pub(crate) path: PathBuf,
     pub(crate) finding: Finding,
 }
 
-/// All that was found of one path.
+/// All findings about one path.
 pub(crate) struct Report {
     pub(crate) finding: Finding,
-    /// The signature, if it is by a trusted key.
+    /// The signature, if a trusted key made it.
     pub(crate) signed: Option<Signed>,
-    /// For a folder, everything in it that is not as it was signed, sorted.
+    /// For a folder, everything in it that differs from what was signed, sorted.
     pub(crate) entries: Vec<EntryFinding>,
-    /// For a folder, the number of files and links that are as they were signed.
+    /// For a folder, the number of unchanged files and links.
     pub(crate) intact: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Report {
         self.entries.iter().fold(self.finding.exit(), |exit, entry| exit.and(entry.finding.exit()))
     }
 
-    /// Prints what was found of `path`.
+    /// Prints the findings about `path`.
     pub(crate) fn print(&self, out: &mut Out, path: &Path, args: ReportArgs) -> Result<()> {
         for entry in &self.entries {
             if let Finding::Unchecked(error) = &entry.finding {
@@ -141,7 +141,7 @@ impl Report {
         }
     }
 
-    /// Who signed it and when, in brackets.
+    /// The signer and the time, in brackets.
     fn particulars(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.intact.map(|files| format!("{files} file{}", if files == 1 { "" } else { "s" })));
@@ -174,12 +174,12 @@ fn print_finding(out: &mut Out, path: &Path, finding: &Finding) -> Result<()> {
             let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
             out.line(format_args!("{}: {bad}{problem}{bad:#}{reason}", shown(path)))
         }
-        // Nothing is printed of what is as it should be, and what could not be checked stands on standard error.
+        // Nothing is printed about unchanged files. Errors about files that could not be checked are on standard error.
         Finding::Ok | Finding::Unchecked(_) => Ok(()),
     }
 }
 
-/// What `--json` prints for a path.
+/// The output of `--json` for a path.
 #[derive(Serialize)]
 struct JsonReport<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Folders: what is in one, as the entries of a manifest, and how that differs from what was signed.
+//! Folders: their content as the entries of a manifest, and the differences from the signed entries.
 
 use crate::error::{Error, Result};
 use crate::files::name::shown;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Lists a folder: an entry for each file and each link in it, sorted.
 ///
 /// # Errors
-/// One for each thing in the folder that cannot be read or is no file, folder or link.
+/// One for each thing in the folder that cannot be read, or is not a file, folder or link.
 pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>, Vec<Error>> {
     let (found, mut errors) = walk(folder);
     let (found, more) = sorted(folder, found);
@@ -51,7 +51,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>, Vec<Error>> {
     if errors.is_empty() { Ok(entries) } else { Err(errors) }
 }
 
-/// Compares a folder with the entries that were signed, which are sorted.
+/// Compares a folder with the signed entries, which are sorted.
 pub(crate) fn compare(folder: &Path, signed: &[Entry]) -> Result<Report> {
     let (found, errors) = walk(folder);
     let (found, more) = sorted(folder, found);
@@ -81,14 +81,14 @@ pub(crate) fn compare(folder: &Path, signed: &[Entry]) -> Result<Report> {
     Ok(Report { finding: summary(folder, &entries, intact), signed: None, entries, intact: Some(intact) })
 }
 
-/// Something in a folder with its path as it is signed.
+/// Something in a folder, with its path as in a manifest.
 struct Item {
     path: ManifestPath,
     file: PathBuf,
     kind: Kind,
 }
 
-/// Gives everything its signed path and sorts by it. A name that no manifest may have is an error.
+/// Converts all paths to those of a manifest, and sorts by them. A name that no manifest may contain is an error.
 fn sorted(folder: &Path, found: Vec<Found>) -> (Vec<Item>, Vec<Error>) {
     let mut errors = Vec::new();
     let mut items = Vec::with_capacity(found.len());
@@ -126,7 +126,7 @@ fn is_large(folder: &Path, item: &Item) -> bool {
         && folder.join(&item.file).symlink_metadata().is_ok_and(|metadata| metadata.len() >= LARGE)
 }
 
-/// The size of all files, if anyone wants to know.
+/// The total size of the files, if progress is shown.
 fn total_size(folder: &Path, found: &[Item]) -> Option<u64> {
     let size = |item: &Item| folder.join(&item.file).symlink_metadata().map_or(0, |metadata| metadata.len());
     Progress::is_wanted().then(|| found.iter().filter(|item| item.kind == Kind::File).map(size).sum())
@@ -157,13 +157,13 @@ fn target_of(path: &Path) -> Result<LinkTarget> {
     Ok(LinkTarget::from_bytes(target.into_os_string().into_encoded_bytes())?)
 }
 
-/// A signed entry and what is in its place now.
+/// A signed entry, and the current content at its path.
 struct Pair<'a> {
     entry: &'a Entry,
     item: &'a Item,
 }
 
-/// Walks both sorted lists at once: what is in both, what is missing, what is unexpected.
+/// Walks both sorted lists at once, and finds common, missing and unexpected entries.
 fn join<'a>(
     folder: &Path,
     signed: &'a [Entry],
@@ -214,7 +214,7 @@ fn kind_of(content: &Content) -> &'static str {
     }
 }
 
-/// Is what is there what was signed?
+/// Compares the current content of an entry with the signed one.
 fn compare_entry(folder: &Path, pair: &Pair<'_>, pace: Pace, progress: &Progress) -> Finding {
     let path = folder.join(&pair.item.file);
     match (&pair.entry.content, pair.item.kind) {
@@ -234,7 +234,7 @@ fn now_other(signed: &Content, now: &str) -> Finding {
     Problem::Changed.because(format!("it was {}, now it is {now}", kind_of(signed)))
 }
 
-/// Is a file in a folder what was signed? A link in its place is not followed.
+/// Compares a file in a folder with the signed one. If a link has replaced it, the link is not followed.
 fn compare_file(path: &Path, digest: Hash, size: u64, pace: Pace, progress: &Progress) -> Finding {
     let source = match Source::open_file(path, Links::Refuse) {
         Ok(source) => source,
@@ -247,7 +247,7 @@ fn compare_file(path: &Path, digest: Hash, size: u64, pace: Pace, progress: &Pro
         .unwrap_or_else(|error| Error::from(error).about(shown(path)).into())
 }
 
-/// Is an open file what was signed? One of another length is not even read.
+/// Compares an open file with the signed one. If its length differs, it is not read.
 pub(crate) fn compare_source(
     source: &Source,
     digest: Hash,
@@ -270,9 +270,9 @@ fn other_size(size: u64, signed: u64) -> Finding {
     Problem::Changed.because(format!("it has {size} bytes now, and had {signed} when it was signed"))
 }
 
-/// Says of missing files where their content is now, and of unexpected files where theirs was.
+/// Adds to missing files where their content is now, and to unexpected files where their content was.
 ///
-/// Empty files are left alone: their content says nothing of where they came from.
+/// Empty files are skipped: their content does not show where they came from.
 fn name_moves(
     folder: &Path,
     signed: &[Entry],
@@ -293,7 +293,7 @@ fn name_moves(
     }
     for new in unexpected {
         let path = folder.join(&new.path);
-        // Only a file whose size is that of a missing one is worth reading.
+        // Read only files with the size of a missing one.
         let len =
             path.symlink_metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
         if !gone.keys().any(|(size, _)| Some(*size) == len) {
@@ -309,7 +309,7 @@ fn name_moves(
     }
 }
 
-/// What a folder as a whole is.
+/// The finding about the folder as a whole.
 fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
     let count = |wanted: Problem| {
         entries

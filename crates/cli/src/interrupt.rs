@@ -1,9 +1,10 @@
-//! Ctrl-C, a closed terminal and their like: an interrupted command leaves no unfinished file behind, and the terminal as it found it.
+//! Handles Ctrl-C, a closed terminal and similar signals: an interrupted command leaves no unfinished file behind, and restores the
+//! terminal.
 
 #[cfg(unix)]
 pub(crate) use unix::{guard, instead};
 
-/// Elsewhere the system ends the process and a temporary file may stay.
+/// Elsewhere the system ends the process, and a temporary file may remain.
 #[cfg(not(unix))]
 pub(crate) fn guard() {}
 
@@ -30,11 +31,12 @@ mod unix {
         guard();
     }
 
-    /// Starts to watch for signals; to be called before anything is written or a passphrase is asked for.
+    /// Starts to watch for signals. Call this before writing anything or asking for a passphrase.
     pub(crate) fn guard() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
-            // Caught, a limit on file sizes is an error of the write, which cleans up, and not the end of the process.
+            // If this signal is caught, exceeding a limit on file sizes is an error of the write, which cleans up,
+            // instead of the end of the process.
             let limit = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
             let signals =
                 Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)));
@@ -46,8 +48,8 @@ mod unix {
         });
     }
 
-    /// Whether the process was started with a signal ignored, as nohup and shells do it: then it goes on. Only Linux tells;
-    /// elsewhere the signal ends the process.
+    /// Whether the process was started with a signal ignored, as by nohup and shells: then the signal has no effect. Only
+    /// Linux reports this; elsewhere the signal ends the process.
     fn is_ignored(signal: i32) -> bool {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -55,7 +57,7 @@ mod unix {
         mask >> (signal - 1) & 1 == 1
     }
 
-    /// Waits for a signal, removes what is unfinished, puts the terminal back and ends the process.
+    /// Waits for a signal, removes unfinished files, restores the terminal and ends the process.
     fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
         let Some(mut signal) = signals.forever().next() else { return };
         if let Some(instead) = INSTEAD.get() {

@@ -36,10 +36,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Fixes for the whole process whether colours are used.
+/// Decides for the whole process whether colours are used.
 fn choose_colour(when: args::ColourWhen) {
     match when {
-        // anstream itself looks at the terminal, NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
+        // anstream itself checks the terminal, NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
         args::ColourWhen::Auto => anstream::ColorChoice::Auto,
         args::ColourWhen::Always => anstream::ColorChoice::Always,
         args::ColourWhen::Never => anstream::ColorChoice::Never,
@@ -47,7 +47,7 @@ fn choose_colour(when: args::ColourWhen) {
     .write_global();
 }
 
-/// On whose behalf the command runs: the user, by number.
+/// The actor on whose behalf the command runs: the user, by number.
 fn actor() -> Option<Actor> {
     #[cfg(unix)]
     return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();

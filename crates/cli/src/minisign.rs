@@ -1,7 +1,7 @@
 //! The formats of minisign (<https://jedisct1.github.io/minisign/>, "Signature format" and "Public key format").
 //!
-//! A signature is over the BLAKE2b-512 digest of the file (`ED`) or, as minisign once made them, over the file itself (`Ed`).
-//! A second, global signature is over the first one and the trusted comment.
+//! A signature signs the BLAKE2b-512 digest of the file (`ED`) or, in an older form, the file itself (`Ed`). A second, global
+//! signature signs the first signature and the trusted comment.
 
 use crate::error::Error;
 use crate::files::read::{ReadError, Source};
@@ -11,27 +11,28 @@ use blake2::{Blake2b512, Digest as _};
 use bulla_kms::PublicKey;
 use std::fmt;
 
-/// What the first line of a file begins with.
+/// The beginning of a file's first line.
 pub(crate) const UNTRUSTED: &str = "untrusted comment: ";
 const TRUSTED: &str = "trusted comment: ";
 const KEY_ALGORITHM: [u8; 2] = *b"Ed";
 
-/// The largest file whose legacy signature is verified: the whole file must be in memory for it. minisign has the same limit.
+/// The largest file whose legacy signature is verified, because the whole file must be in memory. minisign has the same
+/// limit.
 pub(crate) const LEGACY_LIMIT: u64 = 1 << 30;
 
-/// The number by which minisign tells keys apart. It proves nothing.
+/// The number by which minisign distinguishes keys. It proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyId([u8; 8]);
 
 impl KeyId {
-    /// The id of one of our keys: it follows from the public key, so that it is always the same.
+    /// The id of one of our keys. It is derived from the public key, so it never changes.
     pub(crate) fn of(key: &PublicKey) -> Self {
         Self(bulla_kms::transfer::minisign::key_id(key))
     }
 }
 
 impl fmt::Display for KeyId {
-    /// As minisign prints it: the number, little-endian, in hexadecimal.
+    /// Prints it like minisign: the number, little-endian, in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016X}", u64::from_le_bytes(self.0))
     }
@@ -40,7 +41,7 @@ impl fmt::Display for KeyId {
 /// The BLAKE2b-512 digest of a file.
 pub(crate) type Digest = [u8; 64];
 
-/// The digest that a signature of the file is over.
+/// The digest that a signature of the file signs.
 pub(crate) fn prehash(source: &Source, progress: &Progress) -> Result<Digest, ReadError> {
     let mut hasher = Blake2b512::new();
     source.for_each(progress, |bytes| hasher.update(bytes))?;
@@ -55,12 +56,12 @@ pub(crate) struct NamedKey {
 }
 
 impl NamedKey {
-    /// One of our keys.
+    /// The minisign form of one of our keys.
     pub(crate) fn of(key: PublicKey) -> Self {
         Self { id: KeyId::of(&key), key }
     }
 
-    /// Reads a public key file, or the one line of base64 in it.
+    /// Reads a public key file, or only its line of base64.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
@@ -89,7 +90,7 @@ impl fmt::Display for NamedKey {
     }
 }
 
-/// Refuses algorithms that minisign does not have, which are all but Ed25519.
+/// Refuses algorithms that minisign does not have: all except Ed25519.
 pub(crate) fn check_algorithm(algorithm: bulla_kms::Algorithm) -> Result<(), Error> {
     if algorithm == bulla_kms::Algorithm::Ed25519 { Ok(()) } else { Err(unsupported(algorithm)) }
 }
@@ -100,7 +101,7 @@ fn unsupported(algorithm: bulla_kms::Algorithm) -> Error {
         .hint("name an Ed25519 key with --key, or leave out --format minisign")
 }
 
-/// What the signature is over.
+/// The content that a signature signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     /// The file itself.
@@ -116,7 +117,7 @@ pub(crate) struct Signature {
     pub(crate) key: KeyId,
     pub(crate) signature: [u8; 64],
     pub(crate) trusted_comment: String,
-    /// Over the signature and the trusted comment.
+    /// The signature of the signature and the trusted comment.
     pub(crate) global: [u8; 64],
 }
 
@@ -149,31 +150,32 @@ impl Signature {
         Ok(Self { algorithm, key: KeyId(key), signature, trusted_comment, global })
     }
 
-    /// The bytes of a signature that minisign can hold, which is one of Ed25519. Those of other algorithms may be as long.
+    /// The bytes of a signature in minisign's format, which is only for Ed25519. Signatures of other algorithms may have
+    /// the same length.
     pub(crate) fn bytes(algorithm: bulla_kms::Algorithm, signature: Vec<u8>) -> Result<[u8; 64], Error> {
         check_algorithm(algorithm)?;
         signature.try_into().map_err(|_| unsupported(algorithm))
     }
 
-    /// What the global signature is over.
+    /// The content that the global signature signs.
     pub(crate) fn global_message(signature: &[u8; 64], trusted_comment: &str) -> Vec<u8> {
         [signature, trusted_comment.as_bytes()].concat()
     }
 
-    /// Does the global signature verify with `key`? Then the file is as its signer made it.
+    /// Whether the global signature verifies with `key`. Then the file is as its signer made it.
     pub(crate) fn comment_verifies(&self, key: &PublicKey) -> bool {
         let global = Self::global_message(&self.signature, &self.trusted_comment);
         key.verify(&global, &self.global).is_valid()
     }
 
-    /// Does the signature of `message` verify with `key`? This says nothing of the trusted comment.
+    /// Whether the signature of `message` verifies with `key`. This does not check the trusted comment.
     ///
-    /// `message` is what [`Signature::algorithm`] says: the file, or its digest.
+    /// `message` is the file or its digest, depending on [`Signature::algorithm`].
     pub(crate) fn verifies(&self, key: &PublicKey, message: &[u8]) -> bool {
         key.verify(message, &self.signature).is_valid()
     }
 
-    /// The file, with `comment` as the untrusted one.
+    /// The text of the file, with `comment` as the untrusted comment.
     pub(crate) fn file(&self, comment: &str) -> String {
         let algorithm = match self.algorithm {
             Algorithm::Legacy => b"Ed",
@@ -197,7 +199,7 @@ fn decode<const N: usize>(line: &str) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    // The public key that the manual page of minisign gives as its example.
+    // The example public key of minisign's manual page.
     const EXAMPLE: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) struct Out {
     buffer: BufWriter<io::StdoutLock<'static>>,
     colour: Colour,
     flushed: Instant,
-    /// What the command has changed already: an error of printing must not read as if it had not.
+    /// The change that the command has already made: an error of printing must not read as if nothing had changed.
     done: Option<String>,
 }
 
@@ -24,7 +24,7 @@ enum Colour {
     Left,
 }
 
-/// Results wait no longer than this for the ones after them.
+/// The longest time that a result waits for more results before it is printed.
 const LATEST: Duration = Duration::from_millis(100);
 
 impl Out {
@@ -37,20 +37,20 @@ impl Out {
         Self { buffer, colour, flushed: Instant::now(), done: None }
     }
 
-    /// The same for a command that has changed something: `done` says what, as in `the key was rotated`. An error of printing then
-    /// says it too, so that nobody runs the command again for its report.
+    /// Output for a command that has changed something: `done` says what, as in `the key was rotated`. An error of printing then
+    /// says it too, so that nobody runs the command again only for its output.
     pub(crate) fn after(done: impl Into<String>) -> Self {
         Self { done: Some(done.into()), ..Self::new() }
     }
 
-    /// Notes what was changed, as [`Out::after`], when that becomes known later.
+    /// Notes a change as [`Out::after`] does, if it becomes known later.
     pub(crate) fn note_done(&mut self, done: impl Into<String>) {
         self.done = Some(done.into());
     }
 
     /// The style to use here: none if colour is unwanted.
     ///
-    /// Text is never stripped of escapes afterwards: they might belong to a file's name.
+    /// Escapes are never stripped from the text afterwards: they might belong to a file's name.
     pub(crate) fn style(&self, style: Style) -> Style {
         if self.colour == Colour::Used { style } else { Style::new() }
     }
@@ -60,32 +60,32 @@ impl Out {
         writeln!(self.buffer, "{text}").map_err(|error| self.error(&error))
     }
 
-    /// Prints one JSON object on a line of its own.
+    /// Prints one JSON object on one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_vec(value).expect("plain structures serialise");
         line.push(b'\n');
         self.bytes(&line)
     }
 
-    /// Writes bytes as they are.
+    /// Writes raw bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.write_all(bytes).map_err(|error| self.error(&error))
     }
 
-    /// Hands what was printed to the reader if the last time is some while ago.
+    /// Flushes the output if the last flush was some time ago.
     ///
-    /// A write for each of many small files would cost more than hashing them.
+    /// One write for each of many small files would cost more than hashing them.
     pub(crate) fn flush_sometimes(&mut self) -> Result<()> {
         if self.flushed.elapsed() < LATEST { Ok(()) } else { self.flush() }
     }
 
-    /// Hands what was printed to the reader.
+    /// Flushes the output.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.flushed = Instant::now();
         self.buffer.flush().map_err(|error| self.error(&error))
     }
 
-    /// The error of a write to standard output.
+    /// The error for a failed write to standard output.
     fn error(&self, error: &io::Error) -> Error {
         let cannot = Error::io("cannot write", error).about("standard output");
         match &self.done {
@@ -100,7 +100,7 @@ impl Out {
     }
 }
 
-/// A path in JSON: `path` as text and, only where the name is not UTF-8, its bytes as `path_base64`.
+/// A path in JSON: `path` as text and, only if the name is not UTF-8, its bytes as `path_base64`.
 #[derive(Serialize)]
 pub(crate) struct JsonPath {
     path: String,

@@ -1,21 +1,21 @@
-//! Progress of long work: bytes, rate and time left, on standard error and only if that is a terminal.
+//! Shows the progress of long work: bytes, rate and remaining time, on standard error, and only if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Work that is done sooner than this shows no progress: a bar that only flashes is noise.
+/// Shorter work shows no progress: a bar that only flashes is noise.
 const QUIET_START: Duration = Duration::from_millis(500);
 
-/// How much has been read. Threads share one.
+/// Counts the bytes that were read. Threads share one.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     shown: AtomicBool,
 }
 
 impl Progress {
-    /// Progress towards `total` bytes; without a total there is a counter and no time left.
+    /// Progress towards `total` bytes. Without a total, it shows a counter, but no remaining time.
     pub(crate) fn new(total: Option<u64>) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let template = match total {
@@ -28,12 +28,12 @@ impl Progress {
         Self { bar, shown: AtomicBool::new(false) }
     }
 
-    /// Is anything shown to anyone? When not, finding a total would be work for nothing.
+    /// Whether progress is shown. If not, finding a total would be wasted work.
     pub(crate) fn is_wanted() -> bool {
         std::io::stderr().is_terminal()
     }
 
-    /// `bytes` more were read.
+    /// Adds `bytes` that were read.
     pub(crate) fn add(&self, bytes: u64) {
         let Some(bar) = &self.bar else { return };
         bar.inc(bytes);
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Runs `print` while the bar is out of the way.
+    /// Runs `print` while the bar is hidden.
     pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
         match &self.bar {
             Some(bar) => bar.suspend(print),

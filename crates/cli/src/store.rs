@@ -1,4 +1,4 @@
-//! The keystore of the command line: where it is, what opens it, and which key a person means.
+//! The keystore of the command line: its location, the secret that opens it, and how users name keys.
 
 mod access;
 mod change;

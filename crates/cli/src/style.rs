@@ -1,4 +1,4 @@
-//! The colours that results and problems are printed in.
+//! The colours of results and problems.
 
 use anstyle::{AnsiColor, Style};
 

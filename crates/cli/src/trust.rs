@@ -16,28 +16,29 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A file of public keys is read up to this length.
+/// The maximum length of a file with public keys.
 const MAX_KEY_FILE: u64 = 1 << 20;
-/// And one of statements: of the longest signatures it holds a hundred.
+/// The maximum length of a file with statements: enough for a hundred with the longest signatures.
 const MAX_STATEMENTS: u64 = 8 << 20;
 
 /// The keys that a verifier trusts.
 pub(crate) enum Trust {
-    /// Every version of every key of the keystore, but for those that it refuses.
+    /// Every version of every key of the keystore, except the versions that it refuses.
     Keystore(Vec<Attestation>),
-    /// These keys alone.
+    /// Only these keys.
     Given(Vec<GivenKey>),
 }
 
 /// A key of `--public-key`, or one that such a key vouches for.
 pub(crate) struct GivenKey {
     key: PublicKey,
-    /// The name that came with it, if one did.
+    /// The name that came with it, if any.
     name: Option<KeyId>,
     minisign: minisign::KeyId,
 }
 
-/// The public keys are sealed in the keystore, so it has to be opened. A user who cannot open it now can verify with exported keys.
+/// Adds a hint to an error of opening the keystore: the public keys are encrypted in it, so it must be opened. A user who cannot
+/// open it now can verify with exported keys.
 fn name_the_other_way(error: Error) -> Error {
     match error.code() {
         "no_passphrase" => error.hint(
@@ -49,7 +50,7 @@ fn name_the_other_way(error: Error) -> Error {
 }
 
 impl Trust {
-    /// The keys of the command line or, without one, the keystore.
+    /// The keys from the command line or, without any, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
         if args.public_key.is_empty() {
             let access = Access::existing(&args.keystore).map_err(name_the_other_way)?;
@@ -69,10 +70,10 @@ impl Trust {
         Ok(Self::Given(given))
     }
 
-    /// Did a trusted key make this signature?
+    /// Checks that a trusted key made this signature.
     pub(crate) fn check(&self, file: &SignatureFile) -> Result<(), Finding> {
-        // Whether the one who wrote the file holds the private key of the public key in it: only then is the file
-        // whole, and the question is whose key that is.
+        // Check first that the public key in the file made the signature. Only then is the file intact, and the
+        // question is whose key that is.
         if !file.verify_with(&file.public_key).is_valid() {
             return Err(Problem::BadSignature
                 .because("somebody edited the signature file, or another key than the named one made it"));
@@ -91,7 +92,8 @@ impl Trust {
 
     /// The trusted key that a minisign signature names.
     pub(crate) fn minisign_key(&self, id: minisign::KeyId) -> Result<PublicKey, Finding> {
-        // Keys of other algorithms have numbers too, and some have signatures as long; minisign knows neither.
+        // Keys of other algorithms have numbers too, and some have signatures of the same length, but minisign does not
+        // support them.
         let is_it = |key: &PublicKey| minisign::check_algorithm(key.algorithm()).is_ok();
         match self {
             Self::Given(keys) => match keys.iter().find(|given| given.minisign == id && is_it(&given.key)) {
@@ -113,7 +115,7 @@ impl Trust {
         }
     }
 
-    /// The key as its owner calls it.
+    /// The owner's name for the key.
     pub(crate) fn name(&self, id: &KeyId) -> String {
         let label = match self {
             Self::Given(_) => None,
@@ -128,7 +130,7 @@ impl Trust {
     }
 }
 
-/// Whether one of the given keys made a signature that is whole.
+/// Checks that one of the given keys made an intact signature.
 fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
     let same: Vec<_> = keys.iter().filter(|given| given.key == file.public_key).collect();
     // A key that came with a name must have signed under that name.
@@ -155,7 +157,7 @@ fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
     Err(Problem::WrongKey.because(format!("it is signed as {}, {}", file.key, instead(&names))))
 }
 
-/// The end of a sentence about another key than these.
+/// The end of a sentence about a key that is none of these.
 fn instead(given: &[String]) -> String {
     match given {
         [one] => format!("and the given key is {one}"),
@@ -185,7 +187,7 @@ fn read_statements(path: &Path) -> Result<Vec<Succession>> {
     }
 }
 
-/// The public key of a version that the keystore has and accepts.
+/// The public key of a version, if the keystore has and accepts it.
 fn version(keys: &[Attestation], id: &KeyId) -> Result<PublicKey, Finding> {
     let key = keys.iter().find(|key| key.key == *id.family()).ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
@@ -214,18 +216,18 @@ fn unknown_key(name: &str) -> Finding {
         .because(format!("it is signed by {name}, which is not in the keystore; see --public-key"))
 }
 
-/// Reads a public key as `--public-key` takes it: a file, or the text itself.
+/// Reads a public key in the forms of `--public-key`: a file, or the text itself.
 pub(crate) fn public_key(text: &str) -> Result<PublicKey> {
     Ok(GivenKey::read(text)?.key)
 }
 
 impl GivenKey {
-    /// The key, unless it came with the name of another one.
+    /// The key, unless it came with another key's name.
     pub(crate) fn for_id(&self, id: &KeyId) -> Option<PublicKey> {
         self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
     }
 
-    /// Reads the one public key of a file, or the text itself.
+    /// Reads the only public key of a file, or the text itself.
     pub(crate) fn read(text: &str) -> Result<Self> {
         let mut keys = Self::read_all(text)?;
         match (keys.pop(), keys.len()) {
@@ -237,7 +239,8 @@ impl GivenKey {
         }
     }
 
-    /// Reads public keys: those of a file, or the text itself, in forms of bulla, minisign, PEM, OpenSSH or JSON Web Keys.
+    /// Reads public keys from a file, or from the text itself, in the formats of bulla, minisign, PEM, OpenSSH or JSON Web
+    /// Keys.
     fn read_all(text: &str) -> Result<Vec<Self>> {
         let path = Path::new(text);
         let about = |error: Error| error.about(shown(path));
@@ -255,7 +258,7 @@ impl GivenKey {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => content.clear(),
             Err(error) => return Err(about(Error::io("cannot read the public key", &error))),
         }
-        // Cut, a list would lose keys without a word.
+        // Cutting off a long list would silently lose keys.
         if content.len() as u64 > MAX_KEY_FILE {
             let message = format!("is too long: a file of public keys has at most {MAX_KEY_FILE} bytes");
             return Err(about(Error::new("file_too_large", message)));
@@ -263,7 +266,7 @@ impl GivenKey {
         Self::parse_all(&content).map_err(|reason| about(Error::new("invalid_public_key", reason)))
     }
 
-    /// Reads keys that follow each other, with or without empty lines between.
+    /// Reads consecutive keys, with or without empty lines in between.
     fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         let mut keys = Vec::new();
         let mut rest = text.trim_start();
@@ -272,7 +275,7 @@ impl GivenKey {
             keys.push(Self::parse(key)?);
             rest = after.trim_start();
         }
-        // The error of one that is empty.
+        // An empty text gets the error of a single key.
         if keys.is_empty() { Self::parse(text).map(|key| vec![key]) } else { Ok(keys) }
     }
 
@@ -305,7 +308,7 @@ impl GivenKey {
     }
 }
 
-/// The length of the key that a list of keys begins with.
+/// The length of the first key in a list of keys.
 fn first_key(text: &str) -> usize {
     let lines = |count| text.split_inclusive('\n').take(count).map(str::len).sum();
     if text.starts_with("bulla ") || text.starts_with(minisign::UNTRUSTED) {
@@ -315,7 +318,7 @@ fn first_key(text: &str) -> usize {
         let before_end = text.split_inclusive('\n').take_while(|line| !line.starts_with("-----END ")).count();
         return lines(before_end + 1);
     }
-    // A JSON Web Key has one line, or is all that is left.
+    // A JSON Web Key has one line, or takes the rest of the text.
     if text.starts_with('{') && !text.lines().next().is_some_and(|line| line.trim_end().ends_with('}')) {
         return text.len();
     }

@@ -1,7 +1,8 @@
 //! Compares the kernel in use with `verify_strict` of ed25519-dalek on any number of signatures of every kind.
 //!
 //! Usage: `cargo run --release -p bulla-ed25519 --example differential -- COUNT [SEED [THREADS]]`. Batches have 1 to 70 items,
-//! messages 0 to 300 bytes. It prints what was accepted of each kind, and stops at the first verdict that differs.
+//! messages 0 to 300 bytes. It prints the number of accepted signatures of each kind, and stops at the first verdict that
+//! differs.
 
 #[allow(dead_code, reason = "the tests use all of it")]
 #[path = "../tests/ed25519/cases.rs"]
@@ -12,10 +13,10 @@ use cases::{Case, KINDS};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Cases made at a time: as many of each kind.
+/// The number of cases made at a time: the same number of each kind.
 const BLOCK: usize = 240 * KINDS.len();
 
-/// Cases and accepted ones of each kind.
+/// The number of cases, and of accepted ones, of each kind.
 type Counts = [[usize; 2]; KINDS.len()];
 
 /// Compares one block, and adds to `counts`.

@@ -1,7 +1,7 @@
-//! What a second thread gains: `verify_many_parallel` on two threads against `verify_many`, taking turns.
+//! Measures the gain of a second thread: `verify_many_parallel` on two threads against `verify_many`, taking turns.
 //!
-//! Usage: `cargo run --release -p bulla-ed25519 --example threads -- [ROUNDS]`. It prints medians: the time on one thread and on two, the median of the
-//! ratios, and what the machine allows at most, which is what two threads do when each works on all of the signatures for itself.
+//! Usage: `cargo run --release -p bulla-ed25519 --example threads -- [ROUNDS]`. It prints medians: the time on one thread and on two, the median of
+//! the ratios, and the machine's maximum, which is the result of two threads that each verify all signatures separately.
 
 use bulla_ed25519::{Item, SigningKey, Verdict, verify_many, verify_many_parallel};
 use std::hint::black_box;
@@ -37,7 +37,7 @@ fn main() {
     let item = |(public_key, message, signature)| Item { public_key, message, signature };
     let items: Vec<_> =
         signed.iter().map(|(key, message, signature)| item((key, &message[..], signature))).collect();
-    // All of it on a thread of the pool: handing work over from outside is not what is measured.
+    // Run everything on a thread of the pool: passing work to it from outside must not be measured.
     pool.install(|| compare(&items, rounds));
 }
 

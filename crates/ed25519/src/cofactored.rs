@@ -18,22 +18,22 @@ pub fn verify(item: &Item<'_>) -> Verdict {
     kernel::portable::verify_cofactored(item)
 }
 
-/// Verifies every item: verdict i is that of [`verify`] for item i.
+/// Verifies every item: verdict i is the verdict of [`verify`] on item i.
 ///
 /// # Panics
 ///
-/// When the operating system gives no random bytes, and as [`kernel::active`].
+/// If the operating system gives no random bytes, or if [`kernel::active`] panics.
 pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
     verify_many_by(kernel::active(), items, &mut out);
     out
 }
 
-/// [`verify_many`] by a kernel of the caller's choice, in place.
+/// Like [`verify_many`], by a kernel of the caller's choice, with the verdicts in `out`.
 ///
 /// # Panics
 ///
-/// When `out` is not as long as `items`, and as [`verify_many`].
+/// If `out` is not as long as `items`, or if [`verify_many`] panics.
 pub fn verify_many_by(kernel: kernel::Kernel, items: &[Item<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     let mut random = vec![[0; 16]; items.len()];

@@ -1,5 +1,5 @@
-//! The batch verification of ed25519-dalek: one verdict for all. Its predicate is **not** that of [`verify_many`](crate::verify_many): for a
-//! signature with a part of small order, the result depends on chance and on its neighbours.
+//! The batch verification of ed25519-dalek: one verdict for all. Its predicate is **not** the one of [`verify_many`](crate::verify_many):
+//! for a signature with a part of small order, the result depends on chance and on its neighbours.
 //!
 //! It is here for users who need exactly this function. [`cofactored`](crate::cofactored) is a batch that agrees with single verification.
 

@@ -1,11 +1,11 @@
-//! What is verified.
+//! The input of verification.
 
-/// One signature to be verified.
+/// One signature to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
     /// The public key, as RFC 8032 encodes it: 32 bytes.
     pub public_key: &'a [u8; 32],
-    /// What was signed.
+    /// The message that was signed.
     pub message: &'a [u8],
     /// R and S: 64 bytes.
     pub signature: &'a [u8; 64],

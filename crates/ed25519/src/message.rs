@@ -2,17 +2,17 @@
 
 use crate::generic::sha512::{BLOCK, Block};
 
-/// What is left to be hashed of a message of four parts.
+/// The rest of a message of four parts that is not hashed yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Framed<'a> {
     parts: [&'a [u8]; 4],
-    /// Bytes of the message in all.
+    /// The length of the whole message in bytes.
     total: u64,
-    /// How far the padding is.
+    /// The state of the padding.
     padding: Padding,
 }
 
-/// What follows the message (FIPS 180-4, section 5.1.2).
+/// The part of the padding that is still missing (FIPS 180-4, section 5.1.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Padding {
     /// The bit that ends it, and its length.
@@ -30,7 +30,7 @@ impl<'a> Framed<'a> {
         Self { parts, total, padding: Padding::Whole }
     }
 
-    /// Writes the next block, and says whether there was one.
+    /// Writes the next block, and returns whether there was one.
     pub(crate) fn next_block(&mut self, block: &mut Block) -> bool {
         if self.padding == Padding::Done {
             return false;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Signatures that one step of the lanes verifies.
+/// The number of signatures that one step of the lanes verifies.
 const LANES: usize = 8;
 
 /// Like [`verify_many`](crate::verify_many), on the caller's thread and the threads of the caller's rayon pool. The verdicts are in the order
@@ -17,36 +17,37 @@ const LANES: usize = 8;
 ///
 /// # Panics
 ///
-/// As [`verify_many`](crate::verify_many).
+/// If [`verify_many`](crate::verify_many) panics.
 pub fn verify_many_parallel(items: &[Item<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
     verify_many_parallel_into(items, &mut out);
     out
 }
 
-/// [`verify_many_parallel`] in place.
+/// Like [`verify_many_parallel`], with the verdicts in `out`.
 ///
 /// # Panics
 ///
-/// When `out` is not as long as `items`, and as [`verify_many`](crate::verify_many).
+/// If `out` is not as long as `items`, or if [`verify_many`](crate::verify_many) panics.
 pub fn verify_many_parallel_into(items: &[Item<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     share(items, out, LANES, verify_many_into);
 }
 
-/// A piece is this part of a thread's share of what is left: the last ones are small, so that all threads end at about the same time, whenever each came.
+/// A piece is one `PART`th of a thread's share of the remaining work. The last pieces are small, so that all threads end at about the same time,
+/// whenever each one started.
 const PART: usize = 2;
-/// Steps of the lanes that a piece has at most: what shares an inversion, and more in a piece wins nothing.
+/// The most steps of the lanes in a piece: as many as share an inversion. Larger pieces gain nothing.
 const MOST: usize = 16;
-/// Fewer steps are not worth waking a thread, which takes as long as two or three of them.
+/// The fewest steps for which a thread is woken: waking takes as long as two or three steps.
 const LEAST: usize = 4;
-/// How long to look for the end of the others' last pieces before going to sleep, from which waking takes as long.
+/// How long to poll for the end of the other threads' last pieces before sleeping: waking up takes as long.
 const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and the threads of the caller's rayon pool. Every piece
 /// except the last has whole groups of `lanes`.
 ///
-/// This is not part of the interface: the keystore shares its batches in the same way, also those of other algorithms.
+/// This is not part of the public interface. The keystore uses it to share its batches, also those of other algorithms.
 #[doc(hidden)]
 pub fn share<I: Sync, O: Send>(
     items: &[I],
@@ -76,7 +77,7 @@ pub fn share<I: Sync, O: Send>(
         for _ in 1..threads.min(items.len() / lanes) {
             scope.spawn(|_| work());
         }
-        // This thread begins at once, and the others join it when they are awake.
+        // This thread begins at once; the others join when they are awake.
         work();
         let start = Instant::now();
         while done.load(Ordering::Acquire) < items.len() && start.elapsed() < PATIENCE {
@@ -85,7 +86,7 @@ pub fn share<I: Sync, O: Send>(
     });
 }
 
-/// Items of a piece where so many are left.
+/// The number of items in the next piece if `left` items are left.
 fn piece(left: usize, lanes: usize, threads: usize) -> usize {
     (left / (PART * threads)).next_multiple_of(lanes).clamp(lanes, MOST * lanes).min(left.max(1))
 }

@@ -12,7 +12,8 @@
 
 use crate::{Item, Reason, SignItem, SigningKey, Verdict, kernel};
 
-/// How messages are hashed before they are signed, side by side where the CPU has vectors. A context separates uses of one key; it has at most 255 bytes and may be empty.
+/// How messages are hashed before they are signed; side by side, if the CPU has vectors. A context separates the uses of one key; it has at most 255
+/// bytes and may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prehash<'a> {
     /// Ed25519ph (RFC 8032, section 5.1).
@@ -20,14 +21,14 @@ pub enum Prehash<'a> {
         /// The context.
         context: &'a [u8],
     },
-    /// Ed25519 of a BLAKE3 digest: the module's documentation.
+    /// Ed25519 of a BLAKE3 digest: see the module's documentation.
     Blake3 {
         /// The context.
         context: &'a [u8],
     },
 }
 
-/// The context has more than 255 bytes.
+/// The error for a context of more than 255 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextTooLong;
 
@@ -39,13 +40,13 @@ impl std::fmt::Display for ContextTooLong {
 
 impl std::error::Error for ContextTooLong {}
 
-/// What is hashed before all else, and what is signed in place of the messages.
+/// The prefix of everything that is hashed, and the texts that are signed instead of the messages.
 struct Hashed {
     domain: Vec<u8>,
     messages: Vec<Vec<u8>>,
 }
 
-/// The prefix of what is hashed under Ed25519ph (RFC 8032, section 5.1: dom2 with the flag 1).
+/// The prefix of everything that is hashed under Ed25519ph (RFC 8032, section 5.1: dom2 with the flag 1).
 fn ed25519ph_domain(context: &[u8]) -> Result<Vec<u8>, ContextTooLong> {
     let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
     Ok([b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat())
@@ -87,7 +88,7 @@ impl Prehash<'_> {
         }
     }
 
-    /// [`verify_many`](crate::verify_many) of prehashed messages: items have the messages themselves.
+    /// Like [`verify_many`](crate::verify_many), for prehashed messages. The items have the messages themselves.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Prehash<'_> {
         Ok(out)
     }
 
-    /// [`sign_many`](crate::sign_many) of prehashed messages: items have the messages themselves.
+    /// Like [`sign_many`](crate::sign_many), for prehashed messages. The items have the messages themselves.
     ///
     /// # Errors
     ///

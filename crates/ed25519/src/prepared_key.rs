@@ -16,17 +16,17 @@ pub struct PreparedKey {
 }
 
 impl PreparedKey {
-    /// Under a key that is not a point, or has small order, all signatures are invalid.
+    /// Prepares a key. Under a key that is not a point, or has small order, all signatures are invalid.
     ///
     /// # Panics
     ///
-    /// As [`kernel::active`].
+    /// If [`kernel::active`] panics.
     #[must_use]
     pub fn new(public_key: &[u8; 32]) -> Self {
         Self::with_kernel(kernel::active(), public_key)
     }
 
-    /// As [`PreparedKey::new`], by a kernel of the caller's choice.
+    /// Like [`PreparedKey::new`], by a kernel of the caller's choice.
     #[must_use]
     pub fn with_kernel(kernel: Kernel, public_key: &[u8; 32]) -> Self {
         let mut keys = kernel.prepare(&[*public_key], Tables::Four.count());
@@ -65,7 +65,8 @@ pub struct PreparedItem<'a> {
     pub signature: &'a [u8; 64],
 }
 
-/// Like [`PreparedKey::verify`] for every item, eight at a time. Verdict i is that of item i, whatever its neighbours.
+/// Like [`PreparedKey::verify`] for every item, eight at a time. Verdict i belongs to item i, and does not depend on
+/// its neighbours.
 ///
 /// # Panics
 ///

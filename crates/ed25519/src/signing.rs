@@ -1,14 +1,14 @@
-//! Signatures: one, and many at once.
+//! Making signatures: one, and many at once.
 
 use crate::kernel;
 use crate::signing_key::{SignItem, SigningKey};
 
 impl SigningKey {
-    /// The signature of one message: R and S, 64 bytes. Where the kernel has vectors, all lanes work for it ([`sign_many`]).
+    /// Signs one message: R and S, 64 bytes. If the kernel has vectors, all lanes work on it ([`sign_many`]).
     ///
     /// # Panics
     ///
-    /// As [`sign_many`].
+    /// If [`sign_many`] panics.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         let mut out = [[0; 64]];
@@ -17,7 +17,7 @@ impl SigningKey {
     }
 }
 
-/// Signs every item. Signature i is that of [`SigningKey::sign`] for item i, byte for byte.
+/// Signs every item. Signature i is the one that [`SigningKey::sign`] makes for item i, byte for byte.
 ///
 /// If the kernel has vectors, it makes eight signatures at a time. The time depends only on the messages' lengths, not on keys or
 /// content. Without the feature `lane-signing`, which is on by default, signatures are made one after another.
@@ -32,11 +32,11 @@ pub fn sign_many(items: &[SignItem<'_>]) -> Vec<[u8; 64]> {
     out
 }
 
-/// [`sign_many`] in place: allocates nothing.
+/// Like [`sign_many`], with the signatures in `out`. It allocates nothing.
 ///
 /// # Panics
 ///
-/// When `out` is not as long as `items`, and as [`sign_many`].
+/// If `out` is not as long as `items`, or if [`sign_many`] panics.
 pub fn sign_many_into(items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
     kernel::active().sign_many_into(items, out);
 }

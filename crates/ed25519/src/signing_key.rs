@@ -1,4 +1,4 @@
-//! Signing keys, and what they are to sign.
+//! Signing keys, and the input of signing.
 
 use crate::wipe;
 use ed25519_dalek::VerifyingKey;
@@ -9,8 +9,8 @@ use zeroize::ZeroizeOnDrop;
 
 /// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section 5.1.5).
 ///
-/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised when it is dropped, and does not show itself in
-/// [`Debug`](fmt::Debug).
+/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised on drop, and [`Debug`](fmt::Debug) shows
+/// nothing of it.
 pub struct SigningKey {
     /// On the heap, so that moving the key leaves no copy of its secrets behind.
     secret: Box<ExpandedSecretKey>,
@@ -18,7 +18,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// From the seed, which RFC 8032 calls the private key: 32 bytes from a cryptographic generator.
+    /// Expands a seed, which RFC 8032 calls the private key: 32 bytes from a cryptographic generator.
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let key = Self::expand(seed);
@@ -26,7 +26,7 @@ impl SigningKey {
         key
     }
 
-    /// Leaves the scalar, the prefix and the seed in its own frame and in those below, which the caller wipes.
+    /// Leaves the scalar, the prefix and the seed in its own frame and in the frames below it, which the caller wipes.
     #[inline(never)]
     pub(crate) fn expand(seed: &[u8; 32]) -> Self {
         let secret = Box::new(ExpandedSecretKey::from(seed));
@@ -66,7 +66,7 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// One message to be signed.
+/// One message to sign.
 #[derive(Clone, Copy, Debug)]
 pub struct SignItem<'a> {
     /// The key.

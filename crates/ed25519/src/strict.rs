@@ -1,10 +1,10 @@
-//! Strict verification: one verdict each.
+//! Strict verification: a separate verdict on each signature.
 
 use crate::item::Item;
 use crate::kernel;
 use crate::verdict::{Reason, Verdict};
 
-/// The strict verdict on one signature: exactly that of `verify_strict` of ed25519-dalek 3.
+/// The strict verdict on one signature: exactly the verdict of ed25519-dalek 3's `verify_strict`.
 ///
 /// ```
 /// use bulla_ed25519::{Item, Reason, Verdict, verify_strict};
@@ -18,8 +18,8 @@ pub fn verify_strict(item: &Item<'_>) -> Verdict {
     kernel::portable::verify_in(&[], item)
 }
 
-/// Verifies every item. Verdict i is that of [`verify_strict`] for item i, whatever its neighbours, their order and number, the threads
-/// and the CPU.
+/// Verifies every item. Verdict i is the verdict of [`verify_strict`] on item i. It does not depend on its neighbours, their order and
+/// number, the threads or the CPU.
 ///
 /// # Panics
 ///
@@ -30,11 +30,11 @@ pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
     out
 }
 
-/// [`verify_many`] in place: allocates nothing.
+/// Like [`verify_many`], with the verdicts in `out`. It allocates nothing.
 ///
 /// # Panics
 ///
-/// When `out` is not as long as `items`, and as [`verify_many`].
+/// If `out` is not as long as `items`, or if [`verify_many`] panics.
 pub fn verify_many_into(items: &[Item<'_>], out: &mut [Verdict]) {
     kernel::active().verify_many_into(items, out);
 }

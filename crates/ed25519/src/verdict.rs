@@ -8,22 +8,22 @@ use std::fmt;
 #[must_use = "a verdict that is not looked at verifies nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The signature is one of this message under this key.
+    /// The signature is valid for this message under this key.
     Valid,
-    /// It is not.
+    /// The signature is not valid, for this reason.
     Invalid(Reason),
 }
 
-/// Why a signature is not valid.
+/// The reason why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// S is not below the order of the base point, so that adding the order would have made a second signature.
+    /// S is not below the order of the base point, so adding the order could make a second signature from a valid one.
     ScalarNotCanonical,
     /// The public key is not a point of the curve.
     KeyNotAPoint,
-    /// The public key is of small order: one signature would fit almost every message.
+    /// The public key has small order: one signature would fit almost every message.
     KeyOfSmallOrder,
-    /// R is of small order.
+    /// R has small order.
     ROfSmallOrder,
     /// The equation does not hold, or R is not a canonical encoding: a changed message, a changed signature, or another key.
     Mismatch,

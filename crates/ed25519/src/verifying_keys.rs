@@ -6,22 +6,23 @@ use bulla_simd::cpu::second_level_cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// Bytes of tables up to which more of them are faster: four times a core's second-level cache, as measured where that has 1 MiB and 2 MiB.
+/// The size in bytes up to which more tables are faster: four times a core's second-level cache, as measured with caches of 1 MiB and 2
+/// MiB.
 static ROOM: LazyLock<usize> = LazyLock::new(|| 4 * second_level_cache().unwrap_or(1 << 20));
 
 /// How many tables a key gets. More save doublings, and need more memory that should stay near the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// 2.7 KiB a key: worth it from two signatures a key.
+    /// 2.7 KiB per key: worthwhile from two signatures per key.
     One,
-    /// 5.3 KiB a key: half the doublings.
+    /// 5.3 KiB per key: half the doublings.
     Two,
-    /// 10.6 KiB a key: a quarter of the doublings.
+    /// 10.6 KiB per key: a quarter of the doublings.
     Four,
 }
 
 impl Tables {
-    /// The number that costs the least time in all for so many signatures under each of so many keys.
+    /// The choice with the least total time, for this number of keys and of signatures under each.
     ///
     /// More tables are slower once those of all keys are larger than four times a core's second-level cache.
     #[must_use]
@@ -43,7 +44,7 @@ impl Tables {
         }
     }
 
-    /// Bytes of a key.
+    /// The size of a key's tables in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.count() * 17 * 160
@@ -53,7 +54,7 @@ impl Tables {
 /// How many times a key is seen before a learning cache prepares it.
 const HOT: u8 = 3;
 
-/// How many keys that are not prepared are counted at a time.
+/// The most unprepared keys that are counted at a time.
 const COUNTED: usize = 4096;
 
 /// Prepared keys, and a bounded cache that learns which keys are used.
@@ -63,23 +64,23 @@ const COUNTED: usize = 4096;
 pub struct VerifyingKeys {
     kernel: Kernel,
     tables: Tables,
-    /// Keys beyond those that were given at the start.
+    /// The most keys in addition to those that were given at the start.
     limit: usize,
-    /// Those that were given at the start come first.
+    /// The keys that were given at the start come first.
     slots: Vec<Slot>,
-    /// How many were given at the start: they never go.
+    /// The number of keys that were given at the start. They are never dropped.
     given: usize,
     places: HashMap<[u8; 32], usize>,
     /// How often keys without a slot were seen.
     seen: HashMap<[u8; 32], u8>,
-    /// The learnt slot that is looked at first when one has to go.
+    /// The learnt slot to look at first when one must be dropped.
     hand: usize,
 }
 
 struct Slot {
     public_key: [u8; 32],
     key: PreparedKey,
-    /// A learnt key goes unless it was used since it was last looked at.
+    /// Whether the key was used since it was last looked at. If not, a learnt key may be dropped.
     used: bool,
 }
 
@@ -95,13 +96,13 @@ impl VerifyingKeys {
     ///
     /// # Panics
     ///
-    /// As [`kernel::active`].
+    /// If [`kernel::active`] panics.
     #[must_use]
     pub fn new(keys: &[[u8; 32]], tables: Tables) -> Self {
         Self::with_kernel(kernel::active(), keys, tables)
     }
 
-    /// As [`VerifyingKeys::new`], by a kernel of the caller's choice.
+    /// Like [`VerifyingKeys::new`], by a kernel of the caller's choice.
     #[must_use]
     pub fn with_kernel(kernel: Kernel, keys: &[[u8; 32]], tables: Tables) -> Self {
         let mut this = Self {
@@ -127,13 +128,13 @@ impl VerifyingKeys {
         self
     }
 
-    /// How many keys are prepared.
+    /// The number of prepared keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether none is.
+    /// Whether no key is prepared.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
@@ -145,7 +146,7 @@ impl VerifyingKeys {
         self.places.contains_key(public_key)
     }
 
-    /// Verifies every item, those under prepared keys faster.
+    /// Verifies every item. Items under prepared keys are faster.
     pub fn verify_many(&mut self, items: &[Item<'_>]) -> Vec<Verdict> {
         self.learn(items);
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
@@ -185,7 +186,7 @@ impl VerifyingKeys {
             if self.places.contains_key(item.public_key) || chosen.contains(item.public_key) {
                 continue;
             }
-            // Forgetting all is crude and cheap, and bounds the memory: hot keys come back soon.
+            // Forgetting all counts is crude, but cheap, and it bounds the memory: hot keys come back soon.
             if self.seen.len() == COUNTED {
                 self.seen.clear();
             }
@@ -201,7 +202,7 @@ impl VerifyingKeys {
         self.insert(&hot, self.limit);
     }
 
-    /// Adds keys: at most `limit` beside those that were given at the start.
+    /// Adds keys: at most `limit` in addition to those that were given at the start.
     fn insert(&mut self, keys: &[[u8; 32]], limit: usize) {
         let prepared = self.kernel.prepare(keys, self.tables.count());
         for (public_key, key) in keys.iter().zip(prepared) {
@@ -222,7 +223,7 @@ impl VerifyingKeys {
         }
     }
 
-    /// The place of a learnt key that was not used since the hand last passed: a clock.
+    /// The place of a learnt key that was not used since the hand of the clock last passed it.
     fn least_used(&mut self) -> usize {
         loop {
             let place = self.given + self.hand % (self.slots.len() - self.given);

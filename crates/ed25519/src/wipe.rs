@@ -1,15 +1,15 @@
-//! Leaves nothing secret on the stack.
+//! Wipes secrets from the stack and from registers.
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// What signing one after the other, and expanding a seed, may use of the stack below the function that wipes.
+/// The bytes of stack that signing one by one, and expanding a seed, may use below the function that wipes.
 pub(crate) const ONE_BY_ONE: usize = 48 << 10;
-/// The same of one signature or one group in lanes.
+/// The same for one signature or one group in lanes.
 pub(crate) const ONE_GROUP: usize = 24 << 10;
-/// The same of as many groups as share an inversion.
+/// The same for as many groups as share an inversion.
 pub(crate) const ALL_GROUPS: usize = 48 << 10;
 
-/// Overwrites the `N` bytes of stack below the caller's frame, where functions that it called had theirs.
+/// Overwrites the `N` bytes of stack below the caller's frame, where the functions that it called had their frames.
 #[inline(never)]
 pub(crate) fn stack<const N: usize>() {
     let mut below = [0u8; N];
@@ -20,7 +20,7 @@ pub(crate) fn stack<const N: usize>() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Zeroes all registers of vectors.
+/// Zeroes all vector registers.
 ///
 /// # Safety
 ///
@@ -59,14 +59,15 @@ mod tests {
     use sha2::{Digest as _, Sha512};
     use std::sync::Mutex;
 
-    /// How much of the stack below a function is looked at: more than twice what is wiped at most.
+    /// How much of the stack below a function the search covers: more than twice the most that is wiped.
     const DEPTH: usize = 1 << 20;
 
-    /// Words that only secrets have, on the heap, and as their complements: so the search itself never has one on the stack.
+    /// Words that occur only in secrets. They are on the heap, and complemented, so that the search itself never puts one on
+    /// the stack.
     struct Needles(Vec<(&'static str, u64)>);
 
     impl Needles {
-        /// Eight bytes at a time, in both orders: hashes load them as big-endian words.
+        /// Adds bytes, eight at a time, in both orders: hashes load them as big-endian words.
         fn bytes(&mut self, name: &'static str, bytes: &[u8]) {
             for chunk in bytes.as_chunks().0 {
                 for word in [u64::from_le_bytes(*chunk), u64::from_be_bytes(*chunk)] {
@@ -75,7 +76,7 @@ mod tests {
             }
         }
 
-        /// A scalar as bytes, and in the limbs of 52 bits with which it is computed.
+        /// Adds a scalar as bytes, and as the limbs of 52 bits that the computation uses.
         fn scalar(&mut self, name: &'static str, scalar: &Scalar) {
             self.bytes(name, scalar.as_bytes());
             let half = |at: usize| u128::from_le_bytes(*scalar.as_bytes()[at..].first_chunk().unwrap());
@@ -84,7 +85,7 @@ mod tests {
             self.0.extend(limbs.map(|limb| (name, !(limb as u64 & ((1 << 52) - 1)))));
         }
 
-        /// Everything secret of a signature under a seed.
+        /// All secrets of a signature under a seed.
         fn of(seed: &[u8; 32], domain: &[u8], message: &[u8]) -> Self {
             let mut needles = Self(Vec::new());
             let digest: [u8; 64] = Sha512::digest(seed).into();
@@ -103,15 +104,15 @@ mod tests {
             needles
         }
 
-        /// What of it is on the stack below the caller, and how deep.
+        /// The needles that are on the stack below the caller, with their depths.
         #[inline(never)]
         fn find(&self) -> Vec<(&'static str, usize)> {
             let here = 0_u64;
             let top = (&raw const here).expose_provenance();
             let (mut found, mut above) = (Vec::new(), 0);
             for depth in (4..DEPTH).step_by(4) {
-                // SAFETY: the thread has four times as much stack, mapped as a whole and aligned; volatile, since the compiler knows of no
-                // object there.
+                // SAFETY: the thread has four times as much stack, mapped as a whole and aligned; volatile, because the compiler knows of
+                // no object there.
                 let half = unsafe { std::ptr::with_exposed_provenance::<u32>(top - depth).read_volatile() };
                 // Little-endian machines have the lower half at the lower address.
                 let (low, high) = if cfg!(target_endian = "little") { (half, above) } else { (above, half) };
@@ -129,9 +130,9 @@ mod tests {
         curve25519_dalek::scalar::clamp_integer(*digest.first_chunk().unwrap())
     }
 
-    /// What is found after `run` on a stack that had none of it.
+    /// The needles found after `run`, on a stack that had none before.
     fn left_by(needles: &Needles, run: impl Fn() + Send + Sync) -> Vec<(&'static str, usize)> {
-        // Behind a pointer, so that it has a frame of its own.
+        // Call it through a pointer, so that it has its own frame.
         let run: &(dyn Fn() + Send + Sync) = &run;
         let search = || {
             super::stack::<{ 2 * DEPTH }>();
@@ -144,7 +145,7 @@ mod tests {
         })
     }
 
-    /// The deepest of each secret.
+    /// Asserts that nothing was found, and reports the deepest place of each secret.
     fn assert_clean(what: &str, found: &[(&'static str, usize)]) {
         let deepest = found.iter().max_by_key(|(_, depth)| depth);
         let names: std::collections::BTreeSet<_> = found.iter().map(|(name, _)| name).collect();

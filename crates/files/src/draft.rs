@@ -1,5 +1,5 @@
-//! A file while it is written. Where the file system can do that it has no name until all of it is there (`O_TMPFILE`), so that
-//! no death of the process leaves anything; elsewhere it has a temporary name and is locked as long as its process lives.
+//! A file while it is being written. If the file system supports it (`O_TMPFILE`), the file has no name until it is complete,
+//! so that nothing is left if the process dies. Otherwise it has a temporary name, and is locked as long as its process lives.
 
 use crate::unfinished::Unfinished;
 use std::collections::BTreeSet;
@@ -12,28 +12,28 @@ use tempfile::NamedTempFile;
 
 const PREFIX: &str = ".bulla-";
 const SUFFIX: &str = ".tmp";
-/// How many random letters and digits are between the two.
+/// The number of random letters and digits between the two.
 const RANDOM: usize = 6;
 
-/// Who may read the finished file.
+/// The users that may read the finished file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Whom the umask permits it.
+    /// Those that the umask permits.
     Any,
-    /// Its owner alone.
+    /// Only its owner.
     Owner,
 }
 
-/// What becomes of something that has the final name already.
+/// What to do if something already has the final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// The new file takes its place.
+    /// Replace it by the new file.
     Replaced,
-    /// The new file is an error, and the old one stays.
+    /// Keep it, and return an error.
     Kept,
 }
 
-/// A file that is being written. Until it is done only its owner may read it. Dropping it removes it.
+/// A file that is being written. Until it is finished, only its owner may read it. Dropping it removes it.
 #[derive(Debug)]
 pub struct Draft {
     /// `None` once it has its final name.
@@ -50,7 +50,7 @@ enum Content {
 }
 
 impl Draft {
-    /// Starts a file in `folder`, after removing what processes that are gone left there.
+    /// Starts a file in `folder`. It first removes the leftovers of processes that have ended.
     ///
     /// # Errors
     /// Any error of the system.
@@ -64,12 +64,12 @@ impl Draft {
         Self::named(folder, readers)
     }
 
-    /// The same under a temporary name.
+    /// Starts a file under a temporary name.
     fn named(folder: &Path, readers: Readers) -> io::Result<Self> {
         let mut unfinished = Unfinished::lock();
         let file = loop {
             let file = builder().tempfile_in(folder)?;
-            // Another process may have found it before it was locked, taken it for a leftover, and removed it.
+            // Before it was locked, another process may have taken it for a leftover and removed it.
             lock_for_life(file.as_file());
             if is_there(file.as_file())? {
                 break file;
@@ -82,7 +82,7 @@ impl Draft {
     /// The file to write to, and to read from.
     ///
     /// # Errors
-    /// None as long as the file has not its final name.
+    /// None, as long as the file does not have its final name.
     pub fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.content {
             #[cfg(target_os = "linux")]
@@ -95,14 +95,14 @@ impl Draft {
     /// Gives the finished file its mode and its name, once all of it is on the disk.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when something has that name and is to be kept; any error of the system. Nothing is
-    /// left behind then, and `path` is as it was.
+    /// [`io::ErrorKind::AlreadyExists`] if something has that name and `existing` says to keep it; any error of the
+    /// system. After an error, nothing is left behind, and `path` is unchanged.
     pub fn persist(mut self, path: &Path, existing: Existing) -> io::Result<()> {
         if self.readers == Readers::Any {
             widen(self.file()?)?;
         }
         self.file()?.sync_all()?;
-        // To the end: an interrupt finds the file under one of its two names or under none.
+        // Hold this to the end, so that an interrupt finds the file under one of its two names or under none.
         let mut unfinished = Unfinished::lock();
         match self.content.take() {
             #[cfg(target_os = "linux")]
@@ -131,7 +131,7 @@ impl Drop for Draft {
     }
 }
 
-/// Temporary names; what has one is for its owner alone.
+/// Makes files with temporary names, which only their owner may use.
 fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM);
@@ -147,8 +147,8 @@ mod linux {
     use std::os::fd::AsRawFd as _;
     use std::path::{Path, PathBuf};
 
-    /// A file without a name; `None` where there are no such files, or no way to give them a name later. Whatever else is wrong
-    /// with the folder, the file with a name will find out.
+    /// A file without a name; `None` if the system has no such files, or cannot give them a name later. Any other problem with
+    /// the folder will show when a named file is created.
     pub(super) fn unnamed(folder: &Path) -> Option<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
@@ -156,13 +156,13 @@ mod linux {
         path_of(&file).exists().then_some(file)
     }
 
-    /// The file in the file system of processes: what can be linked without a privilege.
+    /// The file's path in `/proc`, which can be linked without a privilege.
     fn path_of(file: &File) -> PathBuf {
         format!("/proc/self/fd/{}", file.as_raw_fd()).into()
     }
 
-    /// Gives the file a name. A link cannot replace anything: where there is something to be replaced, the file gets a temporary
-    /// name first, and is renamed.
+    /// Gives the file a name. A link cannot replace anything: to replace a file, this links to a temporary name first, and
+    /// renames that.
     pub(super) fn link(file: &File, folder: &Path, path: &Path, existing: Existing) -> io::Result<()> {
         let link = |path: &Path| {
             let linked = rustix::fs::linkat(CWD, path_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW);
@@ -172,14 +172,14 @@ mod linux {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replaced => {}
             linked => return linked,
         }
-        // A death here leaves a whole file under a name that the next run removes.
+        // If the process dies here, a complete file remains under a temporary name, which the next run removes.
         let linked = builder().make_in(folder, link)?;
         linked.into_temp_path().persist(path).map_err(|error| error.error)
     }
 }
 
-/// Locks a file that this process made, so that others see that it is in use. A file system without locks has nobody who could
-/// take them for anything.
+/// Locks a file that this process made, so that other processes see that it is in use. On a file system without locks this
+/// does nothing: there, no process removes leftovers either.
 #[cfg(unix)]
 fn lock_for_life(file: &File) {
     let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::LockExclusive);
@@ -200,14 +200,15 @@ fn is_there(_file: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The mode that any program would give a new file: the umask takes its part.
+/// Gives the file the mode of a newly created file, as limited by the umask.
 #[cfg(unix)]
 fn widen(file: &File) -> io::Result<()> {
     use rustix::fs::Mode;
     use std::sync::OnceLock;
     static UMASK: OnceLock<Mode> = OnceLock::new();
     let umask = *UMASK.get_or_init(|| {
-        // It can be read by setting it alone. What another thread makes meanwhile is for its owner.
+        // The umask can be read only by setting it. A file that another thread creates meanwhile is accessible only to
+        // its owner.
         let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
         rustix::process::umask(umask);
         umask
@@ -220,7 +221,7 @@ fn widen(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what processes that are gone left in `folder`, the first time that this process writes there.
+/// Removes the leftovers of ended processes in `folder`, the first time that this process writes there.
 fn remove_leftovers_once(folder: &Path) {
     static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,7 +230,7 @@ fn remove_leftovers_once(folder: &Path) {
     }
 }
 
-/// Removes temporary files of ours that nobody holds. What cannot be looked at or removed stays: it is not what the user asked for.
+/// Removes our temporary files that no process has locked. Errors are ignored: cleaning up is not what the user asked for.
 fn remove_leftovers(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -260,7 +261,7 @@ fn remove_unheld(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    // Its process may have given it its final name since, and another one taken this name.
+    // Since then, its process may have given it its final name, and another process may have taken this name.
     let there = path.symlink_metadata()?;
     if (there.dev(), there.ino()) == (metadata.dev(), metadata.ino()) {
         std::fs::remove_file(path)?;
@@ -268,7 +269,7 @@ fn remove_unheld(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere a file that is open cannot be removed, and there is no need to ask.
+/// Elsewhere an open file cannot be removed, so no check is needed.
 #[cfg(not(unix))]
 fn remove_unheld(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
@@ -363,7 +364,7 @@ mod tests {
     fn a_file_that_was_taken_for_a_leftover_before_it_was_locked_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
-        // Removes all day long; a lost file would be an error of the writer.
+        // Removes leftovers all the time; losing a file would give the writer an error.
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,10 +1,10 @@
-//! Folders: of files that are written, and on the disk.
+//! Folders: finding, creating and syncing them.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The folder in which a path lies; `.` for a name alone.
+/// The folder that contains a path; `.` for a bare name.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -12,7 +12,7 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a folder and those above it that are missing, with mode 0700, each of them on the disk.
+/// Creates a folder and its missing parents, with mode 0700, and syncs each of them to the disk.
 ///
 /// # Errors
 /// Any error of the system.
@@ -32,7 +32,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes new names in a folder last: a rename is on the disk only when its folder is.
+/// Makes new names in a folder durable: a rename is on the disk only when its folder is.
 ///
 /// # Errors
 /// Any error of the system.

@@ -1,4 +1,4 @@
-//! Temporary files that have a name, for those who end the process.
+//! The named temporary files, for code that ends the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,16 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The temporary files that exist now.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The list of temporary files, locked. Whatever ends a process on a signal takes it first, and removes what is on it: so no signal
-/// ends the process while another caller holds it.
+/// The locked list of temporary files. Code that ends the process on a signal takes the lock first, and removes the listed files.
+/// So no signal ends the process while another caller holds the lock.
 ///
-/// A file is created and put on the list under one lock, and renamed and taken off under one lock, so that there is
-/// no moment at which an interrupt would miss it.
+/// A file is created and added to the list under one lock, and renamed and removed from the list under one lock. So there is no
+/// moment at which an interrupt would miss it.
 #[derive(Debug)]
 pub struct Unfinished(MutexGuard<'static, Vec<PathBuf>>);
 
 impl Unfinished {
-    /// Waits until nobody else has the list.
+    /// Waits for the lock.
     pub fn lock() -> Self {
         Self(UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,7 +1,7 @@
-//! How long it takes to open a keystore with many keys, and what memory they hold.
+//! Measures the time to open a keystore with many keys, and the memory that they take.
 //!
-//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE]`: makes the keystore in FILE (in a temporary
-//! folder without it) unless it is there, and opens it five times. Pin it to one core with `taskset -c 0`.
+//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE]`: makes the keystore in FILE (or in a
+//! temporary folder) unless it exists, and opens it five times. Pin it to one core with `taskset -c 0`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The memory that this process holds, in bytes.
+/// The memory that this process uses, in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: usize = status.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);

@@ -14,8 +14,8 @@ use crate::error::{Code, KmsError, Result};
 pub enum Algorithm {
     /// Ed25519 (RFC 8032), verified strictly: see [`PublicKey::verify`](crate::PublicKey::verify).
     Ed25519,
-    /// ECDSA on the curve P-256 with SHA-256 (FIPS 186-5). Public keys are compressed points, signatures are r and s, and of the two
-    /// values of s that verify only the lower one is a signature.
+    /// ECDSA on the curve P-256 with SHA-256 (FIPS 186-5). Public keys are compressed points, signatures are r and s, two values of
+    /// s satisfy the equation, and only the lower one is accepted.
     EcdsaP256,
     /// ML-DSA-44 (FIPS 204), pure, hedged, with an empty context.
     MlDsa44,
@@ -60,7 +60,7 @@ pub enum Algorithm {
     XWing,
 }
 
-/// What keys of an algorithm are for.
+/// What an algorithm's keys are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Use {
     /// They sign and verify.
@@ -69,7 +69,7 @@ pub enum Use {
     KeyEncapsulation,
 }
 
-/// What is known of an algorithm without a key. All lengths are in bytes.
+/// The facts about an algorithm that need no key. All lengths are in bytes.
 struct Facts {
     name: &'static str,
     usage: Use,
@@ -202,7 +202,7 @@ mod tests {
     fn every_name_is_its_own_and_reads_back() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.as_str().parse::<Algorithm>().unwrap(), algorithm);
-            // It stands in a key id between slashes.
+            // A key id has the name between slashes.
             assert!(
                 algorithm.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
             );

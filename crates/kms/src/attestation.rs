@@ -102,10 +102,10 @@ impl Attestation {
     }
 }
 
-/// An attestation with the head's signature of it: see [`Keystore::attest_signed`](crate::Keystore::attest_signed).
+/// An attestation, signed by the key's head: see [`Keystore::attest_signed`](crate::Keystore::attest_signed).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedAttestation {
-    /// What is attested.
+    /// The attestation.
     pub attestation: Attestation,
     /// The signature of [`Attestation::signed_bytes`].
     pub signature: Signature,

@@ -12,7 +12,7 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     Base64::decode_vec(text).ok()
 }
 
-/// Lower-case hexadecimal digits, two a byte.
+/// Lower-case hexadecimal digits, two for each byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -45,7 +45,7 @@ pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// serde as the one text form, through `Display` and `FromStr`.
+/// Implements serde by the text form, through `Display` and `FromStr`.
 macro_rules! serde_as_text {
     ($($name:ty),+) => {$(
         impl serde::Serialize for $name {

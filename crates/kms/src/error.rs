@@ -37,7 +37,7 @@ pub enum Code {
     KeyNotFound,
     /// The key has no such version.
     UnknownVersion,
-    /// The version is not the newest one, and only that one signs.
+    /// The version is not the newest one, and only the newest one signs.
     NotHead,
     /// The key is disabled and does not sign.
     KeyDisabled,
@@ -47,7 +47,7 @@ pub enum Code {
     KeyDestroyed,
     /// The key cannot be destroyed yet: its destruction is not scheduled, or for a later time.
     DestructionNotDue,
-    /// The version is below the least one that may be used, or was revoked.
+    /// The version is below the key's minimum version, or was revoked.
     VersionRefused,
     /// The key is not as the caller expected: another change came first.
     Conflict,
@@ -55,7 +55,7 @@ pub enum Code {
     Busy,
     /// The key's algorithm cannot do that: one that signs does not encapsulate, and the reverse.
     WrongUse,
-    /// The ciphertext is not one that carries a key, or not for this key.
+    /// The ciphertext is malformed, or was made for another key.
     InvalidCiphertext,
     /// No backend of this build serves the algorithm.
     UnsupportedAlgorithm,
@@ -106,9 +106,9 @@ pub enum Code {
     OutcomeUnknown,
     /// A key has grown larger than the store takes.
     TooLarge,
-    /// The disk is full, or a quota or a limit on file sizes is reached.
+    /// The disk is full, or a quota or a file size limit was reached.
     StorageFull,
-    /// The operating system does not permit it.
+    /// The operating system refused permission.
     PermissionDenied,
     /// The system's clock is before 1970 or after 9998.
     ClockOutOfRange,
@@ -122,11 +122,11 @@ pub enum Code {
     UnsupportedFormat,
     /// Only a public key was imported: the key verifies, and does nothing else.
     NoPrivateKey,
-    /// The key was not made exportable.
+    /// The key was not created as exportable.
     NotExportable,
-    /// The token is malformed, or not by a trusted root.
+    /// The token is malformed, or no trusted root signed it.
     InvalidToken,
-    /// The token does not permit the operation, or no longer.
+    /// The token does not permit the operation, has expired, or was revoked.
     TokenRefused,
     /// The audit log was damaged or edited.
     LogDamaged,
@@ -134,13 +134,13 @@ pub enum Code {
     LogTooNew,
     /// The bytes or the text are not a proof about an audit log, or not a checkpoint.
     MalformedProof,
-    /// It is closed and accepts nothing more.
+    /// The queue is closed and accepts no more calls.
     Closed,
     /// A part of this program failed in a way that it should not have. Whether the call had an effect is not known.
     Internal,
     /// The private key's token cannot be reached: it was removed, its session was lost, or its library fails.
     TokenUnavailable,
-    /// The token refuses the PIN. It is not tried again: a token locks itself after a few wrong ones.
+    /// The token refused the PIN. This program does not try the PIN again: a token locks itself after a few wrong ones.
     WrongPin,
     /// The token is locked after too many wrong PINs.
     PinLocked,
@@ -256,7 +256,7 @@ pub struct KmsError {
 }
 
 impl KmsError {
-    /// An error of this code, for those who implement a trait of this crate; `message` says what happened and what to do
+    /// An error with this code, for implementations of this crate's traits. `message` says what happened and what to do
     /// next.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: code.is_retryable(), source: None }

@@ -1,4 +1,4 @@
-//! Creating files that are whole or not there at all.
+//! Creating files that are either complete or absent.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use bulla_files::{Draft, Existing, Readers, create_folder, folder_of, sync_folde
 
 use crate::error::{Code, KmsError, Result};
 
-/// A file (mode 0600) that is to be at `path`. The folder is made, with mode 0700, if it is missing.
+/// A draft of a file (mode 0600) for `path`. A missing folder is created with mode 0700.
 pub(crate) fn draft(path: &Path) -> Result<Draft> {
     let folder = folder_of(path);
     create_folder(folder)
@@ -17,10 +17,10 @@ pub(crate) fn draft(path: &Path) -> Result<Draft> {
         .map_err(|error| KmsError::io(format!("cannot create a file in {}", folder.display()), error))
 }
 
-/// Makes a file (mode 0600) with this content, whole and on the disk when this returns.
+/// Creates a file (mode 0600) with this content. When this returns, the file is complete and on the disk.
 ///
 /// # Errors
-/// [`Code::AlreadyExists`] when something has that name; it stays as it is.
+/// [`Code::AlreadyExists`] if something has that name; it stays as it is.
 pub(crate) fn create(path: &Path, content: &[u8]) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(already_exists(path));
@@ -28,7 +28,7 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> Result<()> {
     put(path, content, Existing::Kept)
 }
 
-/// The same in the place of what has that name, if something has.
+/// Like [`create`], but replaces whatever has that name.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<()> {
     put(path, content, Existing::Replaced)
 }
@@ -40,10 +40,10 @@ fn put(path: &Path, content: &[u8], existing: Existing) -> Result<()> {
     persist(draft, path, existing)
 }
 
-/// Makes a finished file durable and gives it its name, for good.
+/// Makes a finished file durable and gives it its final name.
 ///
 /// # Errors
-/// [`Code::AlreadyExists`] when something has that name and is to be kept; it stays as it is.
+/// [`Code::AlreadyExists`] if something has that name and `existing` says to keep it; it stays as it is.
 pub(crate) fn persist(draft: Draft, path: &Path, existing: Existing) -> Result<()> {
     draft.persist(path, existing).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => already_exists(path),

@@ -73,7 +73,7 @@ impl KeyFamily {
         Self { tenant, purpose, algorithm, uuid }
     }
 
-    /// Whose key it is.
+    /// The tenant that owns the key.
     pub fn tenant(&self) -> &Name {
         &self.tenant
     }
@@ -88,7 +88,7 @@ impl KeyFamily {
         self.algorithm
     }
 
-    /// The key's own number; keys made here have a version 7 one (RFC 9562).
+    /// The key's UUID; keys made by this crate have version 7 (RFC 9562).
     pub fn uuid(&self) -> Uuid {
         self.uuid
     }
@@ -175,8 +175,8 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// Which key is to sign: a key by its family, whatever its newest version is, or one exact version, which must then
-/// be the newest one.
+/// The key that signs: a family, which signs by its newest version, or one exact version, which must then be the newest
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyRef<'a> {
     /// The head of the family.

@@ -1,4 +1,4 @@
-//! A signature and who made it.
+//! A signature with the key version that made it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -6,7 +6,7 @@
 //!   without the version. Only the newest version, the head, signs. Every version verifies for ever, unless it is revoked or too old.
 //! - [`signature`][]: signature files, text that a person can read, over a file, a folder or a message.
 //! - [`succession`][]: statements by which an older version vouches for the public key of a newer one.
-//! - [`seal`][]: what opens keystores. [`rollback`][]: guards that detect an older copy of a keystore.
+//! - [`seal`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older copy of a keystore.
 //! - [`PublicKey`] verifies without a keystore.
 //!
 //! ```
@@ -84,12 +84,12 @@ pub use verdict::Verdict;
 /// Entry points for the fuzzers in `fuzz/`; not part of the interface.
 #[doc(hidden)]
 pub mod fuzzing {
-    /// Opens sealed data with a key that is known to everybody: a header that parses must be the only text of itself.
+    /// Opens sealed data with a public test key. A header that parses must have exactly one encoding.
     #[cfg(feature = "soft-seal")]
     pub fn sealed(bytes: &[u8]) {
         use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider, data};
 
-        /// Opens whatever asks for the method `open`.
+        /// Opens data that asks for the method `open`.
         #[derive(Debug)]
         struct Known;
 
@@ -116,7 +116,7 @@ pub mod fuzzing {
             assert_eq!(header.to_bytes(), bytes[..bytes.len() - rest.len()], "a header has one form");
         }
         let _ = data::open(bytes, &[&Known], b"");
-        // And the way through: what is sealed comes back.
+        // The round trip: opening returns what was sealed.
         let sealed = data::seal(bytes, &[&Known], b"").expect("it is sealed");
         assert_eq!(**data::open(&sealed, &[&Known], b"").expect("it opens"), *bytes);
     }
@@ -128,7 +128,8 @@ pub mod fuzzing {
         }
     }
 
-    /// Reads bytes as a file of an audit log, as a checkpoint and as a proof; what reads must be its only text.
+    /// Reads bytes as a file of an audit log, as a checkpoint and as a proof. Text that parses must have exactly one
+    /// form.
     pub fn audit_log(bytes: &[u8]) {
         crate::audit_log::fuzz(bytes);
     }

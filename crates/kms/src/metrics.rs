@@ -57,10 +57,10 @@ struct Flushed {
 
 type Histograms = Family<Took, Histogram, fn() -> Histogram>;
 
-/// The label of what is done with a store as a whole.
+/// The label of operations on a whole store.
 const NO_ALGORITHM: &str = "none";
 
-/// Counters and histograms; [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) fills them.
+/// Counters and histograms. A keystore with [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) updates them.
 pub struct Metrics {
     ops: Family<Done, Counter>,
     failures: Family<Failed, Counter>,
@@ -92,7 +92,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Puts all of them into a registry, under the names above.
+    /// Registers all metrics, under the names above.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("kms_ops", "Operations, also those that failed", self.ops.clone());
         registry.register("kms_failures", "Operations that failed, by kind", self.failures.clone());
@@ -106,7 +106,7 @@ impl Metrics {
         registry.register("kms_batch_flushes", "Why batches began", self.flushes.clone());
     }
 
-    /// All of them in the text form of OpenMetrics, which Prometheus reads.
+    /// All metrics in the text form of OpenMetrics, which Prometheus reads.
     pub fn text(&self) -> String {
         let (mut registry, mut text) = (Registry::default(), String::new());
         self.register(&mut registry);
@@ -114,7 +114,7 @@ impl Metrics {
         text
     }
 
-    /// Counts an operation with a key of an algorithm, or on the store as a whole.
+    /// Counts an operation with a key of this algorithm, or on the whole store.
     pub(crate) fn operation(&self, operation: Operation, algorithm: Option<Algorithm>, outcome: Outcome) {
         let (op, alg) = (operation.as_str(), label(algorithm));
         let counter = || self.ops.get_or_create(&Done { op, alg }).clone();
@@ -133,7 +133,7 @@ impl Metrics {
         }
     }
 
-    /// Something that failed before it became an operation.
+    /// Counts a call that failed before it became an operation.
     pub(crate) fn refused(&self, operation: Operation, code: Code) {
         self.failure(operation, code.as_str());
     }
@@ -167,7 +167,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// The span of an operation. It names no key, no message and nobody.
+/// The span of an operation. It names no key, no message and no actor.
 pub(crate) fn span(operation: Operation, algorithm: Option<Algorithm>) -> tracing::Span {
     tracing::debug_span!("kms", op = operation.as_str(), alg = label(algorithm))
 }

@@ -1,4 +1,4 @@
-//! What a key may be used for, and until when.
+//! States of keys and versions, rotation policies, and changes to keys.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::time::Timestamp;
 pub enum KeyState {
     /// The head signs.
     Enabled,
-    /// No version signs. What was signed before still verifies.
+    /// No version signs. Earlier signatures still verify.
     Disabled,
-    /// As disabled; from this time on the key may be destroyed, and until then it can be restored.
+    /// Like disabled. From this time on, the key may be destroyed; until it is destroyed, it can be restored.
     PendingDestruction {
         /// The earliest time of destruction.
         after: Timestamp,
     },
-    /// The private keys are gone for ever. What was signed before still verifies.
+    /// The private keys are gone for ever. Earlier signatures still verify.
     Destroyed,
 }
 
@@ -32,7 +32,7 @@ pub enum KeyState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionState {
-    /// It verifies, and signs when it is the head.
+    /// It verifies, and it signs if it is the head.
     #[default]
     Usable,
     /// Its signatures are refused, and its private key is deleted for ever.
@@ -55,21 +55,22 @@ pub enum Origin {
     PublicOnly,
 }
 
-/// When a version is replaced by the next one without being asked: at the first signature that would exceed a bound.
-/// No bound is the default.
+/// When the keystore rotates a key by itself: at the first signature that would exceed a limit. By default there are no
+/// limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotationPolicy {
-    /// A version signs no longer than this after it was made; in seconds.
+    /// The maximum age, in seconds, at which a version still signs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_seconds: Option<NonZeroU64>,
-    /// A version makes at most so many signatures. After a crash it may have made fewer.
+    /// The maximum number of signatures that a version makes. After a crash it may have made fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<NonZeroU64>,
 }
 
 impl RotationPolicy {
-    /// Whether a version that was made then has to be replaced. The clock is asked only when the age counts.
+    /// Whether a version that was made at `created` must be replaced. It reads the clock only if the policy limits the
+    /// age.
     pub(crate) fn is_too_old(
         &self,
         created: Timestamp,
@@ -80,8 +81,8 @@ impl RotationPolicy {
         Ok(Duration::from_millis(age) >= Duration::from_secs(seconds.get()))
     }
 
-    /// How many uses to reserve at once, so that not every signature writes to the store: the larger the bound, the
-    /// more may be lost by a crash.
+    /// How many uses to reserve at once, so that not every signature writes to the store. The larger the limit, the
+    /// more uses a crash may lose.
     pub(crate) fn reservation(max_uses: NonZeroU64, used: u64) -> u64 {
         const SHARE: u64 = 64;
         const MOST: u64 = 4096;
@@ -93,15 +94,15 @@ impl RotationPolicy {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyChange {
-    /// Another label, or none.
+    /// Sets or removes the label.
     Label(Option<Name>),
     /// Disables the key: it does not sign until it is enabled.
     Disable,
-    /// A disabled key signs again.
+    /// Enables a disabled key: it signs again.
     Enable,
     /// Versions below this one neither sign nor verify. It may be lowered again.
     MinimumVersion(NonZeroU32),
-    /// Another rotation policy.
+    /// Sets the rotation policy.
     Rotation(RotationPolicy),
     /// Revokes this version, which must not be the head: its signatures are refused, and its private key is deleted. This cannot be
     /// undone.
@@ -110,7 +111,7 @@ pub enum KeyChange {
     DestroyVersion(NonZeroU32),
     /// Schedules the key's destruction: it does not sign, and can be destroyed after this time.
     ScheduleDestruction(Timestamp),
-    /// A key that waits for its destruction is disabled instead.
+    /// Cancels the key's scheduled destruction: the key is disabled instead.
     Restore,
     /// Deletes all private keys, if the scheduled time has come. This cannot be undone.
     Destroy,

@@ -1,6 +1,6 @@
 //! Signatures of digests by Ed25519 keys, for messages that are not available to the signer or are too long to send.
 //!
-//! Both kinds are those of [`bulla_ed25519::prehash`]; its documentation describes their bytes. A context separates the uses of one key: a
+//! Both kinds come from [`bulla_ed25519::prehash`]; its documentation describes their bytes. A context separates the uses of one key: a
 //! signature under one context does not verify under another.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::public_key::PublicKey;
 use crate::reserved;
 use crate::verdict::Verdict;
 
-/// What contexts begin with that the keystore uses itself.
+/// The beginning of contexts that the keystore itself uses.
 const RESERVED_CONTEXT: &[u8] = b"bulla ";
 /// The context of signature files.
 pub(crate) const SIGNATURE_FILE: &[u8] = b"bulla signature file";
@@ -43,7 +43,7 @@ impl Prehash {
     /// The digest of a message, to be signed or verified under `context`.
     ///
     /// # Errors
-    /// Those of [`Prehashed::new`].
+    /// The errors of [`Prehashed::new`].
     pub fn of(self, message: &[u8], context: &[u8]) -> Result<Prehashed> {
         Prehashed::new(self.digest(message), context)
     }
@@ -94,7 +94,8 @@ impl Prehashed {
     /// A digest to be signed or verified under `context`, of at most 255 bytes; it may be empty.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when the context is longer, or begins with `bulla `: those are the keystore's own.
+    /// [`Code::InvalidArgument`] if the context is longer, or begins with `bulla `: these contexts are reserved for the
+    /// keystore.
     pub fn new(digest: Digest, context: &[u8]) -> Result<Self> {
         if context.starts_with(RESERVED_CONTEXT) {
             let message = "the keystore reserves contexts that begin with \"bulla \"; use another context";
@@ -107,7 +108,7 @@ impl Prehashed {
         Ok(Self { digest, context: context.to_vec() })
     }
 
-    /// What a signature file signs.
+    /// The digest that a signature file signs.
     pub(crate) fn of_file(prehash: Prehash, signed_bytes: &[u8]) -> Self {
         Self { digest: prehash.digest(signed_bytes), context: SIGNATURE_FILE.to_vec() }
     }
@@ -128,13 +129,13 @@ impl Prehashed {
     }
 }
 
-/// What is handed to the private key.
+/// The input of the private key.
 pub(crate) enum Form {
     Message(Vec<u8>),
     Ed25519ph([u8; 64]),
 }
 
-/// A digest that is there already, in the shape of a hash function that will give it.
+/// An existing digest in the shape of a hash function that returns it.
 #[derive(Clone)]
 pub(crate) struct Ready(pub(crate) [u8; 64]);
 
@@ -145,7 +146,7 @@ impl Default for Ready {
 }
 
 impl Update for Ready {
-    /// Nothing is added to a digest that is ready.
+    /// Does nothing: the digest is final.
     fn update(&mut self, _data: &[u8]) {}
 }
 
@@ -182,7 +183,7 @@ impl PublicKey {
     }
 }
 
-/// The error of a key that does not sign digests.
+/// The error for a key that does not sign digests.
 pub(crate) fn not_prehashed(algorithm: Algorithm) -> KmsError {
     KmsError::new(Code::WrongUse, format!("only ed25519 keys sign digests, not {algorithm} keys"))
 }

@@ -21,7 +21,7 @@ use crate::verdict::Verdict;
 #[derive(Clone)]
 pub struct PublicKey(Arc<EncodedKey>);
 
-/// Decodes a key by the backend that verifies in software.
+/// Decodes a key with the software backend.
 fn decode(algorithm: Algorithm, bytes: &[u8]) -> Option<Prepared> {
     Backends::software().verifier(algorithm).ok()?.prepare(algorithm, bytes).ok()
 }
@@ -59,8 +59,8 @@ impl PublicKey {
     /// Whether `signature` is one of `message` under this key.
     ///
     /// For Ed25519 the predicate is the strict one, `verify_strict` of `ed25519-dalek` 3: the equation without the
-    /// cofactor, R compared as bytes, S below the order of the group, A and R not of small order. A signature of
-    /// another length than the algorithm's is invalid.
+    /// cofactor, R compared as bytes, S below the order of the group, A and R not of small order. A signature of the
+    /// wrong length for the algorithm is invalid.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match Backends::software().verifier(self.algorithm()) {
             Ok(backend) => backend.verify(Request { public_key: self, message, signature }),
@@ -72,13 +72,14 @@ impl PublicKey {
     /// [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     ///
     /// # Errors
-    /// [`Code::WrongUse`] when keys of the algorithm sign; [`Code::UnsupportedAlgorithm`]; [`Code::RandomUnavailable`].
+    /// [`Code::WrongUse`] if the algorithm is one for signatures; [`Code::UnsupportedAlgorithm`];
+    /// [`Code::RandomUnavailable`].
     pub fn encapsulate(&self) -> Result<Encapsulated> {
         Backends::software().verifier(self.algorithm())?.encapsulate(self)
     }
 }
 
-/// What backends are handed.
+/// The part of the key that backends get.
 impl Deref for PublicKey {
     type Target = EncodedKey;
 

@@ -12,23 +12,23 @@ use crate::public_key::PublicKey;
 use crate::rollback::StoreMark;
 use crate::time::Timestamp;
 
-/// The metadata of one key family, as JSON inside its envelope. What is at its default is left out.
+/// The metadata of one key family, as JSON inside its envelope. Fields with default values are omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRecord {
     pub(crate) key: KeyFamily,
     pub(crate) label: Option<Name>,
     pub(crate) state: KeyState,
-    /// One more with each change of the record.
+    /// Increases by one with each change of the record.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) revision: u64,
     /// The backend that holds its private keys.
     #[serde(default = "software", skip_serializing_if = "is_software")]
     pub(crate) backend: String,
-    /// Whether its private keys may leave the keystore; settled when the key is made.
+    /// Whether its private keys may leave the keystore. This is fixed when the key is made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) exportable: bool,
-    /// Older versions are not used for anything; 0 or 1 is all of them.
+    /// Versions below this one are not used for anything; 0 and 1 allow all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) minimum_version: u32,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -48,10 +48,10 @@ pub(crate) struct VersionRecord {
     pub(crate) origin: Origin,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) state: VersionState,
-    /// Signatures that were made or may have been made: a process reserves some before it makes them.
+    /// The number of signatures that were, or may have been, made: a process reserves signatures before it makes them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) uses: u64,
-    /// What the backend needs to delete the private key from its device, in base64, as long as that is still to be done.
+    /// The backend's material, in base64, as long as the device still has to delete the private key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) leftover: Option<String>,
 }
@@ -103,12 +103,12 @@ impl KeyRecord {
         versions.and_then(NonZeroU32::new).expect("a record has 1 to 2^32 - 1 versions")
     }
 
-    /// One version, if there is it.
+    /// One version, if it exists.
     pub(crate) fn version(&self, version: u32) -> Option<&VersionRecord> {
         self.versions.get(usize::try_from(version).ok()?.checked_sub(1)?)
     }
 
-    /// Whether the public keys were imported alone: then no version has a private key.
+    /// Whether only public keys were imported: then no version has a private key.
     pub(crate) fn is_public_only(&self) -> bool {
         self.head_version().origin == Origin::PublicOnly
     }
@@ -125,26 +125,26 @@ impl KeyRecord {
     }
 }
 
-/// What binds the records of a store together: their number and the exclusive or of the keyed hash of each. A record
-/// that is removed, added, or put back to an older form changes it.
+/// Binds a store's records together: it has their number, and the exclusive or of their keyed hashes. Removing or
+/// adding a record, or restoring an older form of one, changes it.
 ///
 /// This is MSet-XOR-Hash (Clarke, Devadas, van Dijk, Gassend, Suh: "Incremental Multiset Hash Functions", ASIACRYPT
-/// 2003) for a set. It needs no nonce of its own, since the value lies inside an envelope and is never seen. It can be
-/// updated without reading the other records.
+/// 2003) for a set. It needs no nonce of its own, because the value is inside an envelope and is never visible. It can
+/// be updated without reading the other records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreState {
-    /// One more with each change, so that two states of one store are never equal.
+    /// Increases by one with each change, so that two states of one store are never equal.
     pub(crate) generation: u64,
     pub(crate) records: u64,
-    /// When it was made, by the clock of the store's rollback guard.
+    /// The time of the last change, by the clock of the store's rollback guard.
     pub(crate) changed: Timestamp,
     pub(crate) binding: [u8; 32],
-    /// The BLAKE3 digest of the name of the rollback guard, which lies in a row of its own, if the store remembers one.
+    /// The BLAKE3 digest of the rollback guard's name, if the store remembers a guard. The name is in its own row.
     pub(crate) guard: Option<[u8; 32]>,
 }
 
 impl StoreState {
-    /// Adds a record, by its hash, and takes away the one that it replaces.
+    /// Adds a record, by its hash, and removes the one that it replaces.
     pub(crate) fn replace(&mut self, old: Option<&[u8; 32]>, new: &[u8; 32]) {
         if old.is_none() {
             self.records += 1;
@@ -154,19 +154,19 @@ impl StoreState {
         }
     }
 
-    /// What a rollback guard is told of this state of the store `store`, whose sealed form is `sealed`.
+    /// The mark that a rollback guard gets for this state of the store `store`. `sealed` is the encrypted state.
     pub(crate) fn mark(&self, store: [u8; 16], sealed: &[u8]) -> StoreMark {
         let digest = *bulla_blake3::hash(sealed).as_bytes();
         StoreMark { store, counter: self.generation, changed: self.changed, digest }
     }
 
-    /// Whether both bind the same records, whatever their generations.
+    /// Whether both bind the same records. Their generations may differ.
     pub(crate) fn binds_the_same(&self, other: &Self) -> bool {
         (self.records, self.binding) == (other.records, other.binding)
     }
 
     /// generation (8, big-endian), records (8, big-endian), binding (32), time of the change in milliseconds since 1970 (8,
-    /// big-endian), and where there is one the digest of the guard's name (32).
+    /// big-endian), and the digest of the guard's name (32), if there is one.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let changed = self.changed.unix_millis().to_be_bytes();
         let guard = self.guard.as_ref().map_or(&[][..], |guard| guard);

@@ -1,4 +1,4 @@
-//! Reading files that hold secrets, which nobody but their owner may read.
+//! Reads files with secrets. Only their owner may be able to read them.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,15 +8,15 @@ use zeroize::Zeroizing;
 
 use crate::error::{Code, KmsError, Result};
 
-/// Reads a file with a secret in it, up to `most` bytes, if it is well kept.
+/// Reads a file with a secret, up to `most` bytes, if the file's mode, owner and type are safe.
 ///
 /// # Errors
 /// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`];
-/// [`Code::MalformedKeyFile`] when it is not UTF-8; those of reading.
+/// [`Code::MalformedKeyFile`] if it is not UTF-8; errors of reading.
 pub(crate) fn read(path: &Path, most: usize) -> Result<Zeroizing<String>> {
     let file = open(path)?;
     check(path, &file)?;
-    // The capacity is never exceeded, so that no copy of the secret is left behind by a growing buffer.
+    // The capacity is never exceeded: growing the buffer would leave a copy of the secret behind.
     let mut text = Zeroizing::new(String::with_capacity(2 * most));
     file.take(most as u64).read_to_string(&mut text).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidData => malformed(path),
@@ -33,7 +33,7 @@ pub(crate) fn malformed(path: &Path) -> KmsError {
 #[cfg(unix)]
 fn open(path: &Path) -> Result<File> {
     use rustix::fs::{Mode, OFlags};
-    // Not blocking: a named pipe in the place of the file must give an error, not wait for a writer.
+    // Without blocking: a named pipe at this path must give an error, not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(descriptor) => Ok(File::from(descriptor)),

@@ -1,8 +1,8 @@
 //! Statements of succession: a key version signs the public key of a later version, so that people who trust the old
-//! public key can go on to the new one.
+//! public key can move to the new one.
 //!
 //! `spec/succession.md` has the format. A keystore makes a key's statements on request
-//! ([`Keystore::successions`](crate::Keystore::successions)); nobody has to keep anything from the day of the rotation.
+//! ([`Keystore::successions`](crate::Keystore::successions)); nothing from the day of the rotation has to be kept.
 
 use std::fmt;
 use std::str::FromStr;
@@ -131,7 +131,7 @@ fn malformed(line: usize, why: impl fmt::Display) -> KmsError {
     KmsError::new(Code::MalformedSignature, format!("not a statement of succession: line {line}: {why}"))
 }
 
-/// Reads the lines of one statement, the first of which has the number `first` in the file.
+/// Parses the lines of one statement. Its first line has the number `first` in the file.
 fn parse(lines: &[&str], first: usize) -> Result<Succession> {
     let mut fields = Fields { lines, first, next: 0 };
     let format = fields.line()?;

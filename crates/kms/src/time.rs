@@ -12,19 +12,19 @@ use crate::error::{Code, KmsError, Result};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z, up to the end of the year 9998.
 ///
-/// The text form is RFC 3339 in UTC with exactly three digits of a second, `2026-01-31T09:30:00.000Z`; no other
-/// form is read.
+/// The text form is RFC 3339 in UTC with exactly three digits of a second, `2026-01-31T09:30:00.000Z`; no other form is
+/// accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
-/// 9998-12-31T23:59:59.999Z: where the spec ends.
+/// 9998-12-31T23:59:59.999Z: the last time that the specification allows.
 const LAST: u64 = 253_370_764_799_999;
 
 impl Timestamp {
-    /// The present, by the system's clock.
+    /// The current time, by the system's clock.
     ///
     /// # Errors
-    /// [`Code::ClockOutOfRange`] before 1970 and after 9998: no time that anybody could mean is written for it.
+    /// [`Code::ClockOutOfRange`] before 1970 and after 9998: such a time is never written.
     pub fn now() -> Result<Self> {
         Self::try_from(SystemTime::now())
     }

@@ -1,4 +1,4 @@
-//! What a verification says.
+//! The result of a verification.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The signature is one of this message under this key.
+    /// The signature is valid for this message under this key.
     Valid,
-    /// It is not.
+    /// The signature is not valid.
     Invalid,
-    /// Nothing was verified: the keystore has no such key or version, or may not use it. The same call for this single
-    /// item, [`Keystore::verify`](crate::Keystore::verify), says why. Only calls with many items give this answer.
+    /// Nothing was verified: the keystore has no such key or version, or may not use it.
+    /// [`Keystore::verify`](crate::Keystore::verify) for this item alone reports why. Only calls with many items return
+    /// this.
     Unusable,
 }
 

@@ -1,7 +1,7 @@
-//! How long calls take through a batcher at half of the load that it can bear, beside one verification on its own.
+//! Measures how long calls take through a batcher at half of its maximum load, compared with a single verification.
 //!
-//! Calls come at random times (a Poisson process), whether or not earlier ones are answered, and each is timed from the moment at which it was to
-//! come: a batcher that falls behind shows. `cargo run --release -p bulla-lab --example batcher_latency`
+//! Calls come at random times (a Poisson process), whether or not earlier ones are answered, and each is timed from the moment at which it was
+//! scheduled, so that a batcher that falls behind is noticed. `cargo run --release -p bulla-lab --example batcher_latency`
 
 use std::hint::black_box;
 use std::pin::{Pin, pin};
@@ -102,7 +102,7 @@ fn open_loop(batcher: &Batcher, calls: &[Call], rate: f64) -> Vec<Duration> {
     let (mut due, mut open) = (Instant::now() + Duration::from_millis(10), Vec::with_capacity(CALLS));
     for number in 0..CALLS {
         due += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / rate);
-        // Not spinning: a processor that does nothing but wait is no half load.
+        // Without spinning: a processor that only waits would not be at half load.
         while Instant::now() < due {
             yield_now();
         }
@@ -120,7 +120,7 @@ fn open_loop(batcher: &Batcher, calls: &[Call], rate: f64) -> Vec<Duration> {
         while done.latency.get().is_none() {
             yield_now();
         }
-        // One that was ready at once is not asked again.
+        // A future that was ready at once must not be polled again.
         let given = if first.is_ready() {
             first
         } else {

@@ -1,9 +1,9 @@
-//! The laboratory: measures ours against the best peers, in one process, interleaved.
+//! The laboratory: measures ours against the best peers, interleaved in one process.
 //!
-//! - [`measure`] times contenders against each other and knows nothing of what they compute.
-//! - [`quiet`] knows whether the core is ours alone at a moment.
-//! - [`suites`] say what is measured: cases and contenders, as data. What comes out are the records of `bulla-record`.
-//! - [`code`] times nothing: it holds the machine code of the kernels to rules and budgets.
+//! - [`measure`] times contenders against each other, and does not know what they compute.
+//! - [`quiet`] finds out whether the core is currently ours alone.
+//! - [`suites`] define what is measured: cases and contenders, as data. The results are records of `bulla-record`.
+//! - [`code`] times nothing: it checks the kernels' machine code against rules and budgets.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -12,7 +12,7 @@ pub mod measure;
 pub mod quiet;
 pub mod suites;
 
-/// The README's Rust, which must compile and hold.
+/// The README's Rust examples, which must compile and pass.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;

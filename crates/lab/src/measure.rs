@@ -1,14 +1,15 @@
 //! Interleaved measurement: contenders take turns, in random order, on the same data.
 //!
-//! What we know of this kind of timing, and what is done about it:
+//! What we know about this kind of timing, and what this module does about it:
 //! - A shared machine drifts. So contenders are compared within a round, and the median is taken of the ratios.
-//! - Order matters: who follows whom in the caches. So each round draws a new order.
+//! - Order matters, because each contender finds the caches of the one before. So each round draws a new order.
 //! - Alignment matters. So each round draws a new offset of the data, the same for all.
 //! - The position of the stack matters. So each round draws a new one, the same for all.
-//! - Another thread of the same core slows some code down more than other. So a round counts when the core was ours: [`crate::quiet`].
-//! - A process has luck with its other addresses. So the caller launches the whole process several times.
-//! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`], where the
-//!   operation is inlined as it would be in a user's code.
+//! - Another thread of the same core slows some code down more than other code. So a round counts only if the core was ours:
+//!   [`crate::quiet`].
+//! - The other addresses of a process depend on luck. So the caller launches the whole process several times.
+//! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`], where the operation is
+//!   inlined as in a user's code.
 
 use std::{
     hint::{black_box, spin_loop},
@@ -24,7 +25,7 @@ use crate::quiet::Quiet;
 pub struct Input<'a> {
     /// All bytes.
     pub whole: &'a [u8],
-    /// The same bytes as separate inputs, for cases of many inputs; else empty.
+    /// The same bytes as separate inputs, for cases with many inputs; otherwise empty.
     pub parts: Vec<&'a [u8]>,
 }
 
@@ -36,9 +37,9 @@ pub trait Subject {
     fn output(&mut self, input: &Input<'_>) -> Vec<u8>;
 }
 
-/// An operation as a closure from the input to `result`, and how `result` reads as bytes.
+/// An operation, as a closure from the input to `result`, and the conversion of `result` to bytes.
 pub struct Op<R, F, B> {
-    /// Where the operation leaves its result: memory, so that no result can be optimised away.
+    /// The memory to which the operation writes its result, so that no result can be optimised away.
     pub result: R,
     /// The operation.
     pub run: F,
@@ -62,16 +63,16 @@ impl<R, F: FnMut(&Input<'_>, &mut R), B: Fn(&R) -> Vec<u8>> Subject for Op<R, F,
     }
 }
 
-/// A subject that takes longer than it needs: a regression on purpose, for which the gate must be seen to fail.
+/// A subject that takes longer than necessary: a regression on purpose, to see that the gate fails.
 pub struct Slowed {
-    /// What is slowed down.
+    /// The subject to slow down.
     pub subject: Box<dyn Subject>,
-    /// By how many percent.
+    /// The slowdown in percent.
     pub percent: u32,
 }
 
 impl Subject for Slowed {
-    /// The time that passes: nothing is multiplied.
+    /// The time that really passes: it is not computed by multiplication.
     fn time(&mut self, input: &Input<'_>, iterations: u64) -> Duration {
         let start = Instant::now();
         let needed = self.subject.time(input, iterations);
@@ -90,19 +91,20 @@ impl Subject for Slowed {
     }
 }
 
-/// How long and how often.
+/// The durations and numbers of samples and rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The least time of one sample. The timer costs about 25 ns and the first operations after a change of
-    /// contender run with cold branch predictors: in 10 us both drown, and an interruption is still unlikely.
+    /// The minimum time of one sample. The timer costs about 25 ns, and the first operations after a change of
+    /// contender run with cold branch predictors. In 10 us, both are negligible, and an interruption is still unlikely.
     pub sample: Duration,
-    /// The least number of rounds. Odd numbers have a median.
+    /// The minimum number of rounds. Odd numbers have a median.
     pub min_rounds: u32,
-    /// The most rounds: beyond, the noise that is left is not random.
+    /// The maximum number of rounds: beyond that, the remaining noise is not random.
     pub max_rounds: u32,
-    /// The time that a case may take, once the least number of rounds is done.
+    /// The time that a case may take, once the minimum number of rounds is done.
     pub budget: Duration,
-    /// The time that a case may take beyond, to wait until the core is ours alone and to repeat rounds in which it was not.
+    /// The additional time that a case may take to wait until the core is ours alone, and to repeat rounds in which it was
+    /// not.
     pub patience: Duration,
 }
 
@@ -118,16 +120,16 @@ impl Default for Plan {
     }
 }
 
-/// Offsets of the data are drawn below this: a page, so that every position in a cache line and every distance to
-/// other data occurs.
+/// The limit of the data's random offsets: a page, so that every position in a cache line and every distance to other
+/// data occurs.
 const MAX_OFFSET: usize = 4096;
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug)]
 pub struct Samples {
     /// Operations in one sample.
     pub iterations: u64,
-    /// Nanoseconds for one operation: for each contender in its place, one value a round.
+    /// Nanoseconds for one operation: for each contender in its place, one value per round.
     pub ns: Vec<Vec<f64>>,
     /// The share of the rounds in which something else used the core.
     pub disturbed: f64,
@@ -141,7 +143,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// `length` bytes an operation, if `part` is given as separate inputs of that many bytes.
+    /// Data with `length` bytes per operation; if `part` is given, as separate inputs of that many bytes.
     pub fn random(length: usize, part: Option<usize>, random: &mut fastrand::Rng) -> Self {
         let mut bytes = vec![0; length + MAX_OFFSET];
         random.fill(&mut bytes);
@@ -157,7 +159,7 @@ impl Data {
 /// Times the contenders against each other on `data`.
 ///
 /// # Errors
-/// The contenders' results differ: nothing is timed then.
+/// The contenders' results differ. Then nothing is timed.
 pub fn measure(
     contenders: &mut [Box<dyn Subject>],
     data: &Data,
@@ -182,7 +184,7 @@ pub fn measure(
         patience = patience.saturating_sub(waited);
         let (times, was_quiet) = round(contenders, data, iterations, random, quiet);
         if !was_quiet {
-            // While there is patience left, such a round does not count.
+            // As long as there is patience left, such a round does not count.
             patience = patience.saturating_sub(begun.elapsed() - waited);
             if !patience.is_zero() {
                 continue;
@@ -215,7 +217,8 @@ fn round(
     for index in order {
         let contender = &mut contenders[index];
         times[index] = deeper(depth, &mut || {
-            // At least one: after half a millisecond without wide vectors the first takes up to twice as long.
+            // At least one: after half a millisecond without wide vectors, the first operation takes up to twice as
+            // long.
             contender.time(&input, (iterations / 8).max(1));
             contender.time(&input, iterations)
         });
@@ -224,13 +227,14 @@ fn round(
     (times, was_quiet)
 }
 
-/// The stack of a round begins below this many frames: with frames of about a hundred bytes, anywhere in a page.
+/// The maximum number of frames above the stack of a round: with frames of about a hundred bytes, it can begin anywhere
+/// in a page.
 const MAX_DEPTH: u32 = 48;
 
 /// Runs `timed` with the stack pointer `depth` frames lower.
 #[inline(never)]
 fn deeper(depth: u32, timed: &mut dyn FnMut() -> Duration) -> Duration {
-    // Kept in memory until the end, so that this frame is real and the call below is no jump.
+    // Keep it in memory until the end, so that this frame is real and the call below is not a jump.
     let frame = black_box([depth; 12]);
     let time = if depth == 0 { timed() } else { deeper(depth - 1, timed) };
     black_box(&frame);
@@ -245,7 +249,7 @@ fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many operations make a sample: the fastest contender decides, so that every sample is long enough.
+/// The number of operations in a sample: the fastest contender decides, so that every sample is long enough.
 fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan) -> u64 {
     let mut iterations = 1;
     while contenders.iter_mut().any(|contender| contender.time(input, iterations) < plan.sample) {
@@ -266,7 +270,7 @@ mod tests {
         patience: Duration::ZERO,
     };
 
-    /// Says that it took a millisecond.
+    /// A subject that claims to take a millisecond.
     struct Millisecond;
 
     impl Subject for Millisecond {

@@ -1,10 +1,10 @@
-//! Whether something else uses the core that this process runs on: the other thread of a core with two, from within or from another
-//! virtual machine, which no count of processes shows.
+//! Finds out whether something else uses the core that this process runs on: the other thread of a core with two, in this or in another virtual
+//! machine. No count of processes shows that.
 //!
-//! It matters for ratios, and a copy of the peer beside the peer does not show it: a kernel that keeps all ports of the core busy loses more
-//! than one that waits for its own results. Eight independent chains of additions need all of the core's integer units: beside another thread, which
-//! takes some, they take 1.25 to 1.8 times as long. One chain takes the same time in both, so that it is the clock by which the eight are timed:
-//! the core's own changes by a tenth within a second.
+//! It affects ratios, and a control copy of the peer does not show it: a kernel that keeps all ports of the core busy loses more than one that waits
+//! for its own results. Eight independent chains of additions need all of the core's integer units: beside another thread, which takes some, they
+//! take 1.25 to 1.8 times as long. One chain takes the same time in both cases, so it serves as the clock for the eight: the core's own clock
+//! changes by a tenth within a second.
 
 use std::{
     hint::black_box,
@@ -13,47 +13,49 @@ use std::{
 
 use crate::clock;
 
-/// Additions of one chain: some 1.5 us.
+/// The number of additions of one chain: about 1.5 us.
 const STEPS: u32 = 4096;
 
-/// Operations of the eight chains, a half of a branch among them, while one chain does one.
+/// The number of operations of the eight chains, including half a branch, while one chain does one.
 const OPERATIONS: f64 = 8.5;
 
-/// A probe may take this many times what the adders of a core need for these operations. Alone it takes 1.09 times as long on Golden Cove, whose scheduler
-/// does not always choose the free one; beside another thread 1.25 times at the least.
+/// A probe may take this many times as long as a core's adders need for these operations. Alone, it takes 1.09 times as long on Golden Cove, whose
+/// scheduler does not always choose a free adder. Beside another thread, it takes at least 1.25 times as long.
 const MARGIN: f64 = 1.15;
 
-/// Adders of a core that we do not know: the fewest that a fast core has.
+/// The number of adders of an unknown core: the fewest of any fast core.
 const ADDERS: u32 = 4;
 
-/// One chain may take this many times the fastest of late. Else something interrupted it, or the clock is changing.
+/// One chain may take this many times as long as the fastest recent one. Otherwise something interrupted it, or the
+/// clock is changing.
 const CLOCKS: f64 = 1.1;
 
-/// By so much the fastest is forgotten with each probe: a change of the clock by a tenth in a millisecond.
+/// The factor by which the fastest time is relaxed with each probe: it allows a change of the clock by a tenth in a
+/// millisecond.
 const FORGET: f64 = 1.0005;
 
-/// So many quiet probes one after the other are a stretch: some 90 us, about a round.
+/// The number of consecutive quiet probes in a stretch: about 90 us, the duration of a round.
 const STRETCH: u32 = 16;
 
-/// What the probes of this process have found so far.
+/// The state of this process's probes.
 #[derive(Debug)]
 pub struct Quiet {
-    /// The fastest of one chain of late, in seconds.
+    /// The fastest recent time of one chain in seconds.
     one: f64,
-    /// The most that eight chains may take, in times of one.
+    /// The maximum time of eight chains, as a multiple of the time of one.
     most: f64,
-    /// Quiet probes since the last that was not.
+    /// The number of quiet probes since the last disturbed one.
     streak: u32,
 }
 
 impl Quiet {
-    /// For a core that does so many additions a cycle.
+    /// The state for a core that does this many additions per cycle.
     pub fn new(adders: Option<u32>) -> Self {
         let adders = f64::from(adders.unwrap_or(ADDERS));
         Self { one: f64::INFINITY, most: MARGIN * OPERATIONS / adders, streak: 0 }
     }
 
-    /// Whether the core is our own at this moment.
+    /// Whether the core is currently ours alone.
     pub fn now(&mut self) -> bool {
         let is_own = self.probe();
         self.streak = if is_own { self.streak.saturating_add(1) } else { 0 };
@@ -65,7 +67,7 @@ impl Quiet {
         self.is_own([one(), eight_chains(), one()].map(|time| time.as_secs_f64()))
     }
 
-    /// By the times of one chain, of eight, and of one again.
+    /// Decides by the times of one chain, of eight, and of one again.
     fn is_own(&mut self, [before, eight, after]: [f64; 3]) -> bool {
         self.one = (FORGET * self.one).min(before).min(after);
         if before.max(after) > CLOCKS * self.one {
@@ -74,8 +76,8 @@ impl Quiet {
         2.0 * eight / (before + after) <= self.most
     }
 
-    /// Waits until the core has been our own for a stretch, at most until `deadline`. Beside a thread that comes and goes, a single probe is quiet
-    /// by chance, and what follows it is not.
+    /// Waits until the core has been ours alone for a stretch, at most until `deadline`. If another thread comes and goes, a single probe may be
+    /// quiet by chance, while the time after it is not.
     pub fn wait(&mut self, deadline: Instant) {
         while self.streak < STRETCH && Instant::now() < deadline {
             self.now();
@@ -83,7 +85,8 @@ impl Quiet {
     }
 }
 
-/// The time of eight such chains at once. Neighbours differ in what they do at each step, so that no compiler makes them chains of vectors.
+/// The time of eight such chains at once. Neighbours do different operations at each step, so that no compiler makes them chains of
+/// vectors.
 #[inline(never)]
 fn eight_chains() -> Duration {
     let (add, flip) = clock::operands();
@@ -117,7 +120,7 @@ mod tests {
         let mut quiet = Quiet::new(Some(5));
         assert!(quiet.is_own([ONE, 1.86 * ONE, ONE]));
         assert!(!quiet.is_own([ONE, 2.1 * ONE, ONE]));
-        // By the clock of the moment.
+        // Relative to the current clock.
         assert!(quiet.is_own([1.05 * ONE, 1.05 * 1.86 * ONE, 1.05 * ONE]));
         assert!(!Quiet::new(Some(6)).is_own([ONE, 1.86 * ONE, ONE]));
         assert!(Quiet::new(None).is_own([ONE, 2.2 * ONE, ONE]));

@@ -24,13 +24,13 @@ pub enum Algorithm {
     XWing,
 }
 
-/// Why bytes are no public key.
+/// The reason why bytes are not a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidKey {
     /// The length is wrong, or a number is out of its range.
     Encoding,
-    /// The X25519 part of a key for X-Wing is of low order: its shared secret is zero for every private key (RFC 7748, section
-    /// 6.1), and half of the hybrid is gone.
+    /// The X25519 part of an X-Wing key has low order: its shared secret is zero for every private key (RFC 7748, section
+    /// 6.1), so half of the hybrid would protect nothing.
     LowOrder,
 }
 
@@ -44,7 +44,7 @@ impl Algorithm {
         }
     }
 
-    /// The private key of a seed; `None` when the seed has a wrong length.
+    /// The private key from a seed; `None` if the seed has a wrong length.
     #[must_use]
     pub fn decapsulation_key(self, seed: &[u8]) -> Option<Box<dyn DecapsulationKey>> {
         match self {
@@ -58,7 +58,7 @@ impl Algorithm {
     /// A public key.
     ///
     /// # Errors
-    /// The bytes are none, or one that makes the key exchange worthless.
+    /// [`InvalidKey`] if the bytes are not a public key, or are one that makes the key exchange worthless.
     pub fn encapsulation_key(self, bytes: &[u8]) -> Result<Box<dyn EncapsulationKey>, InvalidKey> {
         let key = match self {
             Self::MlKem512 => encapsulation_key::<ml_kem::DecapsulationKey<MlKem512>>(bytes),
@@ -70,7 +70,8 @@ impl Algorithm {
         if self == Self::XWing && !has_large_order(bytes) { Err(InvalidKey::LowOrder) } else { Ok(key) }
     }
 
-    /// The expanded form of a private key (FIPS 203, algorithm 16); `None` for X-Wing, which has none, and for a seed of a wrong length.
+    /// The expanded form of a private key (FIPS 203, algorithm 16); `None` for X-Wing, which has no such form, and for a seed of a wrong
+    /// length.
     #[must_use]
     pub fn expanded(self, seed: &[u8]) -> Option<Secret> {
         match self {
@@ -82,9 +83,9 @@ impl Algorithm {
     }
 }
 
-/// Whether the X25519 part, which ends a public key of X-Wing, makes a shared secret that others do not know.
+/// Whether the X25519 part, at the end of an X-Wing public key, gives a shared secret that others do not know.
 fn has_large_order(public_key: &[u8]) -> bool {
-    // Any private key tells: each is a multiple of 8, and of no other factor of the order.
+    // Any private key can test this: each is a multiple of 8, and of no other factor of the order.
     let any = StaticSecret::from([1; 32]);
     public_key
         .last_chunk::<32>()
@@ -138,7 +139,7 @@ struct Encapsulating<E>(E);
 
 impl<E: Encapsulate + Send + Sync> EncapsulationKey for Encapsulating<E> {
     fn encapsulate(&self) -> Result<(Vec<u8>, SharedKey), RandomError> {
-        // Whether there are random bytes is asked here, where an error can say so.
+        // Check for random bytes here, where a failure can be returned as an error.
         getrandom::fill(&mut [0])?;
         let (ciphertext, mut shared) = self.0.encapsulate_with_rng(&mut UnwrapErr(SysRng));
         let shared_key = Zeroizing::new(shared.as_slice().try_into().expect("a shared key has 32 bytes"));

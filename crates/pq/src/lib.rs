@@ -1,7 +1,7 @@
 //! Post-quantum algorithms over bytes, by the crates of RustCrypto: ML-DSA, SLH-DSA, ML-KEM, and X-Wing.
 //!
-//! Those crates are generic, and their code is compiled where a parameter set is named. All of them are named here and nowhere
-//! else, so that it is compiled once. What comes out are keys behind small traits: [`SigningKey`] and [`VerifyingKey`],
+//! Those crates are generic, and their code is compiled in the crate that names a parameter set. Only this crate names them,
+//! so that the code is compiled once. It exports keys behind small traits: [`SigningKey`] and [`VerifyingKey`],
 //! [`DecapsulationKey`] and [`EncapsulationKey`].
 //!
 //! Each key wipes itself from memory when it is dropped.
@@ -16,10 +16,10 @@ pub mod slhdsa;
 
 use zeroize::Zeroizing;
 
-/// The operating system gave no random bytes.
+/// The error if the operating system gives no random bytes.
 pub use getrandom::Error as RandomError;
 
-/// Secret bytes, which are wiped from memory when they are dropped.
+/// Secret bytes, which are wiped from memory on drop.
 pub type Secret = Zeroizing<Vec<u8>>;
 
 /// A key that two parties share after an encapsulation: 32 bytes.
@@ -42,7 +42,7 @@ pub trait SigningKey: Send + Sync {
 
 /// A public key that verifies.
 pub trait VerifyingKey: Send + Sync {
-    /// Whether `signature` is one of the message in this context. One of a wrong length is not.
+    /// Whether `signature` is valid for the message in this context. A signature of a wrong length is not.
     fn verify(&self, message: &[u8], context: &[u8], signature: &[u8]) -> bool;
 }
 
@@ -51,8 +51,8 @@ pub trait DecapsulationKey: Send + Sync {
     /// The bytes of its public key.
     fn public_key(&self) -> Vec<u8>;
 
-    /// The key that the ciphertext carries; `None` when the ciphertext has a wrong length. A ciphertext that was made for another
-    /// key may give a key that nobody else has, as the algorithm's specification says.
+    /// The key that the ciphertext carries; `None` if the ciphertext has a wrong length. For a ciphertext that was made for
+    /// another key, the algorithm's specification may return a key that nobody else has.
     fn decapsulate(&self, ciphertext: &[u8]) -> Option<SharedKey>;
 }
 

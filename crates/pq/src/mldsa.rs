@@ -35,13 +35,13 @@ macro_rules! of {
 }
 
 impl ParameterSet {
-    /// The private key of a seed; `None` when the seed has a wrong length. The key is expanded once.
+    /// The private key from a seed; `None` if the seed has a wrong length. The key is expanded once.
     #[must_use]
     pub fn signing_key(self, seed: &[u8]) -> Option<Box<dyn SigningKey>> {
         of!(self, signing_key(seed))
     }
 
-    /// A public key. Every string of the right length is one (FIPS 204, section 7.2); `None` for others.
+    /// A public key. Every byte string of the right length is one (FIPS 204, section 7.2); `None` for other lengths.
     #[must_use]
     pub fn verifying_key(self, bytes: &[u8]) -> Option<Box<dyn VerifyingKey>> {
         of!(self, verifying_key(bytes))
@@ -85,7 +85,7 @@ impl<P: MlDsaParams + Send + Sync> SigningKey for Signing<P> {
     fn sign(&self, message: &[u8], context: &[u8]) -> Result<Vec<u8>, RandomError> {
         assert!(context.len() <= 255, "a context has at most 255 bytes");
         let signature = self.0.expanded_key().sign_randomized(message, context, &mut SysRng);
-        // The context is not too long, so that the random bytes are what is left to fail.
+        // The context is not too long, so only the random bytes can fail.
         Ok(signature.map_err(|_| RandomError::UNSUPPORTED)?.to_vec())
     }
 }

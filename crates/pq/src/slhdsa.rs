@@ -55,7 +55,7 @@ impl ParameterSet {
     /// # Errors
     /// The operating system gives no random bytes.
     pub fn generate(self) -> Result<Secret, RandomError> {
-        // Whether there are random bytes is asked here, where an error can say so.
+        // Check for random bytes here, where a failure can be returned as an error.
         getrandom::fill(&mut [0])?;
         Ok(of!(self, generate()))
     }
@@ -66,20 +66,20 @@ impl ParameterSet {
         of!(self, signing_key(bytes))
     }
 
-    /// A public key. Every string of the right length is one; `None` for others.
+    /// A public key. Every byte string of the right length is one; `None` for other lengths.
     #[must_use]
     pub fn verifying_key(self, bytes: &[u8]) -> Option<Box<dyn VerifyingKey>> {
         of!(self, verifying_key(bytes))
     }
 
-    /// Whether the root in a private key is the one of its seeds: with another root it would make signatures that give its secrets away.
+    /// Whether the root in a private key matches its seeds. With another root, its signatures could reveal its secrets.
     #[must_use]
     pub fn is_consistent(self, bytes: &[u8]) -> bool {
         of!(self, is_consistent(bytes))
     }
 }
 
-/// What every parameter set can do here.
+/// The traits that every parameter set implements here.
 trait Set: slh_dsa::ParameterSet + Send + Sync + 'static {}
 
 impl<P: slh_dsa::ParameterSet + Send + Sync + 'static> Set for P {}

@@ -1,5 +1,5 @@
-//! The answers that the page gives first: which implementation is fastest in a case and by how much, how ours does on a machine,
-//! and the worst loss of each suite.
+//! The answers at the top of the page: the fastest implementation of a case and its lead, our results on a machine, and the
+//! worst loss of each suite.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use serde::Serialize;
 
 use crate::compare::{Comparison, EVEN, Standing, by_case};
 
-/// Which implementation of a case is fastest.
+/// The fastest implementation of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fastest<'a> {
     /// The label of a peer; ours has none.
     pub peer: Option<&'a str>,
-    /// How many times as fast it is as the next.
+    /// How many times as fast as the next one it is.
     pub lead: f64,
-    /// The others that are even with it, ours again without a label.
+    /// The others that are even with it; `None` is ours.
     pub even: Vec<Option<&'a str>>,
 }
 
 /// The fastest among ours and the peers of one case.
 ///
-/// A peer's speed beside ours is one over [`Comparison::ratio`], and whether the two are even is [`Comparison::standing`]. Two peers
-/// were not compared with each other: they are even when their speeds beside ours differ by no more than [`EVEN`].
+/// A peer's speed relative to ours is 1 / [`Comparison::ratio`], and [`Comparison::standing`] says whether the two are even. Two
+/// peers were not compared with each other: they are even if their speeds relative to ours differ by at most [`EVEN`].
 pub fn fastest<'a>(cells: &[&'a Comparison]) -> Fastest<'a> {
     let mut speeds: Vec<(Option<&str>, f64)> = vec![(None, 1.0)];
     speeds.extend(cells.iter().map(|cell| (Some(cell.peer.as_str()), 1.0 / cell.ratio())));
-    // Stable: ours stands before a peer of the same speed.
+    // The sort is stable: ours comes before a peer of the same speed.
     speeds.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (peer, best) = speeds[0];
     let with_ours =
@@ -38,25 +38,25 @@ pub fn fastest<'a>(cells: &[&'a Comparison]) -> Fastest<'a> {
     Fastest { peer, lead: speeds.get(1).map_or(1.0, |next| best / next.1), even }
 }
 
-/// How ours stands in a case: beside the best of its peers.
+/// The standing of ours in a case, compared with the best peer.
 pub fn standing(cells: &[&Comparison]) -> Standing {
     cells.iter().map(|cell| cell.standing()).min().unwrap_or(Standing::Even)
 }
 
-/// Ours beside the best peer of the case: above 1, ours is faster.
+/// The speed of ours relative to the case's best peer: above 1, ours is faster.
 fn over_best(cells: &[&Comparison]) -> f64 {
     cells.iter().map(|cell| cell.ratio()).fold(f64::INFINITY, f64::min)
 }
 
 /// The newest run of a lane, a suite and a forced kernel.
 pub struct Newest {
-    /// Its place among the runs of the page.
+    /// Its index among the page's runs.
     pub run: usize,
     /// All of its comparisons.
     pub found: Vec<Comparison>,
 }
 
-/// In how many cases ours is the fastest, even with it, or slower.
+/// The number of cases in which ours is the fastest, even with the fastest, or slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     fastest: usize,
@@ -78,24 +78,24 @@ impl Count {
     }
 }
 
-/// How ours does on a machine, over the newest run of every suite there.
+/// Our results on a machine, over the newest run of every suite there.
 #[derive(Debug, Serialize)]
 pub struct OnMachine {
     lane: String,
-    /// What the processors call themselves.
+    /// The processors' own names.
     cpus: Vec<String>,
     suites: usize,
     count: Count,
     main: Main,
 }
 
-/// The sizes of the operation that most readers look for.
+/// The results by size for the operation that most readers look for.
 #[derive(Debug, Serialize)]
 struct Main {
     run: usize,
     group: String,
     count: Count,
-    /// Ours beside the best peer: where it is least, and where it is most.
+    /// The lowest and the highest speed of ours relative to the best peer.
     least: At,
     most: At,
 }
@@ -106,25 +106,25 @@ struct At {
     ratio: f64,
 }
 
-/// The worst comparison of a run in which ours loses any.
+/// The worst comparison of a run in which ours loses at least one.
 #[derive(Debug)]
 pub struct Loss {
-    /// The run's place among the runs of the page.
+    /// The run's index among the page's runs.
     pub run: usize,
     /// The case.
     pub case: String,
     /// The peer's label.
     pub peer: String,
-    /// How many comparisons of the run ours loses.
+    /// The number of the run's comparisons that ours loses.
     pub lost: usize,
-    /// How many comparisons the run has.
+    /// The number of comparisons in the run.
     pub of: usize,
 }
 
 /// The suite that most readers look for.
 const MAIN: &str = "oneshot";
 
-/// Each machine: the one with the most cases first, those without a lane last.
+/// All machines: the one with the most cases first, those without a lane last.
 pub fn machines(newest: &[Newest]) -> Vec<OnMachine> {
     let mut lanes: BTreeMap<&str, Vec<&Newest>> = BTreeMap::new();
     for run in newest {
@@ -157,7 +157,7 @@ impl OnMachine {
 }
 
 impl Main {
-    /// Of the main suite where the machine has it, else of the run with the most cases: its largest group.
+    /// The largest group of the main suite or, if the machine does not have that, of the run with the most cases.
     fn new(runs: &[&Newest]) -> Self {
         let is_main = |run: &Newest| run.found[0].ours.suite == MAIN && !run.found[0].ours.forced;
         let main = runs.iter().max_by_key(|run| (is_main(run), run.found.len())).unwrap_or(&runs[0]);
@@ -170,7 +170,7 @@ impl Main {
                 None => groups.push((group, vec![cells])),
             }
         }
-        // Of two groups of one size, the first.
+        // If two groups have one size, the first.
         let (group, cases) =
             groups.into_iter().rev().max_by_key(|(_, cases)| cases.len()).unwrap_or_default();
         let at = |better: fn(&f64, &f64) -> std::cmp::Ordering| {
@@ -190,7 +190,7 @@ impl Main {
     }
 }
 
-/// The group of a case: what stands before its last slash.
+/// The group of a case: the part before its last slash.
 fn group_of(case: &str) -> &str {
     case.rsplit_once('/').map_or(case, |(group, _)| group)
 }
@@ -233,7 +233,7 @@ mod tests {
         Newest { run, found: comparisons(&records).unwrap() }
     }
 
-    /// Who is fastest, and who is even with it: `None` is ours.
+    /// The fastest, its lead, and those even with it: `None` is ours.
     fn answer(ratios: &[f64]) -> (Option<String>, f64, Vec<Option<String>>) {
         let found = comparisons(&case("hash/64", ratios)).unwrap();
         let cells: Vec<_> = found.iter().collect();

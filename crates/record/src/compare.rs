@@ -9,7 +9,7 @@ use crate::{
     stats::median,
 };
 
-/// Ours and one peer in one case, over all launches of a run.
+/// The comparison of ours with one peer in one case, over all launches of a run.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Our record in the first launch: it has the suite, the case, the kernel and the machine.
@@ -18,11 +18,11 @@ pub struct Comparison {
     pub peer: String,
     /// Only the peer's name.
     pub peer_name: String,
-    /// One for each launch, in their order.
+    /// The results of the launches, in their order.
     pub launches: Vec<Launch>,
 }
 
-/// What one launch found.
+/// The result of one launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Launch {
     /// Our median time in nanoseconds.
@@ -31,7 +31,7 @@ pub struct Launch {
     pub peer_ns: f64,
     /// The median over the rounds of log(ours/peer): below 0, ours is faster.
     pub log_ratio: f64,
-    /// The same of the control over the first peer, where there is a control.
+    /// The same for the control over the first peer, if there is a control.
     pub log_control: Option<f64>,
     /// The share of rounds in which something else used the core.
     pub disturbed: f64,
@@ -48,7 +48,7 @@ pub enum Standing {
     Won,
 }
 
-/// Ratios this close to 1 are called even: two equals on a shared machine differ as much.
+/// Ratios this close to 1 are called even: on a shared machine, two equal programs differ as much.
 pub const EVEN: f64 = 0.01;
 
 impl Comparison {
@@ -57,7 +57,7 @@ impl Comparison {
         (-median(self.launches.iter().map(|launch| launch.log_ratio))).exp()
     }
 
-    /// The least and the greatest value of [`Self::ratio`] among the launches.
+    /// The smallest and the largest [`Self::ratio`] of a launch.
     pub fn spread(&self) -> (f64, f64) {
         let ratios = self.launches.iter().map(|launch| (-launch.log_ratio).exp());
         ratios.fold((f64::INFINITY, 0.0), |(low, high), ratio| (low.min(ratio), high.max(ratio)))
@@ -84,7 +84,7 @@ impl Comparison {
         (1.0 / self.ratio() - 1.0) * 100.0
     }
 
-    /// By [`Self::ratio`].
+    /// The standing, by [`Self::ratio`].
     pub fn standing(&self) -> Standing {
         match self.ratio() {
             ratio if ratio < 1.0 - EVEN => Standing::Lost,
@@ -135,7 +135,7 @@ pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
     Ok(found)
 }
 
-/// The record of ours and that of the control among those of one case and launch.
+/// Finds our record and the control's among the records of one case and launch.
 fn check<'a>(launch: &[&'a Record]) -> Result<(&'a Record, Option<&'a Record>)> {
     let Record { suite, case, launch: number, .. } = launch[0];
     let id = format!("{suite}: {case}: launch {number}");
@@ -161,13 +161,13 @@ fn check<'a>(launch: &[&'a Record]) -> Result<(&'a Record, Option<&'a Record>)> 
     Ok((ours, control))
 }
 
-/// What a kept run says of the record, or what its samples do.
+/// The value from the kept run's summary, or computed from the samples.
 fn kept_or(record: &Record, of_samples: impl FnOnce() -> f64) -> f64 {
     record.summary.as_ref().map_or_else(of_samples, |summary| summary.log_ratio)
 }
 
-/// The median over the rounds of the logarithm of `a` over `b`: not that of the medians, since what disturbs a whole round cancels
-/// out within it.
+/// The median over the rounds of the logarithm of `a` over `b`: not the logarithm of the medians, because a disturbance of a whole
+/// round cancels out within it.
 pub(crate) fn log_ratio(a: &Record, b: &Record) -> f64 {
     median(a.samples_ns.iter().zip(&b.samples_ns).map(|(a, b)| (a / b).ln()))
 }

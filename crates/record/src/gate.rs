@@ -1,6 +1,6 @@
-//! The gate checks with several launches and a limit that ours is fast enough.
+//! The gate checks, with several launches and a limit, that ours is fast enough.
 //!
-//! The unit is a launch of a process, because addresses are a matter of luck that no number of rounds within one process averages out. Each
+//! The unit is a launch of a process, because the luck of addresses does not average out over rounds within one process. Each
 //! launch gives one figure, the median of log(ours/peer). The gate uses the median of nine launches, with the second and the eighth as
 //! its interval.
 
@@ -11,10 +11,11 @@ use crate::{
     stats::{Interval, median},
 };
 
-/// How far from 1 the control's interval may reach. Beyond that, this machine cannot tell equals from unequals now.
+/// The maximum distance of the control's interval from 1. Beyond that, this machine currently cannot distinguish equal
+/// programs from unequal ones.
 pub const CONTROL: f64 = 0.01;
 
-/// The share of rounds that may have been disturbed, in most launches: with fewer than half the median is one of a quiet round.
+/// The maximum share of disturbed rounds, as the median over launches. Below one half, the median round is a quiet one.
 pub const DISTURBED: f64 = 0.25;
 
 /// The gate's verdict on one comparison.
@@ -22,8 +23,8 @@ pub const DISTURBED: f64 = 0.25;
 pub enum Verdict {
     /// The whole interval is above the limit.
     Fail,
-    /// The control's interval leaves 1 by more than [`CONTROL`], or more than [`DISTURBED`] of the rounds shared their core: nothing can be
-    /// said.
+    /// The control's interval leaves 1 by more than [`CONTROL`], or more than [`DISTURBED`] of the rounds shared their core: there is no
+    /// result.
     Unfit,
     /// The limit is within the interval.
     Inconclusive,
@@ -45,7 +46,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One comparison before the gate.
+/// One comparison that the gate checks.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The suite.
@@ -54,7 +55,7 @@ pub struct Cell {
     pub case: String,
     /// The peer's name.
     pub peer: String,
-    /// Launches.
+    /// The number of launches.
     pub launches: usize,
     /// Ours over the peer, over the launches.
     pub ratio: Interval,
@@ -62,12 +63,12 @@ pub struct Cell {
     pub control: Interval,
     /// The share of disturbed rounds, the median over the launches.
     pub disturbed: f64,
-    /// The most that `ratio` may be.
+    /// The limit of `ratio`.
     pub limit: Option<f64>,
 }
 
 impl Cell {
-    /// The cells of `comparisons`, each with the limit that `limit` knows for its suite, peer and case.
+    /// The cells of `comparisons`, each with the limit that `limit` returns for its suite, peer and case.
     ///
     /// A case has one control, for its first peer. It counts for the other peers too.
     pub fn all(comparisons: &[Comparison], limit: impl Fn(&str, &str, &str) -> Option<f64>) -> Vec<Self> {
@@ -77,7 +78,7 @@ impl Cell {
                 (&other.ours.suite, &other.ours.case) == (&suite, &case) && other.control().is_some()
             };
             let beside = comparisons.iter().find(has_control).unwrap_or(comparison);
-            // A harness without a control says nothing of its noise: the interval is as wide as can be.
+            // Without a control, the harness's noise is unknown: use the widest interval.
             let control =
                 |launch: &crate::compare::Launch| launch.log_control.map_or(f64::INFINITY, f64::exp);
             Self {
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(Cell { limit: None, ..cell(QUIET, 1.0) }.verdict(), Verdict::NoLimit);
     }
 
-    /// Records have peer over ours, the gate has ours over peer, and the control of the first peer stands for the second.
+    /// Records have peer over ours, the gate has ours over peer, and the first peer's control also counts for the second.
     #[test]
     fn cells_come_from_records() {
         let mut records = launches("a", &[2.0; 9]);
@@ -186,8 +187,8 @@ mod tests {
     }
 
     proptest! {
-        /// A limit two percent above what was recorded, noise of a percent, one launch of nine gone wild: what is unchanged passes, and
-        /// what takes 5 % longer fails.
+        /// With a limit two percent above the recorded value, noise of a percent, and one bad launch of nine, unchanged code passes,
+        /// and code that takes 5 % longer fails.
         #[test]
         fn five_percent_fail_and_unchanged_passes(
             base in 0.1..3.0_f64,

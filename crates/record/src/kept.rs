@@ -22,7 +22,7 @@ struct Header {
     contenders: Vec<Contender>,
 }
 
-/// What a contender's records have in common over all launches and cases.
+/// The common fields of a contender's records over all launches and cases.
 #[derive(PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contender {
@@ -121,7 +121,7 @@ fn summary(record: &Record, group: &[&Record]) -> Result<Summary> {
     Ok(Summary { rounds: record.samples_ns.len(), quantiles: record.quantiles(), log_ratio })
 }
 
-/// Whether the text is that of a kept file, by its first line.
+/// Whether the text is a kept file, by its first line.
 pub fn is_kept(text: &str) -> bool {
     text.starts_with("{\"kept\":")
 }

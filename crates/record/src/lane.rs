@@ -1,4 +1,4 @@
-//! Lanes: classes of machines, `lab/lanes.toml`, and which one a machine belongs to.
+//! Lanes: the classes of machines in `lab/lanes.toml`, and the lane of a machine.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use crate::machine::Machine;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lane {
-    /// The name that records and limits have.
+    /// Its name in records and limits.
     pub name: String,
-    /// One line for people.
+    /// A description in one line.
     pub about: String,
     /// The architecture; none means any.
     pub arch: Option<String>,
@@ -25,24 +25,25 @@ pub struct Lane {
     parts: Vec<String>,
     #[serde(default)]
     machines: Vec<String>,
-    /// What the processor must be able to do.
+    /// The features that the processor must have.
     #[serde(default)]
     pub features: Vec<String>,
     /// The BLAKE3 kernels that the machine must have; the first is the one that detection must choose.
     pub kernels: Vec<String>,
-    /// Additions of 64 bits that a core does a cycle.
+    /// The number of 64-bit additions that a core can do per cycle.
     pub adders: Option<u32>,
     /// The processor for `llvm-mca`.
     pub model: Option<String>,
-    /// What the dispatch must choose for one input: `FROM SHAPE`, where FROM is the least number of bytes. Empty where it is not laid down.
+    /// The shapes that the dispatch must choose for one input: `FROM SHAPE`, where FROM is the smallest number of bytes. Empty if they are
+    /// not specified.
     #[serde(default)]
     pub oneshot: Vec<String>,
 }
 
-/// All lanes, as the file has them.
+/// All lanes, in the order of the file.
 ///
 /// # Errors
-/// The file is not as it should be.
+/// The file is malformed.
 pub fn all() -> Result<Vec<Lane>> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -58,16 +59,16 @@ pub fn all() -> Result<Vec<Lane>> {
 /// The lane of `machine`: the first one that fits.
 ///
 /// # Errors
-/// `lab/lanes.toml` is not as it should be, or no lane fits.
+/// `lab/lanes.toml` is malformed, or no lane fits.
 pub fn of(machine: &Machine) -> Result<Lane> {
     let fits = all()?.into_iter().find(|lane| lane.fits(machine));
     fits.with_context(|| format!("lab/lanes.toml has no lane for this machine: {machine:?}"))
 }
 
-/// The lane of that name.
+/// The lane with this name.
 ///
 /// # Errors
-/// There is none; the error lists those that there are.
+/// There is no such lane; the error lists the existing ones.
 pub fn named(name: &str) -> Result<Lane> {
     let lanes = all()?;
     let names: Vec<_> = lanes.iter().map(|lane| lane.name.clone()).collect();
@@ -124,7 +125,7 @@ mod tests {
         ] {
             assert_eq!(lane(&x86(vendor, family, model, AVX512)), expected);
         }
-        // The last is what one was seen to be called by a hypervisor: the number of another processor.
+        // The last number was seen under a hypervisor: it belongs to another processor.
         for model in [143, 207, 167] {
             let features = format!("{AVX512} avx512fp16");
             assert_eq!(lane(&x86("GenuineIntel", 6, model, &features)), "intel-spr");

@@ -1,21 +1,20 @@
 //! Benchmark results in all languages: records, comparisons, tables, the gate.
-//!
-//! - [`record`] is one implementation in one case and launch, as a line of JSON: `spec/bench-record.md`.
-//! - [`answer`] says which implementation is fastest, and where ours loses most.
-//! - [`compare`] puts ours beside each peer, round by round and launch by launch.
-//! - [`table`] is what people read.
-//! - [`work`] is what one operation gets done: bytes, signatures, or a call.
-//! - [`gate`] says whether ours is as fast as it must be, by [`limits`].
-//! - [`kept`] is a run as `lab/runs` keeps it: without raw samples.
-//! - [`lane`] knows the classes of machines, `lab/lanes.toml`.
-//! - [`machine`] says what this machine is.
-//! - [`page`] is what the page of the laboratory shows.
-//! - [`report`] reads kept runs: where we are behind, what changed, the table of the README.
-//! - [`short`] is about short inputs: what ours needs, and what choosing the kernel costs.
-//! - [`stats`] has the medians.
+//! - [`record`]: one implementation in one case and launch, as a line of JSON (`spec/bench-record.md`).
+//! - [`answer`] finds the fastest implementation, and the cases in which ours loses most.
+//! - [`compare`] compares ours with each peer, round by round and launch by launch.
+//! - [`table`] prints tables for people.
+//! - [`work`]: the work of one operation, in bytes, signatures, or calls.
+//! - [`gate`] checks that ours is as fast as [`limits`] demand.
+//! - [`kept`]: a run as `lab/runs` keeps it, without raw samples.
+//! - [`lane`]: the classes of machines, from `lab/lanes.toml`.
+//! - [`machine`] describes this machine.
+//! - [`page`]: the data of the laboratory's page.
+//! - [`report`]: reports over kept runs on where ours is slower, what changed, and the README's table.
+//! - [`short`]: tables about short inputs, and the cost of choosing the kernel.
+//! - [`stats`]: medians.
 //! - [`suite`] describes each suite in a sentence.
 //!
-//! The crate measures nothing, and depends on none of our other crates, so that `cargo xtask` builds quickly.
+//! The crate measures nothing, and does not depend on our other crates, so that `cargo xtask` builds quickly.
 #![forbid(unsafe_code)]
 
 pub mod answer;

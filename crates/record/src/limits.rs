@@ -1,4 +1,4 @@
-//! The gate's limits, `lab/limits.toml`: the greatest share of a peer's time that ours may take.
+//! The gate's limits, from `lab/limits.toml`: the largest share of a peer's time that ours may take.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,17 +10,18 @@ use serde::Deserialize;
 
 use crate::gate::Cell;
 
-/// How far a limit is above the measured median. Unchanged code stays below the limit; code that takes 5 % longer does not.
+/// The distance of a limit above the measured median. Unchanged code stays below the limit; code that takes 5 % longer does
+/// not.
 pub const MARGIN: f64 = 0.02;
 
 /// Limits by lane, suite, peer and case.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Why limits were loosened, in order.
+    /// The loosened limits with their reasons, in order.
     #[serde(default)]
     pub loosened: Vec<Loosened>,
-    /// What has no limit on purpose.
+    /// The cases without a limit on purpose.
     #[serde(default)]
     pub without: Vec<Without>,
     #[serde(default)]
@@ -29,7 +30,7 @@ pub struct Limits {
 
 type BySuite = BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>>;
 
-/// Limits that were made looser, and the reason.
+/// Limits that were loosened, and the reason.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loosened {
@@ -45,7 +46,7 @@ pub struct Loosened {
     pub reason: String,
 }
 
-/// Cases that the gate passes over, and the reason.
+/// Cases that the gate skips, and the reason.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Without {
@@ -72,7 +73,7 @@ impl Limits {
     /// Reads the file's text.
     ///
     /// # Errors
-    /// It is not as it should be.
+    /// The text is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         let limits: Self = toml::from_str(text)?;
         let values = limits.lane.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
@@ -109,15 +110,15 @@ impl Limits {
         self.without.iter().any(|entry| entry.takes(lane, suite, case))
     }
 
-    /// Peers and cases that have a limit in a lane and suite.
+    /// The peers and cases with a limit in a lane and suite.
     pub fn cells(&self, lane: &str, suite: &str) -> BTreeSet<(String, String)> {
         let peers = self.lane.get(lane).and_then(|suites| suites.get(suite)).into_iter().flatten();
         peers.flat_map(|(peer, cases)| cases.keys().map(|case| (peer.clone(), case.clone()))).collect()
     }
 
     /// Sets the limits of `cells` to their medians plus [`MARGIN`]. A limit that would become looser stays, unless there is a `reason`. A cell
-    /// sets no limit if the machine could not tell equals from unequals, or if it must have no limit. Returns the cells whose limits did not
-    /// change, and why.
+    /// sets no limit if the machine could not distinguish equal programs from unequal ones, or if it must have no limit. Returns the cells
+    /// whose limits did not change, and why.
     ///
     /// # Errors
     /// The reason is empty.
@@ -209,7 +210,7 @@ impl Limits {
     }
 }
 
-/// By the words of the names, and their numbers by value.
+/// Sorts cases by the words of their names, and numbers in them by value.
 fn sorted(cases: &BTreeMap<String, f64>) -> Vec<(&String, &f64)> {
     let mut cases: Vec<_> = cases.iter().collect();
     cases.sort_by_key(|(case, _)| {

@@ -1,4 +1,4 @@
-//! Describes this machine, as records do.
+//! Describes this machine for records.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use std::fs;
 pub struct Machine {
     /// The architecture by Rust's name.
     pub arch: String,
-    /// What the processor calls itself; else the name of the architecture.
+    /// The processor's own name, or else the name of the architecture.
     pub cpu: String,
     /// On x86, for example `AuthenticAMD`.
     pub vendor: String,
@@ -28,7 +28,8 @@ impl Machine {
         Self::described(std::env::consts::ARCH, &info, features())
     }
 
-    /// From the words of Linux: x86-64 and AArch64 (`model name`), POWER (`cpu`), s390x (`processor 0: version = ...`).
+    /// A description from the text of `/proc/cpuinfo`: x86-64 and AArch64 (`model name`), POWER (`cpu`), s390x
+    /// (`processor 0: version = ...`).
     fn described(arch: &str, info: &str, features: Vec<String>) -> Self {
         let value = |key: &str| {
             let mut lines = info.lines().filter_map(|line| line.split_once(':'));

@@ -1,5 +1,5 @@
-//! What the page of the laboratory shows (`lab/dashboard`): every kept run, each case with its figures. The page computes none of
-//! them; it only turns a time into the unit that a case is about.
+//! The data of the laboratory's page (`lab/dashboard`): every kept run, each case with its figures. The page does not compute
+//! figures; it only converts a time to the case's unit.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::{
 /// The version of the page's data. The page refuses any other.
 pub const VERSION: u32 = 2;
 
-/// All that the page knows.
+/// All data of the page.
 #[derive(Debug, Serialize)]
 pub struct Page {
     version: u32,
@@ -41,7 +41,7 @@ struct About {
     about: String,
 }
 
-/// [`answer::Loss`], with places in place of names.
+/// [`answer::Loss`], with indices instead of names.
 #[derive(Debug, Serialize)]
 struct Loss {
     run: usize,
@@ -58,7 +58,7 @@ struct Run {
     run: String,
     suite: String,
     lane: String,
-    /// Empty where no kernel was forced.
+    /// Empty if no kernel was forced.
     forced: String,
     kernel: String,
     implementation: String,
@@ -85,15 +85,15 @@ struct Run {
 struct Case {
     case: String,
     bytes: u64,
-    /// What is counted, and how many of it one operation does: [`Work`].
+    /// The unit of work, and how many units one operation does: [`Work`].
     unit: &'static str,
     count: f64,
-    /// The median over the launches; 0 where it is not known.
+    /// The median over the launches; 0 if unknown.
     ghz: f64,
     /// Nanoseconds of one operation of ours, the median over the launches.
     ns: f64,
     fastest: Fastest,
-    /// The control over its equal, as an interval: none where the harness has none.
+    /// The control over its equal, as an interval; `None` if the harness has no control.
     control: Option<[f64; 3]>,
     /// The same, launch by launch.
     controls: Vec<f64>,
@@ -101,7 +101,7 @@ struct Case {
     against: Vec<Against>,
 }
 
-/// [`answer::Fastest`]. A place is that in the peers of the run; ours has none.
+/// [`answer::Fastest`]. The numbers are indices in the run's peers; ours has none.
 #[derive(Debug, Serialize)]
 struct Fastest {
     peer: Option<usize>,
@@ -119,17 +119,17 @@ struct Against {
     ratio: [f64; 3],
     /// Peer over ours, launch by launch.
     launches: Vec<f64>,
-    /// The least that `ratio` may be: one over the gate's limit.
+    /// The minimum of `ratio`: 1 / the gate's limit.
     limit: Option<f64>,
-    /// What the gate says of these launches.
+    /// The gate's verdict on these launches.
     verdict: String,
 }
 
 impl Page {
-    /// From all kept records, in any order.
+    /// The page's data from all kept records, in any order.
     ///
     /// # Errors
-    /// Records that do not fit together, or `lab/lanes.toml` is not as it should be.
+    /// Records do not fit together, or `lab/lanes.toml` is malformed.
     pub fn new(records: &[Record], limits: &Limits) -> Result<Self> {
         // A run's name begins with its time: the oldest comes first.
         let mut groups: BTreeMap<(&str, &str), Vec<Record>> = BTreeMap::new();
@@ -160,7 +160,7 @@ impl Page {
         })
     }
 
-    /// The script that gives the data to the page: a page from the file system may load a script, but no data.
+    /// The script that passes the data to the page: a page from the file system may load scripts, but not data.
     ///
     /// # Errors
     /// None that a page can cause.
@@ -226,7 +226,7 @@ impl Run {
     }
 }
 
-/// The median clock of those records that know it.
+/// The median clock of the records that have one.
 fn clock<'a>(records: impl Iterator<Item = &'a Record>) -> f64 {
     let clocks: Vec<f64> = records.map(|record| record.ghz).filter(|ghz| *ghz > 0.0).collect();
     if clocks.is_empty() { 0.0 } else { short(median(clocks)) }
@@ -248,7 +248,7 @@ impl Fastest {
 }
 
 impl Case {
-    /// A case, without what ours is compared with.
+    /// A case, without the comparisons.
     fn new(of_case: &[&Comparison], peers: &[String], ghz: f64) -> Self {
         let comparison = of_case[0];
         let disturbed = median(comparison.launches.iter().map(|launch| launch.disturbed));

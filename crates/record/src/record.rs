@@ -19,7 +19,7 @@ pub fn now() -> String {
     now.truncate_to_second().format(&Rfc3339).expect("a year of four digits")
 }
 
-/// What an implementation is in its case.
+/// The role of an implementation in its case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -27,7 +27,7 @@ pub enum Role {
     Ours,
     /// An implementation with which ours is compared.
     Peer,
-    /// The first peer again: two equals show how large the noise is.
+    /// A second instance of the first peer: two equal programs show how large the noise is.
     Control,
 }
 
@@ -39,19 +39,19 @@ pub struct Record {
     pub schema: u32,
     /// The run of the launch, for example `2026-11-20T19:00:00Z-1a2b`.
     pub run: String,
-    /// When the case was done: RFC 3339, UTC.
+    /// When the case was finished: RFC 3339, UTC.
     pub time: String,
     /// The suite, for example `oneshot`.
     pub suite: String,
     /// The case within the suite, for example `hash/64`.
     pub case: String,
-    /// Bytes that one operation reads; for extendable output, writes.
+    /// The bytes that one operation reads; for extendable output, the bytes that it writes.
     pub bytes: u64,
     /// The implementation, for example `blake3`.
     pub implementation: String,
     /// Its version.
     pub version: String,
-    /// What it is in this case.
+    /// Its role in this case.
     pub role: Role,
     /// Our kernel, for example `x86_64/avx512`; empty for others.
     pub kernel: String,
@@ -61,15 +61,15 @@ pub struct Record {
     pub held_to: String,
     /// The machine's lane, for example `amd-zen4`.
     pub lane: String,
-    /// What the processor calls itself.
+    /// The processor's own name.
     pub cpu: String,
-    /// What the processor can do, as far as kernels ask for it.
+    /// The processor's features that kernels ask for.
     pub features: Vec<String>,
-    /// The core's clock, by a chain of dependent additions; 0 where it is not known.
+    /// The core's clock in GHz, by a chain of dependent additions; 0 if unknown.
     pub ghz: f64,
-    /// What compiled or runs ours, for example `rustc 1.95.0`.
+    /// The compiler or engine of ours, for example `rustc 1.95.0`.
     pub toolchain: String,
-    /// The build's flags besides those of its profile.
+    /// The build's flags, in addition to its profile's.
     pub flags: String,
     /// The commit, 40 hexadecimal digits, or empty outside a repository.
     pub commit: String,
@@ -94,9 +94,9 @@ pub struct Record {
 /// What a kept run has instead of raw samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// How many samples there were.
+    /// The number of samples.
     pub rounds: usize,
-    /// Nanoseconds of one operation: least, first quartile, median, third quartile, greatest.
+    /// Nanoseconds of one operation: minimum, first quartile, median, third quartile, maximum.
     pub quantiles: [f64; 5],
     /// The median over the rounds of a logarithm: for a peer, of ours/peer; for a control, of control/first peer; for ours it is 0.
     pub log_ratio: f64,
@@ -125,7 +125,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Reads all lines of `text`, passing over empty ones.
+    /// Reads all lines of `text`, and skips empty ones.
     ///
     /// # Errors
     /// A line is not a record; the error says which line.
@@ -159,7 +159,7 @@ impl Record {
             .map_or_else(|| median(self.samples_ns.iter().copied()), |summary| summary.quantiles[2])
     }
 
-    /// How many rounds were measured.
+    /// The number of measured rounds.
     pub fn rounds(&self) -> usize {
         self.summary.as_ref().map_or(self.samples_ns.len(), |summary| summary.rounds)
     }

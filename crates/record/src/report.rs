@@ -10,7 +10,7 @@ use crate::{
     short,
 };
 
-/// What one suite measured: a lane, a suite, and the kernel when it was forced.
+/// The subject of a measurement: a lane, a suite, and the kernel if it was forced.
 pub(crate) type Subject = (String, String, String);
 
 pub(crate) fn subject(comparison: &Comparison) -> Subject {
@@ -21,7 +21,7 @@ pub(crate) fn subject(comparison: &Comparison) -> Subject {
 /// The comparisons of the newest run of each lane, suite and forced kernel.
 ///
 /// # Errors
-/// Records that do not fit together.
+/// Records do not fit together.
 pub fn newest(records: &[Record]) -> Result<Vec<Comparison>> {
     let all = comparisons(records)?;
     let mut latest: BTreeMap<Subject, String> = BTreeMap::new();
@@ -35,7 +35,8 @@ pub fn newest(records: &[Record]) -> Result<Vec<Comparison>> {
     Ok(all.into_iter().filter(|comparison| latest[&subject(comparison)] == comparison.ours.run).collect())
 }
 
-/// Where ours is slower, the greatest need first; then short inputs; then each lane and suite by size. Need is in percent: how much longer ours takes.
+/// The cases in which ours is slower, the greatest need first; then short inputs; then each lane and suite by size. The need is how much longer ours
+/// takes, in percent.
 pub fn needs(found: &[Comparison]) -> String {
     let mut text = losses(found);
     text.push_str(&short::tables(found));
@@ -88,7 +89,7 @@ fn losses(found: &[Comparison]) -> String {
     text
 }
 
-/// What changed from `before` to `after`, in the cases that both have: the greatest losses first.
+/// The changes from `before` to `after` in the common cases, the greatest losses first.
 pub fn change(before: &[Comparison], after: &[Comparison]) -> String {
     let mut rows = Vec::new();
     for new in after {

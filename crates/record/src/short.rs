@@ -1,5 +1,5 @@
-//! Two tables about short inputs, where most of the time can be lost outside the kernel: what ours needs at 256 and 1024 bytes, and what
-//! choosing the kernel costs.
+//! Two tables about short inputs, where most of the time can be lost outside the kernel: our need at 256 and 1024 bytes, and the cost of
+//! choosing the kernel.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ use crate::{
 /// The sizes at which the need is shown.
 const SIZES: [u64; 2] = [256, 1024];
 
-/// Where they are measured: suites, and groups of their cases.
+/// The suites, or groups of their cases, that measure these sizes.
 const SUITES: [&str; 2] = ["oneshot", "short-input-attribution"];
 const GROUPS: [&str; 4] = ["hash", "keyed", "derive_key", "stream"];
 
 /// The group of cases in which the peer is ours with the kernel named beforehand.
 const DISPATCH: &str = "dispatch";
 
-/// Both tables, for every lane that has been measured; empty where none has.
+/// Both tables, for every measured lane; empty if there is none.
 pub fn tables(found: &[Comparison]) -> String {
     let own: Vec<&Comparison> =
         found.iter().filter(|row| SUITES.contains(&row.ours.suite.as_str()) && !row.ours.forced).collect();
@@ -65,7 +65,7 @@ fn needs_head(lane: &str) -> String {
     format!("{lane}: need at 256 and 1024 bytes, in percent; positive: ours is behind")
 }
 
-/// How much longer a call takes that chooses the kernel than one of the same kernel by its name.
+/// How much longer a call takes if it chooses the kernel, compared with a call of the same kernel by name.
 fn dispatch(text: &mut String, lane: &str, rows: &[&Comparison]) {
     let rows: Vec<_> = rows.iter().filter(|row| group(row) == DISPATCH).collect();
     if rows.is_empty() {

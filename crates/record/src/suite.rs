@@ -1,4 +1,4 @@
-//! What each suite measures, in words for people who see its name for the first time.
+//! Descriptions of the suites, for readers who see a suite's name for the first time.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct About {
     /// The name in records.
     pub name: &'static str,
-    /// A few words in its place.
+    /// A short title.
     pub title: &'static str,
-    /// What one operation does, and what a reader must know to be fair to a peer.
+    /// A description of one operation, with the facts that a reader needs to be fair to a peer.
     pub about: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The table that people read.
+//! The tables for people.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ fn same_table(a: &Comparison, b: &Comparison) -> bool {
 }
 
 /// A line reads `case | bytes | peer ns | ours ns | ratio | spread | control`: the ratio is peer over ours, the median over the
-/// launches; the spread is its least and greatest value; the control is the peer against itself.
+/// launches; the spread is its smallest and largest value; the control is the peer against itself.
 fn write_table(text: &mut String, rows: &mut [&Comparison]) {
     rows.sort_by(|a, b| {
         let loss = |c: &Comparison| if c.standing() == Standing::Lost { c.ratio() } else { 1.0 };

@@ -1,31 +1,31 @@
-//! What one operation gets done, so that a reader can turn its time into a figure that people know: bytes or signatures a second,
-//! cycles a byte.
+//! The work of one operation, so that a reader can convert its time to a familiar figure: bytes or signatures per second, or
+//! cycles per byte.
 
 use crate::record::Record;
 
-/// What one operation of a case gets done.
+/// The work of one operation of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// So many bytes, read or written.
+    /// This many bytes, read or written.
     Bytes(u64),
-    /// So many signatures, made or verified.
+    /// This many signatures, made or verified.
     Signatures(u64),
-    /// One call, whose input is empty or does not say how much is done.
+    /// One call. Its input is empty, or does not determine the amount of work.
     Call,
 }
 
 /// The suites whose cases end in a number of signatures.
 const SIGNATURES: [&str; 5] = ["ed25519", "ed25519-native", "ed25519-threads", "kms", "kms-threads"];
 
-/// In this group each of so many callers makes [`CALLS`] calls.
+/// The group in which each of several callers makes [`CALLS`] calls.
 const CALLERS: &str = "callers";
 const CALLS: u64 = 8;
 
-/// Steps of a call: most do not touch all of the bytes.
+/// Steps of a call: most do not process all bytes.
 const STEPS: (&str, [&str; 2]) = ("short-input-attribution", ["update", "finalize"]);
 
 impl Work {
-    /// Of the case that a record belongs to.
+    /// The work of a record's case.
     pub fn of(record: &Record) -> Self {
         let (group, last) = record.case.rsplit_once('/').unwrap_or(("", &record.case));
         if SIGNATURES.contains(&record.suite.as_str()) {
@@ -37,7 +37,7 @@ impl Work {
         if record.bytes == 0 || is_step { Self::Call } else { Self::Bytes(record.bytes) }
     }
 
-    /// The word for one of what is counted.
+    /// The word for one unit of work.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Bytes(_) => "byte",
@@ -46,7 +46,7 @@ impl Work {
         }
     }
 
-    /// How many of them one operation does.
+    /// The number of units that one operation does.
     pub fn count(self) -> f64 {
         match self {
             Self::Bytes(count) | Self::Signatures(count) => count as f64,

@@ -6,7 +6,8 @@
 use crate::vector::{Columns, Rows, Vector};
 use crate::words::{WordColumns, WordRows};
 
-/// An array whose element i is `$value`. No closure: Miri takes ten times as long for a call as for a step of a loop.
+/// An array whose element i is `$value`. It is not a closure, because Miri takes ten times as long for a call as for a
+/// step of a loop.
 macro_rules! each {
     ($i:ident => $value:expr) => {{
         let mut words = [0; N];
@@ -23,7 +24,7 @@ macro_rules! each {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array<W, const N: usize>(pub [W; N]);
 
-/// Writes a word at byte `at` behind `to`.
+/// Writes a word `at` bytes after `to`.
 ///
 /// # Safety
 ///
@@ -33,11 +34,11 @@ unsafe fn write<W>(to: *mut u8, at: usize, word: W) {
     unsafe { to.add(at).cast::<W>().write_unaligned(word) }
 }
 
-/// The word at byte `at` behind the pointer number `i` of `blocks`.
+/// The word `at` bytes after pointer number `i` of `blocks`.
 ///
 /// # Safety
 ///
-/// There must be as many pointers, and the word must be readable.
+/// There must be more than `i` pointers, and the word must be readable.
 unsafe fn word_of<W>(blocks: *const *const u8, i: usize, at: usize) -> W {
     // SAFETY: as the caller promised.
     unsafe { (*blocks.add(i)).wrapping_add(at).cast::<W>().read_unaligned() }

@@ -1,4 +1,4 @@
-//! What BLAKE2 and BLAKE3 have in common.
+//! Shared code of BLAKE2 and BLAKE3.
 
 /// Half a round in the column form: four quarter rounds side by side, on columns or diagonals `[a b c d]` of the sixteen words `v`. `schedule` says
 /// which words of the message `m` the round uses, from place `at` on. For methods of a trait whose `Self` is a [`Vector`](crate::Vector).

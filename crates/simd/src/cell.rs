@@ -22,15 +22,17 @@ impl<T: Sync> Cell<T> {
         Cell { chosen: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The chosen value. The first call chooses it: it is what `choose` returns.
+    /// The chosen value. The first call makes it by `choose`.
     #[inline(always)]
     pub fn get(&self, choose: fn() -> &'static T) -> &'static T {
-        // Acquire, with the release of `first`: another thread may have made what the pointer leads to just before it stored it.
+        // Acquire pairs with the release in `first`: another thread may have made the pointed-to value just before it stored the
+        // pointer.
         let chosen = self.chosen.load(Ordering::Acquire);
         if chosen.is_null() {
             return self.first(choose);
         }
-        // SAFETY: the cell is private, and only `first` stores into it, from a `&'static T`, which this thread may have since T is `Sync`.
+        // SAFETY: the cell is private, and only `first` stores into it, from a `&'static T`, which this thread may have because T is
+        // `Sync`.
         unsafe { &*chosen }
     }
 
@@ -59,8 +61,8 @@ mod tests {
 
     static CELL: Cell<[u64; 4]> = Cell::new();
 
-    /// Made by whichever thread comes first: nothing but the cell orders its writes before the reads of the others. Miri, which runs this too,
-    /// reports a data race where a pointer is passed on without that order.
+    /// Makes a value in whichever thread comes first. Only the cell orders these writes before the other threads' reads. Miri runs this too,
+    /// and reports a data race if a pointer is passed on without that order.
     fn make() -> &'static [u64; 4] {
         Box::leak(Box::new(core::array::from_fn(|i| i as u64 + 40)))
     }

@@ -1,4 +1,4 @@
-//! Which instruction sets this CPU, and the operating system on it, can run.
+//! The instruction sets that this CPU and its operating system support.
 
 /// An instruction set that has a backend here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The name under which a user forces the instruction set and reports show it, for example `x86_64/avx2`.
+    /// The name by which a user forces the instruction set, and which reports show, for example `x86_64/avx2`.
     pub const fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -42,7 +42,7 @@ cpufeatures::new!(
 );
 
 /// True on CPUs that run 512-bit operations as two halves and take two cycles for a rotate: AMD's family 19h, Zen 4. Kernels choose
-/// their shapes by it; either way they are correct.
+/// their shapes by it. Both choices are correct on every CPU.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub fn has_half_width_avx512() -> bool {
     use core::arch::x86_64::__cpuid;
@@ -58,7 +58,7 @@ pub fn has_half_width_avx512() -> bool {
 pub fn second_level_cache() -> Option<usize> {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
     if cfg!(miri) {
-        // It has no such instruction.
+        // The CPU has no `cpuid` leaf for it.
         return None;
     }
     // Intel and AMD describe each cache in the same form, under different numbers.
@@ -91,7 +91,7 @@ cpufeatures::new!(
     "avx512ifma"
 );
 
-/// True when code for `isa` may run here. Asks the CPU on the first call only; needs no standard library.
+/// Whether code for `isa` may run here. It asks the CPU only on the first call, and needs no standard library.
 pub fn supports(isa: Isa) -> bool {
     match isa {
         Isa::Portable => true,
@@ -103,7 +103,7 @@ pub fn supports(isa: Isa) -> bool {
         Isa::Avx512 => has_avx512::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512Ifma => has_avx512ifma::get(),
-        // What the build has: code that the engine does not know does not load.
+        // The build decides: an engine refuses to load code that it does not know.
         #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
         Isa::Simd128 => true,
         #[allow(unreachable_patterns, reason = "on other architectures the rest is never there")]

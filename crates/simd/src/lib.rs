@@ -18,7 +18,7 @@
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 
-// For the tests of what is made of vectors: see there.
+// For the tests of code that uses vectors: see the module.
 #[cfg(target_endian = "little")]
 #[doc(hidden)]
 pub mod arrays;

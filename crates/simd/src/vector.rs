@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-/// Several words of 32 or 64 bits, all treated alike.
+/// Several words of 32 or 64 bits. Every operation applies to all of them.
 ///
 /// The four rotates of a quarter round are numbered in their order: right by 16, 12, 8 and 7 bits for words of 32 bits (BLAKE3, and BLAKE2s by RFC
 /// 7693, section 2.1); by 32, 24, 16 and 63 for words of 64 (BLAKE2b).
@@ -12,16 +12,16 @@ use core::mem::MaybeUninit;
 pub trait Vector: Copy + 'static {
     /// A word.
     type Word: Copy + 'static;
-    /// Words in a vector.
+    /// The number of words in a vector.
     const LANES: usize;
-    /// Registers that it takes.
+    /// The number of registers that it takes.
     const REGISTERS: usize = 1;
 
     /// `word` in every lane.
     unsafe fn splat(word: Self::Word) -> Self;
-    /// `LANES` words from `from`, which needs no alignment.
+    /// Loads `LANES` words from `from`, which need not be aligned.
     unsafe fn load(from: *const Self::Word) -> Self;
-    /// `LANES` words to `to`, which needs no alignment.
+    /// Stores `LANES` words to `to`, which need not be aligned.
     unsafe fn store(self, to: *mut Self::Word);
     /// Lane-wise sum modulo 2^32 or 2^64.
     unsafe fn add(a: Self, b: Self) -> Self;
@@ -29,16 +29,17 @@ pub trait Vector: Copy + 'static {
     unsafe fn xor(a: Self, b: Self) -> Self;
     /// Every lane rotated right by the distance of rotate number `I`, from 0 to 3.
     unsafe fn rotate<const I: usize>(a: Self) -> Self;
-    /// The same value, of which the optimiser knows nothing. It keeps `(a + m) + b` from becoming `a + (m + b)`, which would put
-    /// a second addition on the critical path of a round.
+    /// The same value, hidden from the optimiser. It keeps `(a + m) + b` from becoming `a + (m + b)`, which would put a second
+    /// addition on the critical path of a round.
     unsafe fn pin(a: Self) -> Self;
 
-    /// `n` bytes from `from`, and zeros after them, to the block of sixteen words at `to`; the two must not overlap, and n is at most as much.
+    /// Copies `n` bytes from `from`, followed by zeros, to the block of sixteen words at `to`. The two must not overlap, and n is at most the
+    /// block's length.
     ///
-    /// Short pieces that overlap each other, because a call of `memcpy` would cost as much as a fifth of a compression.
+    /// It copies short pieces that overlap each other: a call of `memcpy` would cost a fifth of a compression.
     #[inline(always)]
     unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
-        // SAFETY: n bytes are readable and a block is writable; every piece below lies within the n bytes.
+        // SAFETY: n bytes are readable and a block is writable; every piece below is within the n bytes.
         unsafe {
             to.write_bytes(0, 16 * size_of::<Self::Word>());
             macro_rules! both_ends {
@@ -71,7 +72,7 @@ pub trait Columns: Vector<Word = u32> {
     unsafe fn store_halves(words: [Self; 8], to: *mut u8);
     /// The reverse of `load_blocks`: 64 bytes a lane, one lane after the other (`64 * LANES` bytes at `to`).
     unsafe fn store_blocks(words: [Self; 16], to: *mut u8);
-    /// Of the `2 * LANES` words of `left` and then `right`, those at even and those at odd places.
+    /// Of the `2 * LANES` words of `left` followed by `right`, the words at even places and the words at odd places.
     unsafe fn unzip(left: Self, right: Self) -> (Self, Self);
     /// Bit i says whether lane i of `a` and `b` are equal.
     unsafe fn equal(a: Self, b: Self) -> u32;
@@ -87,12 +88,12 @@ pub trait Rows: Vector<Word = u32> {
 
     /// The four words at `row` for every state.
     unsafe fn splat_row(row: *const u32) -> Self;
-    /// The row whose low words are `low` and whose high words are `high` (least significant word first), for every state. Made in
-    /// registers: a load just after four narrow stores would wait for all of them.
+    /// The row whose low words are `low` and whose high words are `high` (least significant word first), for every state. It is
+    /// made in registers: a load right after four narrow stores would wait for all of them.
     unsafe fn splat_halves(low: u64, high: u64) -> Self;
     /// 16 bytes from `blocks[i] + offset` for state i; `blocks` points at `STATES` pointers.
     unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self;
-    /// Four times 16 bytes from a block of which only the first n are there, 1 to 63, and zeros after them; for a vector of one state.
+    /// The four rows of a block that has only n bytes, 1 to 63, padded with zeros; for a vector of one state.
     #[inline(always)]
     unsafe fn padded_rows(block: *const u8, n: usize) -> [Self; 4] {
         let mut padded = MaybeUninit::<[u8; 64]>::uninit();
@@ -111,8 +112,8 @@ pub trait Rows: Vector<Word = u32> {
     unsafe fn turn2(a: Self) -> Self;
     /// Row (w3, w0, w1, w2) of every state.
     unsafe fn turn3(a: Self) -> Self;
-    /// `a ^ b` rotated right by 16 bits, where `b` is ready later than `a`. A backend may trade instructions for a shorter way from `b` to the result; so
-    /// in the three that follow.
+    /// `a ^ b` rotated right by 16 bits, where `b` is ready later than `a`. A backend may use more instructions for a shorter path from `b` to the
+    /// result. The same holds for the three methods below.
     #[inline(always)]
     unsafe fn xor_rotr16(a: Self, b: Self) -> Self {
         // SAFETY: as the caller promised.

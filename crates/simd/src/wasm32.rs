@@ -11,7 +11,7 @@ use core::arch::wasm32::*;
 #[repr(transparent)]
 pub struct U32x4(pub v128);
 
-/// Trait methods that are nothing but one expression of intrinsics, which are safe where the build has them.
+/// Trait methods that consist of one expression of intrinsics, which are safe if the build has them.
 macro_rules! forward {
     ($(fn $name:ident $(<const $imm:ident: i32>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
         #[inline(always)]
@@ -21,8 +21,8 @@ macro_rules! forward {
     )* };
 }
 
-/// Swizzles by constants, not shuffles: engines on x86-64 turn the first into one `pshufb`, and build the mask of the second anew
-/// at every use.
+/// Swizzles by constants, not shuffles: engines on x86-64 compile a swizzle to one `pshufb`, but build the mask of a shuffle
+/// again at every use.
 #[inline(always)]
 fn rotate_bytes2(a: v128) -> v128 {
     u8x16_swizzle(a, u8x16(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
@@ -46,8 +46,9 @@ fn transpose(r: [v128; 4]) -> [v128; 4] {
     ]
 }
 
-/// Two words of `a`, then two of `b`, as the bits of `I` say. A shuffle of its own each, of the constants that the intrinsic
-/// wants: made of words, LLVM would look through one pick to the sources of the last, and need three shuffles for one.
+/// Two words of `a`, then two of `b`, as the bits of `I` say. Each pick is a separate shuffle with the byte constants that
+/// the intrinsic wants. With word shuffles, LLVM would look through one pick to the sources of the last, and need three
+/// shuffles instead of one.
 #[inline(always)]
 fn pick_words<const I: i32>(a: v128, b: v128) -> v128 {
     macro_rules! of_two {

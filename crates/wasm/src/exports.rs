@@ -1,4 +1,4 @@
-//! What JavaScript calls that needs no live state: places, hashing in one call, the reader of output.
+//! The exports for JavaScript that need no live state: positions, hashing in one call, and the reader of output.
 
 use crate::areas::{INPUT, OUT, WINDOW};
 use crate::kernel::{self, Instance, digests};
@@ -7,43 +7,43 @@ use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, DERIVE_KEY_CONTE
 use crate::trap::{found, require};
 use crate::tree::Node;
 
-/// Where the input of a hasher is collected: the window.
+/// The position of the window, in which a hasher's input is collected.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer() -> *mut u8 {
     memory().window.as_mut_ptr()
 }
 
-/// Bytes in the window.
+/// The number of bytes in the window.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_len() -> usize {
     WINDOW
 }
 
-/// Where the input of everything that is done in one call goes.
+/// The position of the input of one-shot calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn input() -> *mut u8 {
     memory().input.as_mut_ptr()
 }
 
-/// The most bytes of such input.
+/// The maximum length of such input.
 #[unsafe(no_mangle)]
 pub extern "C" fn input_len() -> usize {
     INPUT
 }
 
-/// Where the 32 bytes of the key are.
+/// The position of the 32 bytes of the key.
 #[unsafe(no_mangle)]
 pub extern "C" fn key_ptr() -> *mut u8 {
     memory().key.as_mut_ptr().cast()
 }
 
-/// Where results are: at a multiple of 64.
+/// The position of results: a multiple of 64.
 #[unsafe(no_mangle)]
 pub extern "C" fn out_ptr() -> *mut u8 {
     memory().out.as_mut_ptr()
 }
 
-/// The most bytes of results.
+/// The maximum length of results.
 #[unsafe(no_mangle)]
 pub extern "C" fn out_len() -> usize {
     OUT
@@ -56,14 +56,14 @@ pub extern "C" fn hash(len: usize, out_len: usize) {
     Instance::PLAIN.output(input, len, out, out_len);
 }
 
-/// As [`hash`], in any mode.
+/// Like [`hash`], in any mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn hash_keyed(mode: u32, len: usize, out_len: usize) {
     let Memory { input, out, key, .. } = memory();
     Instance::of(mode, key).output(input, len, out, out_len);
 }
 
-/// As [`hash_keyed`], for the first `held` bytes of the window.
+/// Like [`hash_keyed`], for the first `held` bytes of the window.
 #[unsafe(no_mangle)]
 pub extern "C" fn hash_of(mode: u32, held: usize, out_len: usize) {
     let Memory { window, out, key, .. } = memory();
@@ -78,7 +78,7 @@ pub extern "C" fn context_key(len: usize) {
     *key = kernel::words(out.first_chunk().expect("room for a key"));
 }
 
-/// The digests of `count` inputs of `part_len` bytes, at most 1024, which lie end to end: 32 bytes each, end to end.
+/// The digests of `count` inputs of `part_len` bytes, at most 1024, end to end: 32 bytes each, end to end.
 #[unsafe(no_mangle)]
 pub extern "C" fn many(count: usize, part_len: usize) {
     require(part_len <= CHUNK_LEN);
@@ -102,13 +102,13 @@ pub extern "C" fn read(position_low: u32, position_high: u32, len: usize) {
     reader.read(u64::from(position_high) << 32 | u64::from(position_low), &mut out[..len]);
 }
 
-/// Where the reader is.
+/// The position of the reader.
 #[unsafe(no_mangle)]
 pub extern "C" fn reader_ptr() -> *mut u8 {
     (&raw mut memory().reader).cast()
 }
 
-/// Bytes of the reader.
+/// The number of bytes of the reader.
 #[unsafe(no_mangle)]
 pub extern "C" fn reader_len() -> usize {
     size_of::<Node>()
@@ -126,7 +126,7 @@ impl Instance {
     fn output(&self, area: &[u8; INPUT], len: usize, out: &mut [u8; OUT], out_len: usize) {
         require(len <= INPUT && out_len <= OUT);
         if len <= CHUNK_LEN && out_len <= BLOCK_LEN {
-            // All in one: the last block's compression gives 64 bytes of output.
+            // One compression is enough: that of the last block gives 64 bytes of output.
             let edges = (CHUNK_START, CHUNK_END | ROOT);
             return self.fold(&area[..len], 0, edges, out.first_chunk_mut().expect("room for a block"));
         }

@@ -1,4 +1,4 @@
-//! What JavaScript calls for a hasher that takes its input piece by piece: the live state.
+//! The exports for JavaScript's hashers, which take input in pieces: the live state.
 
 use crate::areas::{OUT, WINDOW};
 use crate::kernel::Instance;
@@ -14,14 +14,14 @@ fn held(window: &[u8; WINDOW], held: usize) -> &[u8] {
     &window[..held]
 }
 
-/// Begins a new live state in a mode.
+/// Starts a new live state in a mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn begin(mode: u32) {
     let Memory { state, key, .. } = memory();
     *state = State::new(Instance::of(mode, key), 0);
 }
 
-/// The live state takes in the first `len` bytes of the window: whole chunks, and not all of the input if they are one chunk.
+/// The live state takes the first `len` bytes of the window: whole chunks. A single chunk must not be the whole input.
 #[unsafe(no_mangle)]
 pub extern "C" fn update(len: usize) {
     let Memory { window, state, .. } = memory();
@@ -29,7 +29,7 @@ pub extern "C" fn update(len: usize) {
     state.absorb(held(window, len));
 }
 
-/// `out_len` bytes of output for the live state and the first `held` bytes of the window, which both stay as they are.
+/// `out_len` bytes of output for the live state and the first `held` bytes of the window. Neither changes.
 #[unsafe(no_mangle)]
 pub extern "C" fn finalize(held: usize, out_len: usize) {
     let Memory { window, out, state, .. } = memory();
@@ -44,13 +44,13 @@ pub extern "C" fn root(held: usize) {
     *reader = state.root(self::held(window, held));
 }
 
-/// Where the live state is.
+/// The position of the live state.
 #[unsafe(no_mangle)]
 pub extern "C" fn state_ptr() -> *mut u8 {
     (&raw mut memory().state).cast()
 }
 
-/// Bytes of the live state.
+/// The number of bytes of the live state.
 #[unsafe(no_mangle)]
 pub extern "C" fn state_len() -> usize {
     size_of::<State>()
@@ -64,16 +64,16 @@ pub extern "C" fn save(held: usize) -> usize {
     saved::write(state, self::held(window, held), out)
 }
 
-/// As [`save`], for a hasher of a mode whose whole input is in the window.
+/// Like [`save`], for a hasher of a mode whose whole input is in the window.
 #[unsafe(no_mangle)]
 pub extern "C" fn save_of(mode: u32, held: usize) -> usize {
     let Memory { window, out, key, .. } = memory();
     saved::write(&State::new(Instance::of(mode, key), 0), self::held(window, held), out)
 }
 
-/// Makes the portable state in the first `len` bytes of the input the live one, puts the input that it holds at the start of the window, and
-/// returns how many bytes these are. Of anything else it returns what is wrong, and leaves the live state: -1 the magic, -2 the
-/// version, -3 the mode, -4 a reserved field, -5 the length, -6 the key, -7 the offset.
+/// Makes the portable state in the first `len` bytes of the input the live one, copies the input that it contains to the start of the
+/// window, and returns its length. For anything else, it returns an error code and keeps the live state: -1 the magic, -2 the version, -3
+/// the mode, -4 a reserved field, -5 the length, -6 the key, -7 the offset.
 #[unsafe(no_mangle)]
 pub extern "C" fn restore(len: usize) -> i32 {
     let Memory { window, input, state, .. } = memory();

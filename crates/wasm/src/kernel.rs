@@ -10,10 +10,10 @@ use core::arch::wasm32::{u32x4, u32x4_ge, u32x4_splat, v128, v128_and, v128_bits
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Inputs side by side.
+/// The number of inputs side by side.
 pub(crate) const LANES: usize = 4;
 
-/// A second chunk up to here is hashed after the first: beside it, it would cost more.
+/// A second chunk of at most this length is hashed after the first one: hashing both side by side would cost more.
 const SHORT: usize = 11 * BLOCK_LEN;
 
 /// The key and the flags of a mode.
@@ -27,11 +27,11 @@ pub(crate) struct Instance {
 /// Inputs of at most a chunk each, side by side.
 struct Lanes {
     inputs: [*const u8; LANES],
-    /// Lanes that have an input. The others read the first one's.
+    /// The number of lanes with an input. The others read the first lane's input.
     live: usize,
-    /// Bytes of each input but the last.
+    /// The length of each input except the last.
     len: usize,
-    /// Bytes of the last input: no more than of the others.
+    /// The length of the last input: at most that of the others.
     last_len: usize,
     counters: [u64; LANES],
     /// Flags of the last block of each.
@@ -42,7 +42,7 @@ impl Instance {
     /// Plain hashing.
     pub(crate) const PLAIN: Self = Instance { key: IV, flags: 0 };
 
-    /// Of a mode: 0 plain, 1 keyed, 2 key derivation.
+    /// The instance for a mode: 0 plain, 1 keyed, 2 key derivation.
     #[inline(always)]
     pub(crate) fn of(mode: u32, key: &Words) -> Self {
         match mode {
@@ -52,7 +52,7 @@ impl Instance {
         }
     }
 
-    /// Output of one input of at most a chunk, of which the first half is its chaining value. `edges` are flags of the first
+    /// The output of one input of at most a chunk. The first half is its chaining value. `edges` are the flags of the first
     /// and of the last block. The input begins at a multiple of 64 bytes of an area, or is part of a block.
     #[inline(always)]
     pub(crate) fn fold(&self, input: &[u8], counter: u64, edges: (u32, u32), out: &mut [u8; BLOCK_LEN]) {
@@ -157,8 +157,8 @@ impl Instance {
         values[last] = ended;
     }
 
-    /// The parents of neighbours, in place, level by level, until no more than `target` of the `n` values are left; returns how many are. An odd
-    /// one at the end moves up as it is.
+    /// The parents of neighbours, in place, level by level, until at most `target` of the `n` values are left. Returns how many there are. An
+    /// odd value at the end moves up unchanged.
     pub(crate) fn ascend(&self, values: &mut [Value; 64], mut n: usize, target: usize) -> usize {
         while n > target {
             let pairs = n / 2;
@@ -175,8 +175,8 @@ impl Instance {
         n
     }
 
-    /// Parents `i` to `i + count` of the values, to their places: what is written over has been read. Up to four are written; those
-    /// beyond `count` where a level has no values any more.
+    /// Computes parents `i` to `i + count` of the values in place: overwritten values have been read. It writes up to four; those
+    /// beyond `count` are after the end of the level.
     fn parents(&self, values: &mut [Value; 64], i: usize, count: usize) {
         let children = found(values.get(2 * i..2 * (i + count))).as_flattened();
         if count == 1 {
@@ -202,7 +202,7 @@ impl Instance {
     }
 }
 
-/// The digests of inputs of `len` bytes, at most a chunk, which lie end to end.
+/// The digests of consecutive inputs of `len` bytes, at most a chunk.
 pub(crate) fn digests(mut input: &[u8], len: usize, out: &mut [Value]) {
     for out in out.chunks_mut(LANES) {
         let live = out.len();
@@ -224,8 +224,8 @@ pub(crate) fn digests(mut input: &[u8], len: usize, out: &mut [Value]) {
     }
 }
 
-/// Where to read the last block of an input, which begins after `before` bytes, given as where the first block would be: the input, or a
-/// padded copy.
+/// The address for reading the last block of an input, which begins after `before` bytes: in the input, or in a padded copy. It is given
+/// as the address that the first block would have.
 ///
 /// # Safety
 ///

@@ -1,20 +1,19 @@
 //! The WebAssembly module inside the npm package `bulla`: BLAKE3 over windows of its own memory.
 //!
-//! Nothing is imported, nothing is allocated, and the memory never grows, so that the views which JavaScript has of it stay
-//! valid. All pointers are byte offsets into the exported `memory`. Lengths that do not fit trap.
+//! It imports nothing and allocates nothing, and its memory never grows, so that JavaScript's views of it stay valid. All pointers
+//! are byte offsets into the exported `memory`. Lengths that do not fit trap.
 //!
-//! What is done in one call takes its input at `input`. A hasher that takes input piece by piece collects it in the window at
-//! `buffer`; what is there is *held*. Only when the window overflows does it become part of the live state (`update`). Results are at
-//! `out_ptr`.
+//! One-shot calls take their input at `input`. A hasher that takes input in pieces collects it in the window at `buffer`; the bytes
+//! there are *held*. Only when the window overflows, they become part of the live state (`update`). Results are at `out_ptr`.
 //!
 //! There is one live state, and one reader of extended output. JavaScript keeps those that are not in use, as the bytes at
-//! `state_ptr` and `reader_ptr`, which are good for this module only; `save` writes the portable format.
+//! `state_ptr` and `reader_ptr`. These bytes are valid only for this module; `save` writes the portable format.
 //!
 //! A mode is 0 for plain hashing, 1 for keyed hashing with the key at `key_ptr`, 2 for key derivation with the key of a
 //! context there.
 //!
-//! The crate has its own small tree over whole windows instead of the one of `bulla-blake3`, and of that crate only the two forms of
-//! the kernel: the module is a third as large for it. Built for any other machine, the crate is empty.
+//! The crate has its own small tree over whole windows, and uses only the two forms of the kernel from `bulla-blake3`. That makes
+//! the module a third as large. Built for any other machine, the crate is empty.
 
 #![cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 #![no_std]

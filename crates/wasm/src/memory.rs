@@ -6,7 +6,7 @@ use crate::state::State;
 use crate::tree::Node;
 use core::cell::UnsafeCell;
 
-/// Everything that lasts from call to call. All of it may hold any bytes.
+/// Everything that is kept between calls. All of it may contain any bytes.
 #[repr(C, align(64))]
 pub(crate) struct Memory {
     pub(crate) window: [u8; WINDOW],

@@ -9,7 +9,7 @@ use crate::trap::require;
 const MAGIC: &[u8; 8] = b"bullab3s";
 const VERSION: u8 = 1;
 
-/// What is wrong with a saved state.
+/// A problem with a saved state.
 #[derive(Clone, Copy)]
 #[repr(i32)]
 pub(crate) enum Error {
@@ -22,10 +22,10 @@ pub(crate) enum Error {
     Offset = -7,
 }
 
-/// Bytes before the chaining values.
+/// The number of bytes before the chaining values.
 const HEADER: usize = 64;
 
-/// Writes the state and the input that is held; returns the number of bytes.
+/// Writes the state and the held input. Returns the number of bytes.
 pub(crate) fn write(state: &State, held: &[u8], out: &mut [u8; OUT]) -> usize {
     let (mut state, mut tail) = (*state, held);
     let count = state.chunks * CHUNK_LEN as u64 + held.len() as u64;
@@ -33,7 +33,7 @@ pub(crate) fn write(state: &State, held: &[u8], out: &mut [u8; OUT]) -> usize {
         let (whole, rest) = held.split_at(held.len() / CHUNK_LEN * CHUNK_LEN);
         state.absorb(whole);
         tail = rest;
-        // The last subtree may be the root: it stands as its two halves.
+        // The last subtree may be the root, so its two halves are stored.
         state.merge(u32::from(tail.is_empty() && state.chunks.is_multiple_of(2)));
     }
     let values = state.values().as_flattened();
@@ -57,7 +57,7 @@ pub(crate) fn write(state: &State, held: &[u8], out: &mut [u8; OUT]) -> usize {
     len
 }
 
-/// The state in `bytes`, and the input that it holds.
+/// The state in `bytes`, and the input that it contains.
 pub(crate) fn read(bytes: &[u8]) -> Result<(State, &[u8]), Error> {
     let (header, rest) = bytes.split_first_chunk::<HEADER>().ok_or(Error::Length)?;
     let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| header[at + i]));

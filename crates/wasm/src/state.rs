@@ -1,4 +1,4 @@
-//! The live state of a hasher: finished subtrees. What is held in the window is no part of it.
+//! The live state of a hasher: finished subtrees. The bytes in the window are not part of it.
 
 use crate::areas::values;
 use crate::kernel::Instance;
@@ -6,17 +6,17 @@ use crate::spec::{CHUNK_LEN, Value};
 use crate::trap::found;
 use crate::tree::{Node, join};
 
-/// The most subtrees that can stand side by side: one per bit of a chunk count, and one that is not merged yet.
+/// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
 
-/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes, since their parent
-/// might be the root.
+/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes, because their
+/// parent might be the root.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct State {
     pub(crate) instance: Instance,
     len: u32,
-    /// Chunks in the subtrees.
+    /// The number of chunks in the subtrees.
     pub(crate) chunks: u64,
     /// The counter of the first chunk: 0, except for a subtree.
     pub(crate) offset: u64,
@@ -33,7 +33,7 @@ impl State {
         stack: [[0; 32]; STACK],
     };
 
-    /// Without input.
+    /// A state without input.
     pub(crate) fn new(instance: Instance, offset: u64) -> Self {
         State { instance, offset, ..Self::NONE }
     }
@@ -50,13 +50,13 @@ impl State {
         self.chunks += chunks;
     }
 
-    /// Takes a value as it is, without asking which subtree it stands for.
+    /// Adds a value without knowing its subtree.
     pub(crate) fn put(&mut self, value: &Value) {
         *found(self.stack.get_mut(self.len as usize)) = *value;
         self.len += 1;
     }
 
-    /// Merges neighbours of equal size until no more than `spare` are left beyond one per set bit of the chunk count.
+    /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits in the chunk count.
     pub(crate) fn merge(&mut self, spare: u32) {
         while self.len > self.chunks.count_ones() + spare {
             let [.., left, right] = self.values() else { return };
@@ -66,12 +66,12 @@ impl State {
         }
     }
 
-    /// Chunks, at most 64, that may follow as one subtree, complete or not.
+    /// The most chunks, up to 64, that may follow as one subtree, complete or not.
     fn room(&self) -> usize {
         1 << self.chunks.trailing_zeros().min(6)
     }
 
-    /// Takes in whole chunks, subtree by subtree, each as its two halves.
+    /// Takes whole chunks, subtree by subtree, each as its two halves.
     pub(crate) fn absorb(&mut self, mut input: &[u8]) {
         let values = values();
         while !input.is_empty() {

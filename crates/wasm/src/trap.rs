@@ -1,14 +1,14 @@
-//! Faults of the caller: they trap.
+//! Traps for errors of the caller.
 
 use core::arch::wasm32::unreachable;
 
-/// A panic is a fault of the caller: the engine raises its error.
+/// A panic is an error of the caller: the engine raises its own error.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     unreachable()
 }
 
-/// Traps unless the caller kept to the limits.
+/// Traps unless the caller respected the limits.
 #[inline(always)]
 pub(crate) fn require(holds: bool) {
     if !holds {
@@ -16,8 +16,8 @@ pub(crate) fn require(holds: bool) {
     }
 }
 
-/// What was found; traps where nothing was. Indexing would do the same with a message, which nobody here can print, and
-/// which is four kilobytes of code.
+/// The value that was found; traps if there is none. Indexing would do the same with a message, which cannot be printed
+/// here, and needs four kilobytes of code.
 #[inline(always)]
 pub(crate) fn found<T>(it: Option<T>) -> T {
     match it {

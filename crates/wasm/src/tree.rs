@@ -5,7 +5,7 @@ use crate::kernel::{Instance, words};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, PARENT, ROOT, Value, Words};
 use crate::trap::found;
 
-/// The last compression of a tree, not yet done.
+/// The last compression of a tree, not computed yet.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Node {
@@ -19,7 +19,7 @@ impl Node {
     /// All zeros.
     pub(crate) const NONE: Self = Node { value: [0; 8], block: [0; BLOCK_LEN], len: 0, flags: 0 };
 
-    /// Output from a position on. Positions count modulo 2^64.
+    /// Writes output from a position on. Positions are modulo 2^64.
     pub(crate) fn read(&self, mut position: u64, mut out: &mut [u8]) {
         let instance = Instance { key: self.value, flags: self.flags | ROOT };
         let len = (self.len as usize).min(BLOCK_LEN);
@@ -64,7 +64,7 @@ impl Instance {
         node
     }
 
-    /// The parent of two values, not yet made.
+    /// The parent of two values, not compressed yet.
     pub(crate) fn node(&self, left: &Value, right: &Value) -> Node {
         Node { value: self.key, block: join(left, right), len: BLOCK_LEN as u32, flags: self.flags | PARENT }
     }

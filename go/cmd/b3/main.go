@@ -129,7 +129,7 @@ func (c *command) print(path string, sum [32]byte) error {
 	return err
 }
 
-// line is the line that b3sum prints: names with line ends or backslashes are escaped, and marked by a backslash before
+// line is the line that b3sum prints. Names with line ends or backslashes are escaped, and marked by a backslash before
 // the hash.
 func line(path, digest string) string {
 	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(path)
@@ -139,7 +139,7 @@ func line(path, digest string) string {
 	return digest + "  " + escaped
 }
 
-// progress shows what stands on one line, once a file has taken a while.
+// progress shows progress on one line, once a file has taken some time.
 func progress(w io.Writer, path string, p blake3.Progress) {
 	if p.Elapsed < 300*time.Millisecond {
 		return

@@ -24,7 +24,7 @@ type Hasher struct {
 	key     guts.CV
 	mode    uint32
 	size    int
-	pending int // bytes in buf: once there is input at least one, unless the stack has an unmerged last subtree
+	pending int // bytes in buf: at least one after any input, unless the stack has an unmerged last subtree
 	stack   guts.Stack
 	buf     [guts.ChunkLen]byte
 }
@@ -151,7 +151,7 @@ func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	default:
 		panic("blake3: invalid whence")
 	}
-	// In the ring of 64 bits a sum that has wrapped is on the wrong side of what was added to.
+	// If the 64-bit sum has wrapped around, it is on the wrong side of its first term.
 	next := pos + uint64(offset)
 	if offset < 0 && next > pos || offset > 0 && next < pos {
 		return 0, errors.New("blake3: seek position out of range")

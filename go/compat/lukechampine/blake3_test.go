@@ -18,7 +18,7 @@ import (
 	"github.com/bulla-dev/bulla/go/compat/lukechampine"
 )
 
-// A program as it is written for lukechampine.com/blake3.
+// A program written for lukechampine.com/blake3.
 func Example() {
 	sum := blake3.Sum256([]byte("abc"))
 	fmt.Printf("%x\n", sum[:8])
@@ -175,7 +175,7 @@ func TestCopiesOfAnOutputReader(t *testing.T) {
 	}
 }
 
-// The zero hasher hashes with a key of zeros, without the flag of the keyed mode, to digests of no bytes.
+// The zero hasher hashes with a key of zeros, without the keyed mode's flag, to empty digests.
 func TestZeroHasher(t *testing.T) {
 	in := vectors.Pattern(20000)
 	for _, n := range []int{0, 3, 1024, 2048, len(in)} {
@@ -214,7 +214,7 @@ func TestWritesOfAnyLength(t *testing.T) {
 	}
 }
 
-// Whatever follows the content or the encoding is refused, and so is what is cut off.
+// Bytes after the content or the encoding are refused, and so are cut-off ones.
 func TestBaoVerifyBufTakesTheWholeOnly(t *testing.T) {
 	for _, size := range []int{0, 1, 1024, 1025, 10000} {
 		in := vectors.Pattern(size)

@@ -23,7 +23,7 @@ func avx512(c *build.Context) {
 	m.cpuid()
 }
 
-// cpuid is the instruction of that name.
+// cpuid emits a function for the instruction CPUID.
 func (m *machine) cpuid() {
 	m.Function("cpuid")
 	m.Attributes(attr.NOSPLIT)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// function is what the rules below look at in the text of an assembly function.
+// function has the parts of an assembly function's text that the rules below check.
 type function struct {
 	name  string
 	lines []string
@@ -20,7 +20,7 @@ var (
 	generated = sync.OnceValues(generate)
 )
 
-// functions takes the generated text of x86-64 apart.
+// functions parses the generated text for x86-64.
 func functions(t *testing.T, file string) (all []function) {
 	t.Helper()
 	files, err := generated()
@@ -62,8 +62,8 @@ func (f function) uses(class string) bool {
 
 var x86Files = []string{"avx512_amd64.s", "avx2_amd64.s", "sse41_amd64.s"}
 
-// No kernel calls anything, and one that has used a wide register clears the upper parts before it returns, which would slow
-// down all SSE code after it.
+// No kernel calls anything. A kernel that has used a wide register clears the upper parts before it returns: otherwise they
+// would slow down all later SSE code.
 func TestKernelsCallNothingAndLeaveNoUpperParts(t *testing.T) {
 	for _, file := range x86Files {
 		for _, f := range functions(t, file) {
@@ -84,9 +84,10 @@ func TestKernelsCallNothingAndLeaveNoUpperParts(t *testing.T) {
 	}
 }
 
-// A kernel has only instructions that its processor has: none of AVX-512 in the AVX2 file, none of AVX in that for SSE4.1.
+// A kernel has only instructions of its instruction set: none of AVX-512 in the AVX2 file, and none of AVX in the SSE4.1
+// file.
 func TestInstructionSets(t *testing.T) {
-	// Mnemonics of AVX-512 alone that the generator knows, in the AVX2 file: masks, rotations, three-way logic, sized moves.
+	// Mnemonics only of AVX-512 that the generator knows: masks, rotations, three-way logic, sized moves.
 	evex := regexp.MustCompile(`^(K[A-Z]|VPROR|VPTERNLOG|VMOVDQ[UA](8|32|64)|VPXOR[DQ]|VPERM[IT]2|VINSERTI(32|64)|VEXTRACTI(32|64)|VSHUFI|VBROADCASTI(32|64)|VPCMPU)`)
 	for _, f := range functions(t, "avx2_amd64.s") {
 		for _, line := range f.lines {
@@ -109,8 +110,8 @@ func TestInstructionSets(t *testing.T) {
 	}
 }
 
-// budgets are the instructions of each kernel, and how many of them touch memory: a message in memory, or a register that
-// had no room. A change that moves them is to be measured, and recorded here.
+// budgets are the number of instructions of each kernel, and how many of them access memory: for a message in memory, or
+// a spilled register. If a change moves them, measure it and record the new numbers here.
 var budgets = map[string][2]int{
 	"hash1AVX512":          {407, 121},
 	"step2AVX512":          {331, 22},

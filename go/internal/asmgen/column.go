@@ -16,7 +16,7 @@ const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, all, first
 const stepDoc = `absorbs the next blocks of its inputs into their chaining values. With a key the
 inputs begin there, otherwise with what is in cvs.`
 
-// columnFrame is what the column kernels keep on the stack where there are not enough registers.
+// columnFrame is the stack frame of the column kernels, if there are not enough registers.
 type columnFrame struct {
 	message operand.Mem // sixteen vectors
 	c0      operand.Mem // word 8 of the state
@@ -92,7 +92,7 @@ func (m *machine) blockOf(ptr reg.Register, lane int, off reg.Register) operand.
 	return operand.Mem{Base: p, Index: off, Scale: 1}
 }
 
-// stateWord is where word i of the state is.
+// stateWord is the location of word i of the state.
 func (m *machine) stateWord(state []vec, f columnFrame, i int) operand.Op {
 	if m.isa == avx2 && i == 8 {
 		return f.c0
@@ -100,7 +100,7 @@ func (m *machine) stateWord(state []vec, f columnFrame, i int) operand.Op {
 	return state[i].op()
 }
 
-// loadMessage transposes a block of every lane, and returns where each word of it is then.
+// loadMessage transposes a block of every lane, and returns the location of each word.
 func (m *machine) loadMessage(f columnFrame, free []vec, lanes int, from func(int) operand.Mem) func(int) operand.Op {
 	if m.isa != avx2 {
 		message := vecs(16, 16, 4*lanes)
@@ -143,8 +143,8 @@ func (m *machine) startState(state, free []vec, cvs, key reg.Register, lanes int
 	m.Label(string(started))
 }
 
-// columnRounds is the seven rounds, the four quarter rounds of each half side by side. In zmm registers each is three quarters of
-// a step behind the one before it, through all rounds, so that rotations, for which there are fewer ports, do not come four at a
+// columnRounds is the seven rounds, the four quarter rounds of each half side by side. In zmm registers, each is three quarters
+// of a step behind the one before it through all rounds: there are fewer ports for rotations, so they must not come four at a
 // time.
 func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op) {
 	const stepTime, halfTime = 4, 14 * 4
@@ -152,7 +152,7 @@ func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op
 	if v[0].width == 64 {
 		behind = 3
 	}
-	// What a quarter round of diagonals needs comes last from the quarter of columns after its own.
+	// The last input of a diagonal quarter round comes from the column quarter round after its own.
 	order := [2][4]int{{0, 1, 2, 3}, {1, 2, 3, 0}}
 	type timed struct {
 		at int
@@ -175,8 +175,8 @@ func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op
 	}
 }
 
-// quarterRound is the steps of a quarter round, in order. With AVX2 a sum that is word 8 is stored before its register serves a
-// rotation.
+// quarterRound is the steps of a quarter round, in order. With AVX2, a sum that is word 8 is stored before its register is used
+// for a rotation.
 func (m *machine) quarterRound(v []vec, f columnFrame, g [4]int, words ...operand.Op) (steps []func()) {
 	a, b, c, d := v[g[0]], v[g[1]], v[g[2]], v[g[3]]
 	spare := v[8] // free in AVX2, where this word is in memory
@@ -217,7 +217,7 @@ func (m *machine) columnRoot(lanes int) {
 	if m.isa == avx2 {
 		word = m.broadcastNode(f, node, state)
 		m.Label(string(loop))
-	} else { // where storing the output takes the registers of the message
+	} else { // if storing the output needs the registers of the message
 		m.Label(string(loop))
 		word = m.broadcastNode(f, node, state)
 	}
@@ -270,7 +270,7 @@ func (m *machine) storeRootAVX2(f columnFrame, state []vec, to func(int) operand
 	m.storeTransposed(state[12:], state[:4], 8, func(lane int) operand.Mem { return to(lane).Offset(48) })
 }
 
-// broadcastNode copies the block of a node to all lanes, where the rounds find it again for every group.
+// broadcastNode copies the block of a node to all lanes, from where the rounds read it for every group.
 func (m *machine) broadcastNode(f columnFrame, node reg.Register, free []vec) func(int) operand.Op {
 	if m.isa != avx2 {
 		message := vecs(16, 16, free[0].width)
@@ -310,7 +310,7 @@ func (m *machine) countLanes(counter reg.GPVirtual, state []vec) {
 	m.VPBROADCASTD(counter.As32(), a)
 	m.VPADDD(m.counting, a, low)
 	m.VPBROADCASTD(word.As32(), high)
-	// A sum below what was added to has passed 2^32.
+	// If a sum is below its first term, it has passed 2^32.
 	m.VPCMPUD(operand.U8(1), a, low, reg.K1)
 	m.VPTERNLOGD(operand.U8(0xFF), a, a, a)
 	m.VPSUBD(a, high, reg.K1, high)

@@ -126,7 +126,7 @@ func (m *machine) label(what string) operand.LabelRef {
 
 func at(base reg.Register, disp int) operand.Mem { return operand.Mem{Base: base, Disp: disp} }
 
-// add sets dst to a + b. b may be memory where the instruction set has three operands.
+// add sets dst to a + b. b may be memory if the instruction set has three operands.
 func (m *machine) add(dst, a vec, b operand.Op) {
 	if m.isa == sse41 {
 		m.PADDD(b, dst.op())
@@ -178,7 +178,7 @@ func (m *machine) ror(r vec, n int, free vec) {
 	}
 }
 
-// blockFlags are the registers with the flags of a run of blocks. They are chosen by straight-line code, since a branch for
+// blockFlags are the registers with the flags of a run of blocks. Straight-line code chooses them, because a branch for
 // each block would cost more than the whole choice.
 type blockFlags struct{ current, all, last reg.GPVirtual }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The generated files in the tree must be what this program writes.
+// The generated files in the tree must equal the output of this program.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files, err := generated()
 	if err != nil {
@@ -21,7 +21,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// The plan must give each half round the message words that the schedule demands, lane by lane.
+// The plan must give each half round the message words of the schedule, lane by lane.
 func TestPlan(t *testing.T) {
 	vectors := map[int][4]int{}
 	for q := range 4 {

@@ -165,7 +165,7 @@ func (n *neon) storeTransposed(quads, stride int) {
 	}
 }
 
-// transpose transposes 4 by 4 words by way of V28 to V31.
+// transpose transposes 4 by 4 words, through V28 to V31.
 func (n *neon) transpose(in, out [4]int) {
 	n.line("VTRN1 V%d.S4, V%d.S4, V28.S4", in[1], in[0])
 	n.line("VTRN2 V%d.S4, V%d.S4, V29.S4", in[1], in[0])

@@ -20,9 +20,9 @@ type planStep struct {
 	a, b      int
 }
 
-// plan makes all 28 message rows of a block out of its four quarters, vectors 0 to 3, by 38 in-lane shuffles of one
-// cycle each, found by a search over which pairs of words to bring together. A two-source permutation would need fewer, but
-// its three cycles collide with the chain of the rounds. Each shuffle stands shortly before its use.
+// plan makes all 28 message rows of a block out of its four quarters, vectors 0 to 3, by 38 in-lane shuffles of one cycle
+// each. A search over the pairs of words to bring together found it. Two-source permutations would be fewer, but their
+// three cycles collide with the chain of the rounds. Each shuffle comes shortly before its use.
 var plan = []planStep{
 	{shuffle, 4, 0x88, 0, 1}, {shuffle, 5, 0xDD, 0, 1}, {shuffle, 6, 0xC6, 2, 3},
 	{shuffle, 7, 0xC6, 3, 2}, {shuffle, 8, 0x88, 7, 6}, {shuffle, 9, 0x77, 6, 7},
@@ -48,10 +48,10 @@ var plan = []planStep{
 	{half, 38, 1, 0, 0}, {half, 41, 2, 0, 0}, {half, 39, 3, 0, 0},
 }
 
-// planSlots is the room on the stack for vectors of the plan, where there are only sixteen registers.
+// planSlots is the number of stack slots for vectors of the plan, if there are only sixteen registers.
 const planSlots = 20
 
-// planner keeps the vectors of the plan in the registers it has, and the others on the stack.
+// planner keeps as many vectors of the plan as possible in its registers, and the others on the stack.
 type planner struct {
 	*machine
 	pool  []vec
@@ -99,7 +99,7 @@ func (m *machine) plannedRounds(sets []rows, free int, load func(set, quarter in
 	}
 }
 
-// planStack reserves a stack for the vectors that find no register, aligned as SSE needs its operands.
+// planStack reserves stack for the vectors without a register, aligned for SSE operands.
 func (m *machine) planStack(planners []*planner) {
 	width := planners[0].width
 	base := m.GP64()
@@ -163,7 +163,7 @@ func (p *planner) take(step int, keep ...int) vec {
 	return v
 }
 
-// operand is where vector v is.
+// operand is the location of vector v.
 func (p *planner) operand(v int) operand.Op {
 	if r, ok := p.holds[v]; ok {
 		return r.op()

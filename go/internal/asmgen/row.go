@@ -10,26 +10,26 @@ import (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // Row form: registers a, b, c, d hold the rows of the 4 by 4 states of one input, or of two or four inputs side by side.
-// It is bound by latency, six steps a half round. For the diagonals, rows a, c and d turn and b stays: b is always
-// the last row to be ready, so no shuffle is on the critical path. The message row is added to a before b is.
+// Its speed is limited by latency: six steps per half round. For the diagonals, rows a, c and d turn and b stays: b is
+// always the last row to be ready, so no shuffle is on the critical path. The message row is added to a before b is.
 type rows struct {
 	a, b, c, d vec
 	free       [2]vec
 	turning
 }
 
-// turning is how a row is turned that comes out of an exclusive or, turn(x ^ y), where the chain waits for y.
+// turning is the way to turn the result of an exclusive or, turn(x ^ y), where the chain waits for y.
 type turning int
 
 const (
-	// byRotation is one exclusive or and one rotation, or what stands for it.
+	// byRotation is one exclusive or and one rotation, or its replacement.
 	byRotation turning = iota
-	// byShifts is for AVX-512 where a rotation takes two cycles (AMD Zen 4): x is turned before, y is shifted both ways at
-	// once, and one instruction joins the three. That is two cycles of the chain instead of three.
+	// byShifts is for AVX-512 with rotations of two cycles (AMD Zen 4): x is turned before, y is shifted both ways at the
+	// same time, and one instruction joins the three. That takes two cycles of the chain instead of three.
 	byShifts
 )
 
-// suffix is what the names of functions have that turn in this way.
+// suffix ends the names of functions that turn in this way.
 func (t turning) suffix() string { return [...]string{"", "Shifts"}[t] }
 
 // rowWords are the words of the schedule that message row k of a round takes, lane by lane. In the second half lane j
@@ -43,8 +43,8 @@ const (
 	turn3 = 0x93
 )
 
-// halfRound adds message row k of a round. The order matters: the instructions are given to the ports as they come, so those
-// that are not on the chain stand where it leaves ports idle.
+// halfRound adds message row k of a round. The order matters: ports get instructions in order, so those that are not on the
+// chain are placed where the chain leaves ports idle.
 func (m *machine) halfRound(r rows, k int, row operand.Op) {
 	turn := [2]int{16, 12}
 	if k%2 == 1 {
@@ -69,7 +69,7 @@ func (m *machine) halfRound(r rows, k int, row operand.Op) {
 	}
 }
 
-// turnBefore turns x, where that is done before y is known.
+// turnBefore turns x, if that is done before y is known.
 func (m *machine) turnBefore(r rows, x vec, n int) {
 	if r.turning == byShifts {
 		m.VPRORD(operand.U8(n), x.op(), x.op())
@@ -100,8 +100,8 @@ func (m *machine) shuffle(r vec, order int) {
 const oneDoc = `is the chaining value of a message of 0 to 1024 bytes. If rest is
 not nil, the other half of the output of its last block goes there.`
 
-// rowOne hashes one message of at most a chunk. Without masked loads, the caller hands over a zero-padded copy of a last
-// block that is not full, in tail.
+// rowOne hashes one message of at most a chunk. Without masked loads, the caller passes a zero-padded copy of an
+// incomplete last block in tail.
 func (m *machine) rowOne(how turning) {
 	if m.isa == avx512VL {
 		m.begin("hash1"+how.suffix(), "func(out, rest, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
@@ -171,8 +171,8 @@ func (m *machine) pair(low, high reg.Register, to vec) {
 	m.VPINSRQ(operand.U8(1), high, to.op(), to.op())
 }
 
-// padBlock copies a last block of fewer than 64 bytes to the stack, with zeros after it, by one masked load. An
-// empty one is read from elsewhere: a masked load of an address that is not mapped is very slow.
+// padBlock copies a last block of fewer than 64 bytes to the stack, padded with zeros, by one masked load. An empty
+// block is read from another address: a masked load of an unmapped address is very slow.
 func (m *machine) padBlock(in, length, key reg.GPVirtual) {
 	mask := m.GP64()
 	m.TESTQ(length, length)
@@ -237,7 +237,7 @@ func (m *machine) setMasks() {
 	}
 }
 
-// gatherRow reads four words into free[0] without a shuffle: broadcasts from memory need no port that the rounds need.
+// gatherRow reads four words into free[0] without a shuffle: broadcasts from memory do not use the ports of the rounds.
 func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
 	m.VPBROADCASTD(from[0], free[0].op())
 	if m.isa == avx512VL {
@@ -254,8 +254,8 @@ func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
 	m.VPBLENDD(operand.U8(12), free[2].op(), free[0].op(), free[0].op())
 }
 
-// rowStep is the step of two inputs in ymm or four in zmm registers. With AVX2 four inputs are two sets of registers,
-// which fill each other's waits.
+// rowStep is the step of two inputs in ymm or four in zmm registers. With AVX2, four inputs are two sets of registers:
+// each works while the other waits.
 func (m *machine) rowStep(lanes int, how turning) {
 	m.begin("step"+itoa(lanes)+how.suffix(), stepSignature, stepDoc)
 	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
@@ -314,7 +314,7 @@ func (m *machine) rowStep(lanes int, how turning) {
 	m.RET()
 }
 
-// rowParents is the parents of so many pairs of chaining values that lie one after the other.
+// rowParents is the parents of this many pairs of consecutive chaining values.
 func (m *machine) rowParents(lanes int, how turning) {
 	m.begin("parents"+itoa(lanes)+how.suffix(), "func(out, in, key *byte, flags uint32)",
 		"writes the parents of "+itoa(lanes)+" pairs of chaining values, which lie one after the other.")
@@ -343,7 +343,7 @@ func (m *machine) rowParents(lanes int, how turning) {
 	m.RET()
 }
 
-// rowSets are the registers for the rows of so many inputs, and the number of the first register that is left.
+// rowSets are the registers for the rows of this many inputs, and the number of the first free register.
 func (m *machine) rowSets(lanes int, how turning) (sets []rows, free int) {
 	width := 16 * lanes
 	if m.isa == avx2 {

@@ -5,20 +5,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Groups: the chaining values of as many neighbours as there are lanes, in columns as the rounds leave them. Two groups
-// merge into one without a transpose, and only the last one is brought into rows.
+// Groups: the chaining values of as many neighbours as there are lanes, in columns, as the rounds leave them. Two
+// groups merge into one without a transpose, and only the last group is converted to rows.
 
 // groupWords is the number of vectors in a group.
 const groupWords = 8
 
-// columnTree is the kernels that make, merge and end groups.
+// columnTree is the kernels that make, merge and convert groups.
 func (m *machine) columnTree(lanes int) {
 	m.columnSpan(lanes)
 	m.columnMerge(lanes)
 	m.columnUngroup(lanes)
 }
 
-// columnSpan makes groups of whole chunks that lie one after the other.
+// columnSpan makes groups of consecutive whole chunks.
 func (m *machine) columnSpan(lanes int) {
 	width := 4 * lanes
 	m.begin("span"+itoa(lanes),
@@ -93,7 +93,7 @@ func (m *machine) columnMerge(lanes int) {
 }
 
 // unzip makes the message of the parents of two groups: the left children are the even lanes, the right ones the odd
-// lanes. It returns where each word is.
+// lanes. It returns the location of each word.
 func (m *machine) unzip(f columnFrame, free []vec, in reg.Register) func(int) operand.Op {
 	if m.isa == avx2 {
 		for i := range groupWords {
@@ -129,7 +129,7 @@ func everySecond(n uint32) (words []uint32) {
 	return words
 }
 
-// columnUngroup brings a group into rows.
+// columnUngroup converts a group to rows.
 func (m *machine) columnUngroup(lanes int) {
 	m.begin("ungroup"+itoa(lanes), "func(cvs, group *byte)", "writes the chaining values of a group one after the other.")
 	cvs, group := m.param("cvs"), m.param("group")

@@ -1,6 +1,6 @@
 //go:build emulated
 
-// Package emulated runs the tests of the kernels on processors that the machine at hand is not, with qemu-user (Debian package
+// Package emulated runs the tests of the kernels on other processors than this machine's, with qemu-user (Debian package
 // qemu-user): go test -tags emulated ./internal/emulated
 package emulated
 
@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// run is a package and the tests of it to run.
+// run is a package and its tests to run.
 type run struct{ path, tests string }
 
-// whole is every length on every kernel of the processor. detection is for kernels that are tested natively where there is
-// an x86-64: it checks that an older one chooses what it has.
+// whole is every length on every kernel of the processor. detection is for kernels that x86-64 machines test natively: it
+// checks that an older processor chooses a kernel that it supports.
 var (
 	whole = []run{
 		{"internal/guts", "."},
@@ -27,7 +27,7 @@ var (
 	detection = []run{{"blake3", "Kernel|StateVectors"}}
 )
 
-// processors are what is emulated, and the kernel that must be chosen there.
+// processors are the emulated processors, with the kernel that each must choose.
 var processors = []struct {
 	name, arch, qemu, cpu, kernel string
 	runs                          []run
@@ -75,7 +75,7 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-// failures is the lines of a verbose test that are worth reading.
+// failures returns the relevant lines of a verbose test's output.
 func failures(out []byte) []byte {
 	var kept [][]byte
 	for _, line := range bytes.Split(out, []byte("\n")) {

@@ -45,20 +45,19 @@ func sumParent(out *[OutLen]byte, children *[2]CV, key *CV, flags uint32) {
 	parentOf((*CV)(unsafe.Pointer(out)), children, key, flags)
 }
 
-// compressNode is a compression whose words of output are wanted as bytes: the 32 of out, and those of rest too if it is
-// not nil.
+// compressNode is a compression with the output words as bytes: the 32 bytes of out, and those of rest if it is not nil.
 func compressNode(out, rest *CV, n *Node, counter uint64, flags uint32) {
 	block := (*[BlockLen]byte)(unsafe.Pointer(&n.Block))
 	one(out, rest, block[:n.Len], &n.CV, counter, Flags{All: flags})
 }
 
-// pointers are the next blocks of the inputs of a step. They are passed by value: what is stored through a pointer counts
-// as escaped, and would put the buffers of all callers on the heap.
+// pointers are the next blocks of the inputs of a step. They are passed by value: the compiler treats values stored
+// through a pointer as escaped, which would put the buffers of all callers on the heap.
 type pointers [MaxLanes]unsafe.Pointer
 
-// rowD is what row d of the states of a step holds beside what is common to all its inputs: the counter (low, high) of
-// each, what its block length differs from a full block by (as an exclusive or), and flags of its own. The column
-// kernels want a row of MaxLanes words for each of the four, the row kernels four words for each input.
+// rowD has the words of row d of a step's states that differ between inputs: each input's counter (low, high), the
+// exclusive or of its block length with that of a full block, and its own flags. The column kernels need a row of
+// MaxLanes words for each of the four; the row kernels need four words for each input.
 type rowD [4 * MaxLanes]uint32
 
 // nothing is row d of parents. Kernels only read it.
@@ -72,7 +71,7 @@ func place(width, lane int) (first, next int) {
 	return 4 * lane, 1
 }
 
-// count gives an input its counter.
+// count sets the counter of an input.
 func (d *rowD) count(width, lane int, counter uint64) {
 	i, next := place(width, lane)
 	d[i&63] = uint32(counter)
@@ -114,7 +113,7 @@ func Chunks(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) int {
 	return n
 }
 
-// chunkPointers points k inputs at the chunks from number i on, and the idle ones at the first of those.
+// chunkPointers points k inputs at the chunks from number i on, and the idle ones at the first of these.
 func chunkPointers(in []byte, i, k, width int) (ptr pointers) {
 	from := unsafe.Pointer(&in[i*ChunkLen])
 	for j := range k {
@@ -126,8 +125,8 @@ func chunkPointers(in []byte, i, k, width int) (ptr pointers) {
 	return ptr
 }
 
-// shortGroup hashes k chunks of which the last has only short bytes, fewer than ChunkLen: all together up to its
-// last block, then that block beside the next one of the others, then the rest of the others.
+// shortGroup hashes k chunks. The last one has only short bytes, fewer than ChunkLen. It hashes all together up to the
+// short chunk's last block, then that block together with the next block of the others, then the rest of the others.
 func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, flags uint32) {
 	const blocks = ChunkLen / BlockLen
 	whole := (short - 1) / BlockLen
@@ -184,7 +183,7 @@ func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 	}
 }
 
-// parentStep writes the parents of the first k pairs by a kernel of so many lanes.
+// parentStep writes the parents of the first k pairs, by a kernel of width lanes.
 func parentStep(dst, src []CV, k, width int, key *CV, flags uint32) {
 	var ptr pointers
 	for j := range k {
@@ -196,8 +195,8 @@ func parentStep(dst, src []CV, k, width int, key *CV, flags uint32) {
 	step(width, &dst[0], &ptr, &nothing, 1, key, Flags{All: flags})
 }
 
-// xof writes root output. The blocks that do not fill a group are made as a group too, beside out, where that is
-// faster than one by one.
+// xof writes root output. If the last blocks do not fill a group, they are also made as a group, outside out, if that
+// is faster than one by one.
 func xof(out []byte, n *Node, counter uint64) {
 	if active == Portable {
 		xofPortable(out, n, counter)

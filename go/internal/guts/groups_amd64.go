@@ -16,7 +16,7 @@ func Reduce(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags 
 	_ = groups[(left*lanes-1)/MaxLanes]
 	ahead := 0
 	if len(in) >= BatchChunks*ChunkLen {
-		// Part of a long input, with more streams at once than the prefetchers of the hardware follow.
+		// This is a part of a long input, with more streams at once than the hardware's prefetchers follow.
 		ahead = lanes * ChunkLen
 	}
 	span(&groups[0], &in[0], counter, key, ChunkFlags(flags, 0), left, ahead)
@@ -43,7 +43,7 @@ func Reduce(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags 
 	return left*lanes + tail, level
 }
 
-// groupAt is group i of those with so many lanes, which lie one after the other without gaps.
+// groupAt is group i of consecutive groups with this many lanes.
 func groupAt(groups []Group, i, lanes int) *Group {
 	return (*Group)(unsafe.Add(unsafe.Pointer(&groups[0]), i*lanes*OutLen))
 }

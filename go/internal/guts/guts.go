@@ -1,5 +1,5 @@
-// Package guts holds the compression function of BLAKE3, its kernels for each instruction set, and the tree that
-// is built of them. Everything above it (one-shot hashing, streaming, verified streaming) is bookkeeping.
+// Package guts contains the compression function of BLAKE3, its kernels for each instruction set, and the tree over
+// them. Everything above it (one-shot hashing, streaming, verified streaming) is bookkeeping.
 //
 // Words are kept as native uint32 values: a chaining value has the same meaning on every machine, and only the
 // functions that read message bytes or write output bytes know that BLAKE3 is little-endian.
@@ -24,8 +24,8 @@ const (
 	DeriveKeyMaterial = 1 << 6
 )
 
-// MaxLanes is the number of inputs that the widest kernel takes at once. A slice of chaining values handed to
-// Chunks or Parents has that many spare elements at its end: a kernel with idle lanes writes them too.
+// MaxLanes is the number of inputs that the widest kernel takes at once. A slice of chaining values for Chunks or
+// Parents must have this many spare elements at its end: a kernel with idle lanes writes them too.
 const MaxLanes = 16
 
 // BatchChunks is the number of chunks that are hashed before their chaining values are merged: enough that parents

@@ -13,7 +13,7 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
-// eachKernel runs the test with every kernel of this machine in use, and with both forms of one that has two.
+// eachKernel runs the test with every kernel of this machine, and with both forms of a kernel that has two.
 func eachKernel(t *testing.T, test func(t *testing.T)) {
 	for _, k := range Available() {
 		t.Run(k.String(), func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestStackPushesOfAnyLength(t *testing.T) {
 	})
 }
 
-// Whole chunks that may be the end have the shape of a saved state, and the root of their input.
+// Absorbing whole chunks that may be the end gives the shape of a saved state, and the root of the input.
 func TestAbsorbLast(t *testing.T) {
 	in := vectors.Pattern(700 * ChunkLen)
 	eachKernel(t, func(t *testing.T) {

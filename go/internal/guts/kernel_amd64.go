@@ -25,8 +25,8 @@ func Available() []Kernel {
 	return append(all, Portable)
 }
 
-// turnsByShifts says that a rotation of words takes two cycles, as on AMD Zen 4, so that kernels which are bound by latency do
-// better to shift both ways at once.
+// turnsByShifts reports whether a rotation of words takes two cycles, as on AMD Zen 4. Then shifting both ways at once is
+// faster for kernels that are limited by latency.
 var turnsByShifts = func() bool {
 	const amd, zen4 = "AuthenticAMD", 0x19
 	_, b, c, d := cpuid(0)
@@ -85,8 +85,8 @@ func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	}
 }
 
-// onePadded is one for the kernels that cannot read a part of a block: they get a last block with zeros after it, if it
-// is not full.
+// onePadded is one for kernels that cannot read an incomplete block: they get a zero-padded copy of an incomplete last
+// block.
 func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	var last [BlockLen]byte
 	if r := len(in) % BlockLen; r > 0 {
@@ -99,8 +99,8 @@ func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	hash1SSE41(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
 }
 
-// step absorbs so many blocks of its inputs. With a key the inputs begin there, otherwise with cvs; cvs gets as many values
-// as there are lanes.
+// step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it, otherwise with cvs. cvs gets as
+// many values as there are lanes.
 func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
 	switch {
 	case active == AVX2 && width == 8:
@@ -122,8 +122,8 @@ func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Fla
 	}
 }
 
-// parentsOf writes the parents of at most width pairs of chaining values that lie one after the other, and reports whether there is
-// a kernel for that.
+// parentsOf writes the parents of at most width pairs of consecutive chaining values, and reports whether there is a kernel for
+// that.
 func parentsOf(width int, out, in, key *CV, flags uint32) bool {
 	switch {
 	case width == 2 && active == AVX2:

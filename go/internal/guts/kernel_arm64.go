@@ -31,7 +31,7 @@ func manyLanes() int { return 4 }
 func rootWidth() int { return 4 }
 
 // one absorbs a message of at most ChunkLen bytes. If rest is not nil, the message is one block, and the other half of its
-// output goes there. One input has nothing to gain from NEON: the scalar unit turns words for free.
+// output goes there. A single input gains nothing from NEON: the scalar unit rotates words for free.
 func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	if rest == nil {
 		onePortable(out, in, key, counter, f)
@@ -43,8 +43,8 @@ func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	*out, *rest = CV(v[:8]), CV(v[8:])
 }
 
-// step absorbs so many blocks of its inputs. With a key the inputs begin there, otherwise with cvs; cvs gets as many values as there
-// are lanes.
+// step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it, otherwise with cvs. cvs gets as many
+// values as there are lanes.
 func step(_ int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
 	step4NEON(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 }

@@ -31,15 +31,15 @@ var active = initial(os.Getenv(ForceVariable))
 // Active is the kernel in use.
 func Active() Kernel { return active }
 
-// Force puts kernel k in use and returns the function that undoes it. It is for tests and benchmarks, and must not run
-// beside any hashing. It panics if the machine lacks the kernel.
+// Force selects kernel k and returns a function that undoes it. It is for tests and benchmarks, and must not run
+// concurrently with any hashing. It panics if the machine lacks the kernel.
 func Force(k Kernel) (restore func()) {
 	before := active
 	active = initial(k.String())
 	return func() { active = before }
 }
 
-// initial is the best kernel of this machine, or the one that name demands.
+// initial is the best kernel of this machine, or the one with the given name.
 func initial(name string) Kernel {
 	all := Available()
 	if name == "" {

@@ -6,12 +6,12 @@ import "unsafe"
 
 // manyLane is an input of SumMany that is being hashed.
 type manyLane struct {
-	rest  []byte // what is not absorbed yet
+	rest  []byte // the input that is not absorbed yet
 	out   *[OutLen]byte
 	start uint32 // ChunkStart until the first block is absorbed
 }
 
-// blocks is how many blocks the lane can take with the flags that its next block has.
+// blocks is how many blocks the lane can take with the flags of its next block.
 func (l *manyLane) blocks() int {
 	if l.start != 0 || len(l.rest) <= BlockLen {
 		return 1
@@ -19,7 +19,7 @@ func (l *manyLane) blocks() int {
 	return (len(l.rest) - 1) / BlockLen
 }
 
-// SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes. A lane that has come to its end takes the
+// SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes. A lane whose input has ended takes the
 // next input, so that inputs of mixed lengths keep all lanes busy.
 func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 	most := manyLanes()
@@ -46,7 +46,7 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 		if n <= 1 {
 			break
 		}
-		// The next step: as many blocks as all lanes can take alike.
+		// The next step has as many blocks as all lanes can take.
 		_, width := group(n)
 		if width < n {
 			width = most
@@ -89,12 +89,12 @@ func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 	}
 }
 
-// finish hashes what is left of a lane by itself.
+// finish hashes the rest of a lane separately.
 func (l *manyLane) finish(cv *CV, mode uint32) {
 	one((*CV)(unsafe.Pointer(l.out)), nil, l.rest, cv, 0, Flags{All: mode, First: l.start, Last: ChunkEnd | Root})
 }
 
-// alike says whether inputs have one length, and one that is a number of full blocks.
+// alike reports whether all inputs have the same length, in full blocks.
 func alike(inputs [][]byte) bool {
 	n := len(inputs[0])
 	if n == 0 || n > ChunkLen || n%BlockLen != 0 {
@@ -108,7 +108,7 @@ func alike(inputs [][]byte) bool {
 	return true
 }
 
-// sumAlike hashes as many inputs as there are lanes, all alike, straight to out.
+// sumAlike hashes as many inputs as there are lanes, all of the same length, directly to out.
 func sumAlike(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 	var d rowD
 	var ptr pointers

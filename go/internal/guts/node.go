@@ -2,7 +2,7 @@ package guts
 
 import "encoding/binary"
 
-// Node is the input of one compression: what is left to do to get a chaining value, or any length of root output.
+// Node is the input of one compression, which gives a chaining value, or root output of any length.
 type Node struct {
 	CV      CV
 	Block   [16]uint32
@@ -11,7 +11,7 @@ type Node struct {
 	Flags   uint32
 }
 
-// ChunkNode is the last block of a chunk, its other blocks absorbed. The chunk has at most ChunkLen bytes.
+// ChunkNode is the last block of a chunk, after absorbing its other blocks. The chunk has at most ChunkLen bytes.
 func ChunkNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	n := Node{CV: *key, Counter: counter, Flags: flags | ChunkStart | ChunkEnd}
 	if len(in) > BlockLen {
@@ -58,7 +58,7 @@ func (n *Node) Root(out []byte, counter uint64) {
 	xof(out, n, counter)
 }
 
-// Bytes is the chaining value as it is written and shown: little-endian words.
+// Bytes is the chaining value in its external form: little-endian words.
 func (cv *CV) Bytes() (out [32]byte) {
 	for i, w := range cv {
 		binary.LittleEndian.PutUint32(out[4*i:], w)

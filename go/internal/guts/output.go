@@ -34,7 +34,7 @@ func (o *Output) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// part copies what p has room for of the present block, after its first skip bytes.
+// part copies as much of the current block as fits into p, without its first skip bytes.
 func (o *Output) part(p []byte, skip uint64) int {
 	var block [BlockLen]byte
 	o.Node.Root(block[:], o.Pos/BlockLen)

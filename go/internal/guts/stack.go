@@ -5,18 +5,16 @@ import "math/bits"
 // MaxDepth is the height of the tree over 2^64 bytes.
 const MaxDepth = 54
 
-// Scratch holds the chaining values of one batch at elements 1 and up. Element 0 is where the tree puts a left sibling.
+// Scratch has the chaining values of one batch at elements 1 and up. The tree puts a left sibling into element 0.
 type Scratch [1 + BatchChunks + MaxLanes]CV
 
 // Groups holds the groups of one batch.
 type Groups [BatchChunks / MaxLanes]Group
 
-// Stack holds the finished subtrees to the left of what is being hashed: one for each one bit of Count, largest first
-// (BLAKE3 paper, section 5.1.2). A subtree is merged as soon as it is complete, so the caller keeps the
-// last chunk back: the root must be finished differently.
-//
-// Where the last chunk must be finished too, as in a saved state, the last subtree stands behind the others unmerged:
-// its parent may be the root. Before more is pushed, MergeLast must be called.
+// Stack has the finished subtrees to the left of the current input: one for each one bit of Count, largest first
+// (BLAKE3 paper, section 5.1.2). A subtree is merged as soon as it is complete, so the caller keeps the last chunk
+// back: the root must be finished differently. If the last chunk must be finished too, as in a saved state, the last
+// subtree is after the others, unmerged: its parent may be the root. Call MergeLast before pushing more.
 type Stack struct {
 	Count uint64 // chunks in the merged subtrees
 	Last  uint64 // chunks in the unmerged last subtree, or 0 if there is none
@@ -39,8 +37,8 @@ func (s *Stack) CVs() []CV {
 func (s *Stack) depth() int { return bits.OnesCount64(s.Count) }
 
 // Push appends the chaining values buf[1:1+n] of the next n subtrees of 2^level chunks, at most BatchChunks; buf is
-// overwritten. Parents are built level by level, so that many of one level go through the kernel together. There must be as
-// many chunks before them as a multiple of 2^level.
+// overwritten. Parents are computed level by level, so that the kernel takes many parents of one level together. The number
+// of chunks before them must be a multiple of 2^level.
 func (s *Stack) Push(buf []CV, n, level int, key *CV, flags uint32) {
 	var left [16]CV // the subtrees without a right sibling, at most one for each level
 	lefts := 0
@@ -69,9 +67,9 @@ func (s *Stack) Push(buf []CV, n, level int, key *CV, flags uint32) {
 	}
 }
 
-// Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the subtrees of 2^level chunks that follow
-// the stack, to the end of the input; the last one may be smaller. Together they are at least two. The stack stays as it is; buf
-// is overwritten.
+// Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the subtrees of 2^level chunks that follow the
+// stack, to the end of the input; the last one may be smaller. Together they are at least two. The stack does not change; buf is
+// overwritten.
 func (s *Stack) Root(buf []CV, n, level int, key *CV, flags uint32) Node {
 	depth := s.depth()
 	index := s.Count >> level
@@ -107,9 +105,9 @@ func (s *Stack) PushSubtree(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.Count += chunks
 }
 
-// PushLast appends the chaining value of a subtree of so many chunks, a power of two that divides Count, after which no other
-// may follow. It is merged but for the last step: what is left is the right half of the subtree that it completes, or the
-// subtree if it completes none.
+// PushLast appends the chaining value of a subtree of this many chunks, a power of two that divides Count. No other subtree
+// may follow. It is merged except for the last step: the right half of the subtree that it completes remains, or the subtree
+// itself if it completes none.
 func (s *Stack) PushLast(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.Last = chunks
 	depth := s.depth()
@@ -121,7 +119,7 @@ func (s *Stack) PushLast(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.cvs[depth] = cv
 }
 
-// SetShape makes room for the subtrees over so many finished chunks, at least two, as PushLast leaves them. Their
+// SetShape makes room for the subtrees over this many finished chunks, at least two, as PushLast leaves them. Their
 // chaining values are those that CVs had before.
 func (s *Stack) SetShape(chunks uint64) {
 	s.Last = (chunks&-chunks + 1) / 2
@@ -136,7 +134,7 @@ func (s *Stack) MergeLast(key *CV, flags uint32) {
 	}
 }
 
-// RootOfLast is the root of the whole tree where the unmerged last subtree is the end of the input.
+// RootOfLast is the root of the whole tree if the unmerged last subtree is the end of the input.
 func (s *Stack) RootOfLast(key *CV, flags uint32) Node {
 	var buf [1 + MaxLanes]CV
 	buf[1] = s.cvs[s.depth()]
@@ -178,8 +176,8 @@ func SumShort(in []byte, key *CV, mode uint32) (sum [OutLen]byte) {
 	return sum
 }
 
-// mediumChunks is how many chunks are still hashed without the stack and the scratch of long inputs, which cost the
-// time to clear them.
+// mediumChunks is the most chunks that are hashed without the stack and the scratch of long inputs, which take time to
+// clear.
 const mediumChunks = 4 * MaxLanes
 
 func mediumNode(in []byte, key *CV, counter uint64, flags uint32) Node {
@@ -188,7 +186,7 @@ func mediumNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	return treeNode(cvs[:], groups[:], in, key, counter, flags)
 }
 
-// treeNode is the tree over two chunks or more, all of whose chaining values find room in cvs.
+// treeNode is the tree over two chunks or more. cvs has room for all their chaining values.
 func treeNode(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags uint32) Node {
 	reduceToTwo(cvs, groups, in, key, counter, flags)
 	return ParentNode(&cvs[0], &cvs[1], key, flags)
@@ -228,10 +226,10 @@ func largeNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	return stack.Root(buf[:], n, level, key, flags)
 }
 
-// Absorb pushes whole chunks that more input follows. counter is the number of the first.
+// Absorb pushes whole chunks. More input follows them. counter is the number of the first chunk.
 func (s *Stack) Absorb(buf *Scratch, groups *Groups, in []byte, key *CV, counter uint64, flags uint32) {
 	for len(in) > 0 {
-		// To the next place where a batch can begin, then batches.
+		// First up to the next place where a batch can begin, then in batches.
 		size := min(len(in), (BatchChunks-int(s.Count%BatchChunks))*ChunkLen)
 		level := bits.TrailingZeros64(s.Count | uint64(size/ChunkLen))
 		n, level := Reduce(buf[1:], groups[:], in[:size], key, counter, flags, level)
@@ -241,8 +239,8 @@ func (s *Stack) Absorb(buf *Scratch, groups *Groups, in []byte, key *CV, counter
 	}
 }
 
-// AbsorbLast pushes whole chunks, at least two, after which no others may follow: their last subtree is left in two halves.
-// counter is the number of the first.
+// AbsorbLast pushes at least two whole chunks. No other chunks may follow: their last subtree is left in two halves.
+// counter is the number of the first chunk.
 func (s *Stack) AbsorbLast(buf *Scratch, groups *Groups, in []byte, key *CV, counter uint64, flags uint32) {
 	end := s.Count + uint64(len(in)/ChunkLen)
 	last := int(min(end&-end, BatchChunks))

@@ -12,7 +12,7 @@ import (
 	theirs "lukechampine.com/blake3"
 )
 
-// Encodings that are whole, cut, longer, changed or mixed up get the same verdict.
+// Intact, shortened, lengthened, changed and mixed-up encodings get the same verdict from both.
 func TestBao(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 26))
 	for _, size := range []int{0, 1, 1000, 1024, 1025, 2048, 10000, 70000} {
@@ -51,8 +51,8 @@ func TestBao(t *testing.T) {
 	}
 }
 
-// damaged is b, or b with a byte changed, bytes cut off or bytes added. It is never nil. The length in front stays one that
-// theirs finds memory for.
+// damaged is b, or b with a byte changed, bytes cut off or bytes added. It is never nil. The length at the beginning stays
+// small enough for their memory.
 func damaged(r *rand.Rand, b []byte) []byte {
 	b = append([]byte{}, b...)
 	switch r.IntN(5) {

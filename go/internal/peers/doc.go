@@ -1,2 +1,2 @@
-// Package peers compares the packages below compat with those whose API they have. It has tests only.
+// Package peers compares the packages in compat with the packages whose API they have. It contains only tests.
 package peers

@@ -54,7 +54,7 @@ func TestGutsNodes(t *testing.T) {
 	}
 }
 
-// gutsOutputs compares what both make of a node, and of the same node as a root.
+// gutsOutputs compares both packages' outputs of a node, and of the same node as a root.
 func gutsOutputs(t *testing.T, n ours.Node) {
 	t.Helper()
 	for _, flag := range []uint32{0, ours.FlagRoot} {

@@ -21,7 +21,7 @@ func pattern(n int) []byte {
 	return b
 }
 
-// hasher is what both hashers are.
+// hasher is the common interface of both hashers.
 type hasher interface {
 	Write([]byte) (int, error)
 	Sum([]byte) []byte
@@ -40,7 +40,7 @@ func same(t *testing.T, what string, a, b hasher) {
 	}
 }
 
-// pairOf is a hasher of ours and the same of theirs.
+// pairOf is one of our hashers and their equivalent.
 type pairOf struct {
 	a ours.Hasher
 	b theirs.Hasher
@@ -107,8 +107,8 @@ func TestSumsAndKeys(t *testing.T) {
 	}
 }
 
-// Reads of any length and seeks, of readers and their copies. Positions are multiples of 1024: from others, theirs goes on with bytes
-// that are not those of the position (TestTheirSeek).
+// Reads of any length and seeks, of readers and their copies. Positions are multiples of 1024: at other positions, theirs continues
+// with wrong bytes (TestTheirSeek).
 func TestOutputReaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
 	a, b := ours.New(0, nil), theirs.New(0, nil)
@@ -146,8 +146,8 @@ func TestOutputReaders(t *testing.T) {
 	}
 }
 
-// What the document about moving over says of their Seek: from a position inside of a kibibyte it gives other bytes than a read up
-// to there does. When this fails, their fault is repaired, and the document and TestOutputReaders can say so.
+// MIGRATION.md says about their Seek: from a position inside a kibibyte, it returns other bytes than a read up to there. If this
+// test fails, their fault is fixed, and the document and TestOutputReaders can change.
 func TestTheirSeek(t *testing.T) {
 	all, ourPart, theirPart := make([]byte, 200), make([]byte, 100), make([]byte, 100)
 	theirs.New(0, nil).XOF().Read(all)

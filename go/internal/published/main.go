@@ -1,5 +1,5 @@
-// Published fetches the Go modules of this checkout as a user would, so that their tests can run there: without the folders above
-// them, from the zip that a module proxy delivers.
+// Published fetches the Go modules of this checkout as a user would, so that their tests can run as they will for a user: without the
+// folders above them, from the zip that a module proxy delivers.
 //
 //	go run . FOLDER
 //
@@ -78,7 +78,7 @@ func publish(root, proxy string) (paths []string, err error) {
 	return paths, err
 }
 
-// put writes the files of a module as the protocol of module proxies has them.
+// put writes the files of a module in the layout of the module proxy protocol.
 func put(proxy string, m module.Version, mod []byte, source string) error {
 	escaped, err := module.EscapePath(m.Path)
 	if err != nil {
@@ -105,8 +105,8 @@ func put(proxy string, m module.Version, mod []byte, source string) error {
 	return nil
 }
 
-// fetch gets each module into a new one, as a user has it who has fetched nothing before: the caches are in the folder too, since what an
-// earlier run fetched under the same version is not what is in the checkout now.
+// fetch gets each module into a new one, like a user who has fetched nothing before. The caches are in the folder too: an earlier run may
+// have fetched other files under the same version.
 func fetch(folder string, paths []string) error {
 	cached, err := goCommand(folder, nil, "env", "GOMODCACHE")
 	if err != nil {

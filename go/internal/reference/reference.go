@@ -1,5 +1,5 @@
-// Package reference is a slow and obvious BLAKE3, written from the paper. Only tests use it: everything else is compared
-// with it.
+// Package reference is a slow and obvious BLAKE3, written from the paper. Only tests use it: they compare everything
+// else with it.
 package reference
 
 import (
@@ -115,7 +115,7 @@ func tree(key [8]uint32, in []byte, counter uint64, mode uint32) node {
 	return n
 }
 
-// ChainingValue is that of the subtree over in, whose first chunk has number counter.
+// ChainingValue is the chaining value of the subtree over in, whose first chunk has number counter.
 func ChainingValue(key [8]uint32, in []byte, counter uint64, mode uint32) [8]uint32 {
 	return tree(key, in, counter, mode).chainingValue()
 }
@@ -133,7 +133,7 @@ func Sum(key [8]uint32, in []byte, mode uint32, position uint64, n int) []byte {
 	return out[skip : n+skip]
 }
 
-// Key is the key of a mode: the key given, or that of a context string.
+// Key is the key of a mode: the given key, or the key of a context string.
 func Key(b []byte) (key [8]uint32) {
 	for i := range key {
 		key[i] = binary.LittleEndian.Uint32(b[4*i:])

@@ -13,7 +13,7 @@ import (
 //go:embed testdata/*.json
 var files embed.FS
 
-// Read reads the file of that name.
+// Read reads the file with this name.
 func Read(t testing.TB, name string, into any) {
 	t.Helper()
 	text, err := files.ReadFile("testdata/" + name)

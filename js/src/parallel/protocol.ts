@@ -1,30 +1,30 @@
 import type { Kernel } from "../core.js";
 
-/** What a worker is sent first, once it has said {@link READY}: the bytes of the WebAssembly module. */
+/** The first message to a worker, after it has sent {@link READY}: the bytes of the WebAssembly module. */
 export interface Setup {
   code: Uint8Array;
 }
 
-/** What it is asked: to absorb `bytes` into the hasher of the state `start` on `kernel`, and to say its state then. */
+/** A job: absorb `bytes` into the hasher with the state `start` on `kernel`, and answer with its new state. */
 export interface Job {
   kernel: Kernel;
   start: Uint8Array;
   bytes: Uint8Array;
 }
 
-/** What it says as soon as it runs. */
+/** The worker's message as soon as it runs. */
 export const READY = "ready";
 
-/** What it answers to a job. */
+/** The worker's answer to a job. */
 export type Answer = { saved: Uint8Array } | { message: string };
 
-/** A worker, whatever the platform. */
+/** A worker on any platform. */
 export interface WorkerPort {
   post(message: Setup | Job, transfer: ArrayBuffer[]): void;
   onMessage: (message: typeof READY | Answer) => void;
   /** The worker cannot start, or has died. */
   onFailure: (error: Error) => void;
-  /** Whether the process waits for this worker before it ends, where that is a question. */
+  /** Sets whether the process waits for this worker before it ends, on platforms with this choice. */
   hold(isBusy: boolean): void;
   terminate(): void;
 }

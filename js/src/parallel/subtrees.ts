@@ -1,4 +1,4 @@
-// Cutting an input into subtrees, and putting their chaining values together.
+// Cuts an input into subtrees, and combines their chaining values.
 
 import { compress } from "../pure/compress.js";
 import { bytesOfWords, wordsOfBytes } from "../pure/words.js";
@@ -12,15 +12,15 @@ export interface Part {
   length: number;
 }
 
-/** Parts are not cut smaller than this: below, telling a worker takes longer than hashing. */
+/** The minimum size of a part: for smaller ones, messaging a worker takes longer than hashing. */
 export const LEAST = 64 * 1024;
 
 const PARENT = 4;
 const FLAGS = { 0: PARENT, 1: PARENT | 16, 2: PARENT | 64 } as const;
 
 /**
- * Cuts `length` bytes into parts for `workers`, from left to right: equal ones, several for each worker so that a slow one does
- * not keep the others, then ever smaller ones. What is left after the last is less than {@link LEAST}.
+ * Cuts `length` bytes into parts for `workers`, from left to right: equal ones, several for each worker, so that a slow worker
+ * does not delay the others, and then smaller and smaller ones. The rest after the last part is less than {@link LEAST}.
  */
 export function partsOf(length: number, workers: number): Part[] {
   let size = LEAST;
@@ -33,7 +33,7 @@ export function partsOf(length: number, workers: number): Part[] {
   return parts;
 }
 
-/** Builds the saved state of a hasher that has absorbed the parts, from theirs. */
+/** Builds the saved state of a hasher that has absorbed all parts, from the parts' states. */
 export class Join {
   readonly #mode: Mode;
   readonly #key: Uint8Array;
@@ -46,7 +46,7 @@ export class Join {
     this.#key = key;
   }
 
-  /** Adds the next part: it has exactly two chaining values, those of its halves. */
+  /** Adds the next part. It has exactly two chaining values: those of its halves. */
   add({ count, values }: Saved): void {
     const length = Number(count);
     while (this.#canMerge()) this.#merge();
@@ -56,7 +56,7 @@ export class Join {
     this.#count += length;
   }
 
-  /** The saved state. Its last subtree stands as its halves, since their parent may be the root. */
+  /** The saved state. Its last subtree is stored as its halves, because their parent may be the root. */
   state(): Uint8Array {
     while (this.#canMerge() && this.#stack.at(-3)?.length === 2 * this.#stack.at(-1)!.length) this.#merge();
     const words = new Int32Array(8 * this.#stack.length);
@@ -87,7 +87,7 @@ export class Join {
   }
 }
 
-/** The state that the hasher of a part begins with. */
+/** The initial state of a part's hasher. */
 export function startOf({ mode, key }: Saved, part: Part): Uint8Array {
   const none = new Uint8Array(0);
   return formatState({ mode, offset: BigInt(part.from), count: 0n, key, values: none, tail: none });

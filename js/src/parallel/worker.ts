@@ -1,4 +1,4 @@
-// A worker. scripts/build.js also makes one text of it and of all that it imports: see worker-text.d.ts.
+// A worker. scripts/build.js also makes one text of it and all its imports: see worker-text.d.ts.
 
 import type { Core } from "../core.js";
 import { createPureCore } from "../pure/core.js";
@@ -7,7 +7,7 @@ import { coreOf } from "../wasm/core.js";
 import { READY } from "./protocol.js";
 import type { Answer, Job, Setup } from "./protocol.js";
 
-/** The side of the worker: the global object, or Node's port, which the text is given under this name. */
+/** The worker's own side: the global object, or Node's port, which the text gets under this name. */
 const port = (globalThis as { bullaPort?: typeof globalThis }).bullaPort ?? globalThis;
 let code: Uint8Array<ArrayBuffer>;
 

@@ -1,13 +1,13 @@
-// Starting a worker, whatever the platform and whatever a bundler made of this package.
+// Starts a worker, on any platform, and in any bundle of this package.
 
 import { READY } from "./protocol.js";
 import type { WorkerPort } from "./protocol.js";
 import { WORKER } from "./worker-text.js";
 
-/** What Node's worker runs before the worker's own text. */
+/** The code that Node's worker runs before the worker's own text. */
 const PORT = `globalThis.bullaPort = (process.getBuiltinModule ?? require)("node:worker_threads").parentPort;\n`;
 
-/** How many threads the machine runs at once. */
+/** The number of threads that the machine runs at once. */
 export async function parallelism(): Promise<number> {
   if (isNode()) return (await builtin<typeof import("node:os")>("node:os")).availableParallelism();
   return globalThis.navigator?.hardwareConcurrency ?? 2;
@@ -16,7 +16,7 @@ export async function parallelism(): Promise<number> {
 /**
  * Starts a worker and waits until it runs.
  *
- * @throws whatever the platform does where it forbids workers
+ * @throws the platform's error if it forbids workers
  */
 export async function startWorker(): Promise<WorkerPort> {
   if (isNode()) return started(threadPort(await builtin<typeof import("node:worker_threads")>("node:worker_threads")));
@@ -36,13 +36,13 @@ export async function startWorker(): Promise<WorkerPort> {
   }
 }
 
-/** Whether workers are threads of Node, as in Deno and Bun too; not in a window of Electron, where Node's workers do not run. */
+/** Whether workers are Node threads, as in Deno and Bun too. They are not in an Electron window, where Node's workers do not run. */
 function isNode(): boolean {
   const { process } = globalThis as { process?: { versions?: { node?: string }; type?: string } };
   return process?.versions?.node !== undefined && process.type !== "renderer";
 }
 
-/** A module of Node. No import names it where a bundler for browsers would look for it. */
+/** A Node module. No import names it, so that a bundler for browsers does not look for it. */
 async function builtin<T>(name: string): Promise<T> {
   return (process.getBuiltinModule?.(name) as T | undefined) ?? import(/* webpackIgnore: true */ /* @vite-ignore */ name);
 }
@@ -58,9 +58,9 @@ function started(port: WorkerPort): Promise<WorkerPort> {
   });
 }
 
-/** A thread of Node. */
+/** A Node thread. */
 function threadPort({ Worker }: typeof import("node:worker_threads")): WorkerPort {
-  // The process's own flags may be such as a worker must not have, like --input-type.
+  // The process may have flags that a worker must not have, such as --input-type.
   const worker = new Worker(PORT + WORKER, { eval: true, execArgv: [] });
   const port: WorkerPort = {
     post: (message, transfer) => worker.postMessage(message, transfer),

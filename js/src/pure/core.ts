@@ -1,4 +1,4 @@
-// BLAKE3 in JavaScript alone. It runs where WebAssembly may not, and it is what the other core is tested against.
+// BLAKE3 in pure JavaScript. It runs where WebAssembly is not allowed, and the tests compare the other core with it.
 
 import { HASH } from "../core.js";
 import type { Core, Mode, Root, State } from "../core.js";
@@ -39,19 +39,19 @@ const CONTEXT = 3;
 /** By mode: none, KEYED_HASH, DERIVE_KEY_MATERIAL, DERIVE_KEY_CONTEXT. */
 const MODE_FLAGS = [0, 16, 64, 32] as const;
 
-// What the last compression of a tree takes, in one array: the block, the chaining value, the length of the block, and the flags.
+// The input of a tree's last compression, in one array: the block, the chaining value, the length of the block, and the flags.
 const CV = 16;
 const LENGTH = 24;
 const FLAGS = 25;
 const NODE_WORDS = 26;
 
-/** Builds the core: its scratch memory belongs to it, not to the module, so that importing allocates nothing. */
+/** Builds the core. Its scratch memory belongs to it, not to the module, so that importing allocates nothing. */
 export function createPureCore(): Core {
   const scratch = new Int32Array(4 * CHUNK_LEN);
   const scratchBytes = new Uint8Array(scratch.buffer);
   const digest = new Int32Array(4 * CHUNK_LEN);
   const digestBytes = new Uint8Array(digest.buffer);
-  // The root of the call that is running; on the way there, the node above the stack.
+  // The root of the running call; before that, the node above the stack.
   const node = new Int32Array(NODE_WORDS);
 
   /** Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising counter. */
@@ -76,7 +76,7 @@ export function createPureCore(): Core {
     }
   }
 
-  /** Sets the node to the last block of a chunk that is all there is. */
+  /** Sets the node to the last block of the only chunk. */
   function rootOfChunk(words: Int32Array, size: number, key: Int32Array, keyAt: number, flags: number): void {
     const before = size <= 64 ? 0 : (size - 1) >>> 6;
     const at = before * BLOCK_WORDS;
@@ -87,7 +87,7 @@ export function createPureCore(): Core {
     else node.set(key.subarray(keyAt, keyAt + CV_WORDS), CV);
   }
 
-  /** Zeroes what stands in `words` behind `size` bytes, to the end of the block. Words are in little-endian order. */
+  /** Zeroes `words` after `size` bytes, to the end of the block. Words are in little-endian order. */
   function pad(words: Int32Array, size: number): void {
     const end = size === 0 ? BLOCK_WORDS : ((size + 63) >>> 6) * BLOCK_WORDS;
     let i = size >>> 2;
@@ -95,7 +95,7 @@ export function createPureCore(): Core {
     while (i < end) words[i++] = 0;
   }
 
-  /** At most one chunk, in one call of the compression function where 32 bytes are wanted. */
+  /** Hashes at most one chunk; for 32 bytes of output, in one call of the compression function. */
   function hashChunk(data: Uint8Array, size: number, key: Int32Array, flags: number, length: number): Uint8Array<ArrayBuffer> {
     scratchBytes.set(data);
     order(scratch, 0, (size + 3) >>> 2);
@@ -114,7 +114,7 @@ export function createPureCore(): Core {
 
   class PureState implements State {
     readonly #words = new Int32Array(STATE_WORDS);
-    /** The unfinished chunk: its bytes as they came, which on a big-endian machine are not yet words. */
+    /** The unfinished chunk: its bytes in input order, which are not yet words on a big-endian machine. */
     readonly #bytes = new Uint8Array(this.#words.buffer, 0, CHUNK_LEN);
 
     begin(mode: Mode | typeof CONTEXT, key: Int32Array): this {
@@ -145,7 +145,7 @@ export function createPureCore(): Core {
       return copy;
     }
 
-    /** Forgets everything, the key too. */
+    /** Erases everything, including the key. */
     wipe(): void {
       this.#words.fill(0);
     }
@@ -155,7 +155,7 @@ export function createPureCore(): Core {
       const size = sizeOf(data);
       if (size === 0) return;
       const held = own[HELD]!;
-      // A restored stack may end with the two halves of a subtree that, as more input follows, is not the root.
+      // A restored stack may end with the two halves of a subtree. More input follows, so it is not the root.
       if (held === 0 && own[DEPTH]! > 1 && (own[CHUNKS]! & 1) === 0) this.#merge();
       // A full chunk waits for more input: it may be the root.
       const room = CHUNK_LEN - held;
@@ -176,7 +176,7 @@ export function createPureCore(): Core {
       own[HELD] = size - at;
     }
 
-    /** Absorbs `count` whole chunks, which more input follows; returns where they end. */
+    /** Absorbs `count` whole chunks, after which more input follows. Returns their end. */
     #absorbChunks(data: Uint8Array, at: number, count: number): number {
       if (count === 0) return at;
       const words = wordsInPlace(data, at);
@@ -202,7 +202,7 @@ export function createPureCore(): Core {
       }
     }
 
-    /** Puts the chaining value of a whole chunk on the stack. */
+    /** Pushes the chaining value of a whole chunk to the stack. */
     #push(words: Int32Array, at: number): void {
       const own = this.#words;
       this.#value(words, at, CHUNK_LEN, own, STACK + own[DEPTH]! * CV_WORDS);
@@ -329,13 +329,13 @@ export function createPureCore(): Core {
   };
 }
 
-/** Sets the two words from `at` on to the chunks in a number of bytes. */
+/** Sets the two words from `at` on to the number of chunks in a number of bytes. */
 function setWide(words: Int32Array, at: number, bytes: bigint): void {
   words[at] = Number(BigInt.asIntN(32, bytes >> 10n));
   words[at + 1] = Number(bytes >> 42n);
 }
 
-/** The bytes of as many chunks as the two words from `at` on say. */
+/** The number of bytes of as many chunks as the two words from `at` on count. */
 function wide(words: Int32Array, at: number): bigint {
   return (BigInt(words[at + 1]!) << 42n) | (BigInt(words[at]! >>> 0) << 10n);
 }

@@ -1,4 +1,4 @@
-// The WebAssembly module as the package carries it, and its cores.
+// The package's WebAssembly module, and its cores.
 
 import type { Core } from "../core.js";
 import { plainError } from "../errors.js";
@@ -10,15 +10,15 @@ import { MODULE } from "./module.js";
 /**
  * Compiles the module, at once.
  *
- * @throws whatever the platform does where it has no WebAssembly with SIMD, or forbids it
+ * @throws the platform's error if it has no WebAssembly with SIMD, or forbids it
  */
 export function createWasmCore(): Core {
-  // The module's words are little-endian, our views of them as the machine is.
+  // The module's words are little-endian; our views of them have the machine's byte order.
   if (!LITTLE_ENDIAN) throw plainError("ERR_KERNEL", "not on a big-endian machine");
   return coreOf(new WebAssembly.Instance(new WebAssembly.Module(moduleBytes())));
 }
 
-/** The same, in the background: for platforms that compile no module of this size at once. */
+/** The same, in the background, for platforms that do not compile a module of this size synchronously. */
 export async function createWasmCoreLater(): Promise<Core> {
   return coreOf((await WebAssembly.instantiate(moduleBytes())).instance);
 }

@@ -11,10 +11,10 @@ import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
 import type { Exports } from "./exports.js";
 
-/** Bytes up to which storing them one by one beats a call of `set`. */
+/** The number of bytes up to which storing them one by one is faster than a call of `set`. */
 const FEW = 32;
 
-/** A hasher that holds more than this absorbs it when it must make room, rather than copy it. */
+/** If a hasher that must make room holds more bytes than this, it absorbs them instead of copying them. */
 const WORTH_COPYING = 8192;
 
 /** Bytes of a chunk: a leaf of the tree. */
@@ -23,7 +23,7 @@ const CHUNK = 1024;
 /** The core of an instance of the module. */
 export function coreOf({ exports }: WebAssembly.Instance): Core {
   const wasm = exports as unknown as Exports;
-  // A variable for what short inputs call: the compiler then calls it directly, which it does not through the object.
+  // A variable for the function that short inputs call: the compiler calls it directly, but not through the object.
   const { hash: hashOnce } = wasm;
   const memory = wasm.memory.buffer;
   const area = (at: number, length: number) => new Uint8Array(memory, at, length);
@@ -38,18 +38,18 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
   const BUFFER = buffer.length;
   const OUT = out.length;
 
-  /** The hasher that is in the module now; the reader that is there now. */
+  /** The hasher, and the reader, that are currently in the module. */
   let here: WasmState | undefined;
   let reading: WasmRoot | undefined;
 
   class WasmState implements State {
     readonly #mode: Mode;
     readonly #key: Uint8Array | undefined;
-    /** Bytes that stand in the buffer and are not absorbed yet. */
+    /** The number of bytes in the buffer that are not absorbed yet. */
     #held = 0;
-    /** Whether the module has a state of it; before, all its input is in the buffer. */
+    /** Whether the module has a state of it. Until then, all its input is in the buffer. */
     #begun = false;
-    // What stands in the module, while another hasher is there.
+    // The hasher's content of the module, while another hasher is there.
     #heldAway: Uint8Array | undefined;
     #stateAway: Uint8Array | undefined;
 
@@ -142,7 +142,7 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
       return saved;
     }
 
-    /** Leaves the module for good, and nothing secret in it. */
+    /** Leaves the module for good, without leaving secrets in it. */
     close(): void {
       if (here !== this) return;
       here = undefined;
@@ -176,7 +176,7 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
       this.#stateAway = this.#heldAway = undefined;
     }
 
-    /** Takes out of the module what stands there of this one. */
+    /** Copies this one's content out of the module. */
     #leave(): void {
       if (this.#held > WORTH_COPYING) {
         const whole = this.#held - (this.#held % CHUNK);
@@ -222,12 +222,12 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
     for (let i = 0; i < size; i++) input[at + i] = data[i]!;
   }
 
-  /** What the module has written: `length` <= `OUT` bytes. */
+  /** The module's output: `length` <= `OUT` bytes. */
   function take(length: number): Uint8Array<ArrayBuffer> {
     return length === 32 ? digestOf(outWords, 0) : out.slice(0, length);
   }
 
-  /** Any input and any length of output, by a hasher of its own. */
+  /** Hashes any input to any length of output, by a separate hasher. */
   function hashWhole(state: WasmState, data: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
     const whole = allocate(length);
     state.update(data);
@@ -259,7 +259,7 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
 
   function contextKey(context: Uint8Array): Uint8Array<ArrayBuffer> {
     const size = sizeOf(context);
-    // So long a context is no use of key derivation; the pure core takes its time.
+    // Such a long context is a misuse of key derivation, so the pure core may take its time.
     if (size > INPUT) return createPureCore().contextKey(context);
     put(context, size, 0);
     wasm.context_key(size);

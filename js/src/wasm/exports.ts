@@ -1,7 +1,7 @@
 /**
- * What the module of `crates/wasm` exports. Its memory has a fixed size. It has two areas for input: `input` for calls that do it
- * all at once, `buffer` for the one hasher that is in the module, so that neither disturbs the other. All positions are byte
- * offsets in the memory; a mode is its number in a saved state, and modes 1 and 2 take 32 bytes of key at `key_ptr`.
+ * The exports of the module of `crates/wasm`. Its memory has a fixed size. It has two areas for input: `input` for one-shot
+ * calls, `buffer` for the one hasher that is in the module, so that neither disturbs the other. All positions are byte offsets in
+ * the memory; a mode is its number in a saved state, and modes 1 and 2 take 32 bytes of key at `key_ptr`.
  */
 export interface Exports {
   memory: WebAssembly.Memory;
@@ -17,27 +17,30 @@ export interface Exports {
   hash(length: number, outLength: number): void;
   /** The same in any mode. */
   hash_keyed(mode: number, length: number, outLength: number): void;
-  /** The same of the first bytes of `buffer`. */
+  /** The same for the first bytes of `buffer`. */
   hash_of(mode: number, length: number, outLength: number): void;
-  /** The key of the context in `input`, to `key_ptr`. */
+  /** Writes the key of the context in `input` to `key_ptr`. */
   context_key(length: number): void;
   /** 32-byte hashes of `count` inputs of one length, at most 1024 bytes, end to end in `input`. */
   many(count: number, length: number): void;
 
   /** Makes the hasher in the module a new one. */
   begin(mode: number): void;
-  /** It absorbs the first bytes of `buffer`: whole chunks, and not all of the input if they are one. */
+  /** The hasher absorbs the first bytes of `buffer`: whole chunks. A single chunk must not be the whole input. */
   update(length: number): void;
-  /** Its digest with the first `held` bytes of `buffer` after what it has absorbed; both stay as they are. */
+  /** Its digest, with the first `held` bytes of `buffer` after the absorbed input. Neither changes. */
   finalize(held: number, outLength: number): void;
-  /** Where it lies: opaque bytes that may be taken out and put back. */
+  /** The hasher's position: opaque bytes that may be copied out and back. */
   state_ptr(): number;
   state_len(): number;
   /** Writes its saved state, with the first `held` bytes of `buffer`, to `out_ptr`; returns the length. */
   save(held: number): number;
   /** The same for a hasher that has absorbed nothing. */
   save_of(mode: number, held: number): number;
-  /** Makes it the one whose saved state is the first bytes of `input`; returns how many bytes of input it put into `buffer`, or what is wrong, below 0. */
+  /**
+   * Restores the hasher from the saved state in the first bytes of `input`. Returns how many bytes of input it put into `buffer`,
+   * or a negative error code.
+   */
   restore(length: number): number;
 
   /** Makes a reader of the hasher's output with the first `held` bytes of `buffer`. */
@@ -46,7 +49,7 @@ export interface Exports {
   root_of(mode: number, length: number): void;
   /** Output from a position on. */
   read(lo: number, hi: number, length: number): void;
-  /** Where the reader lies: opaque bytes that may be taken out and put back. */
+  /** The reader's position: opaque bytes that may be copied out and back. */
   reader_ptr(): number;
   reader_len(): number;
 }

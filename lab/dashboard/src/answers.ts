@@ -1,4 +1,4 @@
-// What the page says first: how ours does on each machine, and the worst loss of each suite.
+// The answers at the top of the page: our results on each machine, and the worst loss of each suite.
 
 import { type At, type Count, groupOf, lastOf, laneName, type Loss, type Machine, machineName, type Page, type Run } from "./data.js";
 import { byId, element, fill } from "./dom.js";
@@ -15,7 +15,7 @@ export const titleOf = (page: Page, suite: string) => page.suites.find((known) =
 /** The part of an address that names a run. */
 export const viewOf = (run: Run) => ({ lane: run.lane, suite: run.suite, kernel: run.forced, run: run.run });
 
-/** One sentence for each machine, and beside it how all of its cases stand. */
+/** One sentence for each machine, and the standing of all its cases. */
 export function summary(page: Page): void {
   fill("summary", ...page.machines.map((machine) => onMachine(page, machine)));
 }
@@ -35,7 +35,7 @@ function onMachine(page: Page, machine: Machine): HTMLElement {
   );
 }
 
-/** How ours does at the sizes that most readers look for: where it leads, by how much, and where it does not. */
+/** Our results at the sizes that most readers look for: where ours leads, by how much, and where it does not. */
 function sentence(page: Page, run: Run, { count, group, least, most }: Machine["main"]): (HTMLElement | string)[] {
   const all = total(count);
   const where = `${count.fastest === all ? `all ${all}` : `${count.fastest} of ${all}`} ${all === 1 ? "size" : "sizes"}`;
@@ -50,7 +50,7 @@ function sentence(page: Page, run: Run, { count, group, least, most }: Machine["
   ];
 }
 
-/** What varies within a group, as people say it. */
+/** The variable part of a group's cases, in words. */
 export function sizeOf(run: Run, name: string): string {
   const axis = axisOf(run, groupOf(name));
   const last = Number(lastOf(name));
@@ -59,17 +59,17 @@ export function sizeOf(run: Run, name: string): string {
   return found?.unit === "byte" && last === found.bytes ? bytes(last) : lastOf(name);
 }
 
-/** Shares as lengths; the words stand beside it. */
+/** Shares as lengths; the words are beside it. */
 function bar(count: Count): HTMLElement {
   const kinds = ["fastest", "even", "slower"] as const;
   const parts = kinds.map((kind) => count[kind] > 0 && element("span", { class: kind, style: `flex-grow: ${count[kind]}` }));
   return element("div", { class: "bar", "aria-hidden": "true" }, ...parts);
 }
 
-/** How many losses a narrow screen shows before it is asked for more. */
+/** The number of losses that a narrow screen shows before the reader asks for more. */
 const FEW = 4;
 
-/** The worst loss of every suite, each with a way to its chart. */
+/** The worst loss of every suite, each with a link to its chart. */
 export function losses(page: Page): void {
   const known = page.losses.length;
   const subjects = new Set(page.runs.map((run) => JSON.stringify([run.lane, run.suite, run.forced]))).size;

@@ -1,4 +1,4 @@
-// The charts. Each is drawn anew for the width that it has.
+// The charts. Each is drawn again whenever its width changes.
 
 import * as Plot from "@observablehq/plot";
 import { type Against, type Case, groupOf, type Row, type Run } from "./data.js";
@@ -12,22 +12,22 @@ export interface Drawing {
   stops: Stop[];
 }
 
-/** What all charts of a view have in common. */
+/** The common options of all charts of a view. */
 export interface Scene {
   run: Run;
   axis: Axis;
   quantity: Quantity;
-  /** By label; ours among them. */
+  /** By label, including ours. */
   looks: Map<string, Look>;
   /** Labels that the reader has switched off. */
   hidden: Set<string>;
   even: number;
   width: number;
-  /** The case that was chosen, or nothing. */
+  /** The chosen case, or nothing. */
   chosen: string;
 }
 
-/** Space for the labels of the axes, and a type that fits the page. */
+/** Space for the labels of the axes, and the page's font. */
 function frame(width: number, height: number): Plot.PlotOptions {
   return {
     width,
@@ -40,7 +40,7 @@ function frame(width: number, height: number): Plot.PlotOptions {
   };
 }
 
-/** The scale along the cases, with as many ticks as there is room for. */
+/** The scale along the cases, with as many ticks as fit. */
 function along(axis: Axis, width: number): Plot.ScaleOptions {
   const places = axis.cases.map(axis.at);
   const common = { label: axis.label, labelAnchor: "center", labelArrow: "none", tickSize: 4 } as const;
@@ -66,16 +66,16 @@ function decades(values: number[]): number[] {
     ticks.push(...[1, 2, 5].map((digit) => digit * 10 ** power));
   }
   const inside = ticks.filter((tick) => tick >= low * 0.8 && tick <= high * 1.2);
-  // Of many decades their beginnings are enough.
+  // For many decades, only their beginnings have ticks.
   return inside.length > 13 ? inside.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e6) / 1e6)) : inside;
 }
 
-/** Level lines with their figures. Written out, since of a logarithmic scale the library labels only some of the ticks that it is given. */
+/** Level lines with their figures. They are drawn here, because on a logarithmic scale the library labels only some of the given ticks. */
 function levels(ticks: number[], show: (tick: number) => string): Plot.Markish[] {
   return [Plot.gridY(ticks), Plot.axisY(ticks, { text: (tick: number) => show(tick), tickSize: 0, label: null })];
 }
 
-/** The places of the cases in a drawing, with what `lines` says of each. */
+/** The places of the cases in a drawing, with the result of `lines` for each. */
 function stopsOf(scene: Scene, drawing: Plot.Plot, lines: (found: Case) => Stop["lines"]): Stop[] {
   const scale = drawing.scale("x");
   return scene.axis.cases.map((found) => {
@@ -100,12 +100,12 @@ function finish(plot: (SVGSVGElement | HTMLElement) & Plot.Plot, stops: Stop[]):
 
 const visible = (scene: Scene, who: string) => !scene.hidden.has(who);
 
-/** What each implementation gets done, by size. */
+/** The throughput of each implementation, by size. */
 export function throughput(scene: Scene): Drawing {
   const { run, axis, quantity, looks } = scene;
   const all = points(run, axis, quantity).filter((point) => visible(scene, point.who));
   const marks: Plot.Markish[] = [];
-  // Ours last, so that it lies above the others.
+  // Draw ours last, so that it is above the others.
   for (const who of [...looks.keys()].reverse()) {
     const look = looks.get(who);
     const own = all.filter((point) => point.who === who);
@@ -139,10 +139,10 @@ export function throughput(scene: Scene): Drawing {
 
 const sign = (look: Look | undefined) => ({ glyph: look?.glyph ?? "", color: look?.color ?? "inherit" });
 
-/** Ticks for how many times as fast. */
+/** Ticks for ratios of speeds. */
 const TIMES = [0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100];
 
-/** The scale of ratios with its lines: logarithmic, so that twice as fast and half as fast are as far from even. */
+/** The scale of ratios with its lines: logarithmic, so that twice as fast and half as fast have the same distance from even. */
 function times(values: number[], height: number): { y: Plot.ScaleOptions; low: number; lines: Plot.Markish[] } {
   const [low, high] = [Math.min(0.93, ...values) * 0.98, Math.max(1.12, ...values) * 1.03];
   const room = height / 26;
@@ -153,7 +153,7 @@ function times(values: number[], height: number): { y: Plot.ScaleOptions; low: n
   return { y: { type: "log", domain: [low, high], axis: null }, low, lines: levels(ticks, (tick) => `${tick}×`) };
 }
 
-/** What lies behind ratios: where ours is slower, where the two are even, and the line of equals. */
+/** The background of ratios: where ours is slower, where the two are even, and the line of equals. */
 function ground(even: number, low: number): Plot.Markish[] {
   return [
     Plot.rect([0], { y1: low, y2: 1 - even, fill: "var(--lost-wash)" }),
@@ -163,7 +163,7 @@ function ground(even: number, low: number): Plot.Markish[] {
   ];
 }
 
-/** A short level line: what the gate holds ours to. */
+/** A short level line: the gate's limit for ours. */
 const LEVEL = {
   draw(context: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, length: number) {
     context.moveTo(-length / 2, 0);
@@ -206,13 +206,13 @@ function interval({ ratio: [low, middle, high] }: Against): string {
   return `${ratio(middle)}× (${ratio(low)}–${ratio(high)})`;
 }
 
-/** Peers of one case stand side by side. */
+/** Peers of one case are side by side. */
 function aside(index: number, count: number, width: number): number {
   const step = width < 520 ? 3 : 6;
   return (index - (count - 1) / 2) * step;
 }
 
-/** How far the launches of the run lie apart, in percent of their median, and two equals beside them. */
+/** The spread of the run's launches, in percent of their median, together with that of two equal programs. */
 export function spread(scene: Scene): Drawing {
   const { run, axis, looks } = scene;
   const rows = placedRows(run, axis).filter((row) => visible(scene, row.peer));
@@ -326,7 +326,7 @@ export function history(scene: Scene, found: Moment[]): Drawing {
   return finish(plot, stops);
 }
 
-/** A commit as people write it; what was changed beside it is marked. */
+/** A commit's short name; a mark shows uncommitted changes. */
 export function commit(run: Run): string {
   if (run.commit === "") return "no commit";
   return run.commit.slice(0, 7) + (run.dirty ? "+" : "");

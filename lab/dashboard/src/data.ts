@@ -1,4 +1,5 @@
-// What `cargo xtask dashboard` hands over: crates/record/src/page.rs. Figures come from there; here they are only chosen and shown.
+// The data from `cargo xtask dashboard`: crates/record/src/page.rs. Figures are computed there; the page only chooses and shows
+// them.
 
 /** Low, median, high. */
 export type Interval = [number, number, number];
@@ -9,7 +10,7 @@ export interface Page {
   even: number;
   lanes: { name: string; about: string }[];
   suites: { name: string; title: string; about: string }[];
-  /** How ours does on each machine: the one with the most cases first. */
+  /** Our results on each machine: the one with the most cases first. */
   machines: Machine[];
   /** The worst comparison of every run that is the newest of its kind and has a loss: the greatest first. */
   losses: Loss[];
@@ -17,7 +18,7 @@ export interface Page {
   runs: Run[];
 }
 
-/** In how many cases ours is the fastest, even with it, or slower. */
+/** The number of cases in which ours is the fastest, even with the fastest, or slower. */
 export interface Count {
   fastest: number;
   even: number;
@@ -33,7 +34,7 @@ export interface Machine {
   main: { run: number; group: string; count: Count; least: At; most: At };
 }
 
-/** Ours beside the best peer in a case. */
+/** Ours compared with the best peer in a case. */
 export interface At {
   case: string;
   ratio: number;
@@ -42,7 +43,7 @@ export interface At {
 export interface Loss {
   run: number;
   case: string;
-  /** The place in the peers of the run. */
+  /** The index in the run's peers. */
   peer: number;
   lost: number;
   of: number;
@@ -73,13 +74,13 @@ export interface Run {
 export interface Case {
   case: string;
   bytes: number;
-  /** What is counted, and how many of it one operation does. */
+  /** The unit of work, and how many units one operation does. */
   unit: "byte" | "signature" | "call";
   count: number;
-  /** 0 where the clock is not known. */
+  /** 0 if the clock is unknown. */
   ghz: number;
   ns: number;
-  /** Places in the peers of the run; ours has none. */
+  /** Indices in the run's peers; ours has none. */
   fastest: { peer: number | null; lead: number; even: (number | null)[] };
   control: Interval | null;
   controls: number[];
@@ -100,7 +101,7 @@ export interface Against {
 /** The version that this page reads. */
 const VERSION = 2;
 
-/** The data, or what is wrong with it in words for the reader. */
+/** The data, or its problem in words for the reader. */
 export function load(): Page | string {
   const found = (globalThis as { bullaLab?: unknown }).bullaLab;
   if (found === undefined) return "The data is missing: this page expects data.js beside it.";
@@ -111,13 +112,13 @@ export function load(): Page | string {
   return page;
 }
 
-/** The group of a case: what stands before its last slash. */
+/** The group of a case: the part before its last slash. */
 export function groupOf(name: string): string {
   const at = name.lastIndexOf("/");
   return at < 0 ? name : name.slice(0, at);
 }
 
-/** What varies within the group: what stands behind the last slash. */
+/** The part of the name after the last slash, which varies within the group. */
 export function lastOf(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1);
 }
@@ -127,10 +128,10 @@ export function distinct<T>(values: Iterable<T>): T[] {
   return [...new Set(values)];
 }
 
-/** A lane as it is shown; runs that were kept before there were lanes have none. */
+/** The displayed name of a lane; runs from before there were lanes have none. */
 export const laneName = (lane: string) => lane || "no lane recorded";
 
-/** A machine in few words: the lane's description up to its first comma, or what the processor calls itself. */
+/** A machine in few words: the lane's description up to its first comma, or the processor's own name. */
 export function machineName(page: Page, lane: string, cpus: string[]): string {
   const about = page.lanes.find((known) => known.name === lane)?.about;
   if (about === undefined) return cpus.join(", ") || laneName(lane);
@@ -145,7 +146,7 @@ export function standing(against: Against, even: number): Standing {
   return ratio > 1 + even ? "won" : "even";
 }
 
-/** One case beside one peer, as tables and charts show it. */
+/** The comparison of one case with one peer, for tables and charts. */
 export interface Row {
   run: Run;
   case: Case;

@@ -1,4 +1,4 @@
-// The little of a framework that the page needs.
+// The few functions for elements that the page needs.
 
 type Child = Node | string | null | false;
 
@@ -18,7 +18,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The element of that name in the page, which must be there. */
+/** The page's element with this name, which must exist. */
 export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);
   if (found === null) throw new Error(`the page has no element ${id}`);

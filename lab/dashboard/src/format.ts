@@ -16,7 +16,7 @@ export const shortBytes = (value: number) => bytes(value).replace(" KiB", "K").r
 
 const trim = (value: number) => String(Number(value.toFixed(2)));
 
-/** Three digits that count, without powers of ten. */
+/** Three significant digits, without powers of ten. */
 export function three(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString("en-US");
   return value.toLocaleString("en-US", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
@@ -28,7 +28,7 @@ export function nanoseconds(ns: number): string {
   return `${three(ns / 1e6)} ms`;
 }
 
-/** How much of what a case counts is done in a second. */
+/** The work per second, in the case's unit. */
 export function rate(unit: Case["unit"], count: number, ns: number): string {
   const second = (count * 1e9) / ns;
   if (unit === "byte") return second >= 1e8 ? `${three(second / 1e9)} GB/s` : `${three(second / 1e6)} MB/s`;
@@ -36,7 +36,7 @@ export function rate(unit: Case["unit"], count: number, ns: number): string {
   return second >= 1e3 ? `${three(second / 1e3)} k/s` : `${three(second)} /s`;
 }
 
-/** What one of it costs: cycles where the clock is known, else time. */
+/** The cost of one unit: cycles if the clock is known, otherwise time. */
 export function cost({ unit, count, ghz }: Pick<Case, "unit" | "count" | "ghz">, ns: number): string {
   if (ghz === 0 || unit === "call") return nanoseconds(ns);
   const cycles = (ns * ghz) / count;
@@ -44,13 +44,13 @@ export function cost({ unit, count, ghz }: Pick<Case, "unit" | "count" | "ghz">,
   return cycles >= 1e4 ? `${three(cycles / 1e3)} k cycles` : `${three(cycles)} cycles`;
 }
 
-/** Times as fast, for a first look. */
+/** A ratio of speeds, for a first look. */
 export const times = (value: number) => `${value.toFixed(2)}×`;
 
 /** How many times as long ours takes. */
 export const slower = (value: number) => `${1 / value >= 10 ? (1 / value).toFixed(1) : (1 / value).toFixed(2)}×`;
 
-/** Times as fast. */
+/** A ratio of speeds. */
 export const ratio = (value: number) => value.toFixed(3);
 
 /** How much longer ours takes than the peer: positive, we are behind. */

@@ -8,16 +8,16 @@ import { oursOf } from "./series.js";
 import { sizeOf } from "./answers.js";
 import { word } from "./words.js";
 
-/** With more sizes than this, the grid shows the main ones unless all are wanted. */
+/** With more sizes than this, the grid shows only the main ones, unless the reader wants all. */
 const MANY = 14;
 
-/** Powers of two from 64 on; and every case in which ours is not the fastest alone, so that no loss is left out. */
+/** Powers of two from 64 on; and every case in which ours is not the only fastest, so that no loss is left out. */
 function isMain(found: Case): boolean {
   const power = Number.isInteger(Math.log2(found.bytes));
   return (power && found.bytes >= 64) || found.fastest.peer !== null || found.fastest.even.length > 0;
 }
 
-/** Draws the grid of a group. `choose` is asked for all sizes, or for the main ones. */
+/** Draws the grid of a group. `choose` switches between all sizes and the main ones. */
 export function grid(page: Page, run: Run, group: string, looks: Map<string, Look>, sizes: string, choose: (sizes: string) => void): void {
   const cases = run.cases.filter((found) => groupOf(found.case) === group);
   const main = cases.length > MANY ? cases.filter(isMain) : cases;
@@ -56,7 +56,7 @@ export function grid(page: Page, run: Run, group: string, looks: Map<string, Loo
 
 const nameOf = (run: Run, place: number | null) => (place === null ? run.implementation : (run.peers[place] ?? "").replace(/ v?[\d.]+.*$/, ""));
 
-/** Who is fastest, and how many times as fast as the next: in words, and as much shorter where there is little room. */
+/** The fastest, and how many times as fast as the next it is: in words, and in a shorter form for little room. */
 function winner(run: Run, found: Case): { names: string; lead: string; short: string; kind: string } {
   const { peer, lead, even } = found.fastest;
   if (even.length === 0) return { names: nameOf(run, peer), lead: `${times(lead)} the next`, short: times(lead), kind: peer === null ? "won" : "lost" };
@@ -64,7 +64,7 @@ function winner(run: Run, found: Case): { names: string; lead: string; short: st
   return { names: names.join(", "), lead: "≈ even", short: "≈ even", kind: "tie" };
 }
 
-/** What one implementation does in a case. */
+/** The result of one implementation in a case. */
 function cell(found: Case, place: number | null, against: Against | undefined, even: number): HTMLElement {
   if (place !== null && against === undefined) return element("td", { class: "figure none" }, "–");
   const ns = against?.ns ?? found.ns;

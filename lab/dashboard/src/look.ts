@@ -1,4 +1,4 @@
-// Colours and signs of implementations: the same everywhere on the page. No difference is one of colour alone.
+// Colours and signs of implementations: the same everywhere on the page. No difference is shown only by colour.
 
 import type { Page } from "./data.js";
 
@@ -11,7 +11,7 @@ export interface Look {
   glyph: string;
 }
 
-/** Ours has the first look; peers get theirs by name without version, in the order of all runs. */
+/** Ours has the first look. Peers get theirs by name without version, in the order of all runs. */
 export class Looks {
   private readonly names: string[] = [];
 

@@ -1,4 +1,4 @@
-// The page: what was chosen, and everything drawn from it.
+// The page: the reader's choices, and everything that is drawn from them.
 
 import { losses, summary, titleOf } from "./answers.js";
 import { type Drawing, history, moments, ratios, type Scene, spread, throughput } from "./charts.js";
@@ -20,7 +20,7 @@ class View {
   private readonly hidden = new Set<string>();
   private readonly looks: Looks;
   private readonly table: Table;
-  /** For each chart, what opens the values of a case. */
+  /** For each chart, the function that opens the values of a case. */
   private readonly readers = new Map<string, (name: string) => void>();
   private width = 0;
   private readonly page: Page;
@@ -55,7 +55,7 @@ class View {
     if (part !== undefined) this.lead(part, choice);
   }
 
-  /** To the part of the page that the address names. In the chart the values of the chosen case are open. */
+  /** Goes to the part of the page that the address names. In the chart, the values of the chosen case are open. */
   private lead(part: Seen, choice: Choice): void {
     const target = byId(part === "grid" ? "grid-title" : "ratio");
     target.focus({ preventScroll: true });
@@ -63,7 +63,7 @@ class View {
     (target.closest("figure") ?? target).scrollIntoView();
   }
 
-  /** What comes after a choice falls back to what there is. */
+  /** Later choices fall back to existing values. */
   private choose(wish: Partial<Choice>): void {
     this.wish = { ...this.wish, ...wish };
     this.draw();
@@ -152,7 +152,7 @@ class View {
   }
 }
 
-/** A place where something would be drawn, and why there is nothing. */
+/** A place for a drawing, with the reason why there is none. */
 function nothing(id: string, why: string): void {
   const host = byId(id);
   host.removeAttribute("tabindex");

@@ -1,4 +1,4 @@
-// What stands beside the charts: where ours stands, every suite at a glance, and the machine.
+// The panels beside the charts: our standing, every suite at a glance, and the machine.
 
 import { distinct, laneName, type Page, type Row, rowsOf, type Run, type Standing, standing } from "./data.js";
 import { commit } from "./charts.js";
@@ -8,7 +8,7 @@ import { word } from "./words.js";
 
 const WORDS: Record<Standing, string> = { lost: "slower", even: "even", won: "faster" };
 
-/** How many of the leads are shown below the losses: those that are nearest to being lost. */
+/** The number of leads below the losses: those that are nearest to being lost. */
 const NARROW = 5;
 
 /** Counts of each standing. */
@@ -93,7 +93,7 @@ function table(caption: string, heads: string[], rows: HTMLElement[], from: numb
   );
 }
 
-/** What was measured, where and how. */
+/** The conditions of the measurement. */
 export function machine(page: Page, run: Run): void {
   const about = page.lanes.find((lane) => lane.name === run.lane)?.about;
   const controls = run.cases.flatMap((found) => (found.control === null ? [] : [found.control[1]]));

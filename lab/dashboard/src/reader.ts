@@ -1,19 +1,21 @@
-// Reading values out of a chart: with a pointer, a finger, or the arrow keys.
+// Reads values from a chart: with a pointer, a finger, or the arrow keys.
 
 import { element } from "./dom.js";
 
-/** A place along the axis of a chart, and what is known there. */
+/** A place along the axis of a chart, and the values there. */
 export interface Stop {
   /** From the left edge of the drawing, in its own units. */
   x: number;
-  /** The case or the run that stands there. */
+  /** The case or the run at that place. */
   name: string;
   title: string;
   lines: { glyph: string; color: string; name: string; value: string }[];
 }
 
-/** Puts a drawing into its place and lets its stops be read. Where there is no stop, the drawing is a picture only. Gives back what
- * opens the stop of a name. */
+/**
+ * Puts a drawing into its place and lets its stops be read. Without stops, the drawing is only a picture.
+ * Returns the function that opens the stop with a name.
+ */
 export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[], label: string): (name: string) => void {
   const width = Number(drawing.getAttribute("width"));
   const height = Number(drawing.getAttribute("height"));
@@ -24,7 +26,7 @@ export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[
   drawing.append(rule);
   drawing.setAttribute("aria-hidden", "true");
   const box = element("div", { class: "tip", hidden: true });
-  // Its own element: hidden ones are not read out.
+  // A separate element, because screen readers do not read hidden ones.
   const spoken = element("p", { class: "unseen", role: "status" });
   host.replaceChildren(drawing, box, spoken);
   host.setAttribute("aria-label", `${label} Left and right arrow keys read the values.`);
@@ -66,7 +68,7 @@ export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[
   return (name) => show(stops.findIndex((stop) => stop.name === name));
 }
 
-/** Where a key leads, if it leads anywhere. */
+/** The target of a key, if it has one. */
 function step(key: string, at: number, count: number): number | undefined {
   switch (key) {
     case "ArrowRight":

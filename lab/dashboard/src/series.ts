@@ -1,25 +1,25 @@
-// From the cases of a group to the points of a chart.
+// Converts the cases of a group to the points of a chart.
 
 import { type Case, groupOf, lastOf, type Row, rowsOf, type Run } from "./data.js";
 import { bytes, nanoseconds, plural, shortBytes, three } from "./format.js";
 
-/** The axis along which the cases of a group stand. */
+/** The axis of a group's cases. */
 export interface Axis {
-  /** By size where the names end in numbers, else one after the other. */
+  /** By size if the names end in numbers, otherwise one after the other. */
   kind: "log" | "names";
   label: string;
-  /** Where a case stands: a number on a logarithmic axis, else its name. */
+  /** The place of a case: a number on a logarithmic axis, otherwise its name. */
   at: (found: Case) => number | string;
-  /** How a place reads on the axis, and in full. */
+  /** The text of a place on the axis, and its full text. */
   tick: (at: number | string) => string;
   name: (at: number | string) => string;
   /** The cases that have a place. */
   cases: Case[];
-  /** Those that have none: a logarithmic axis has no zero. */
+  /** The cases without a place: a logarithmic axis has no zero. */
   left: Case[];
 }
 
-/** What is drawn upwards. */
+/** The vertical quantity. */
 export interface Quantity {
   label: string;
   of: (found: Case, ns: number) => number;
@@ -50,7 +50,7 @@ export function axisOf(run: Run, group: string): Axis {
   };
 }
 
-/** What the numbers at the ends of the names count. */
+/** The unit of the numbers at the ends of the names. */
 function unitOf(suite: string, group: string, areBytes: boolean): string {
   if (suite === "xof") return "Bytes of output";
   if (areBytes) return "Bytes of input";

@@ -1,4 +1,4 @@
-// What the reader chose. It stands in the address, so that a view can be kept and sent.
+// The reader's choices. They are in the address, so that a view can be kept and sent.
 
 import { distinct, groupOf, type Page, type Run } from "./data.js";
 
@@ -10,13 +10,13 @@ export interface Choice {
   group: string;
   /** The case of the history; empty means all of the group. */
   case: string;
-  /** "all" shows every size in the grid; else the main ones. */
+  /** "all" shows every size in the grid; otherwise it shows the main ones. */
   sizes: string;
 }
 
 const KEYS = ["lane", "suite", "kernel", "run", "group", "case", "sizes"] as const;
 
-/** Parts of the page that an address can lead to. It is not kept: what is written afterwards names the view alone. */
+/** The parts of the page that an address can lead to. The part is not kept: addresses written later name only the view. */
 export const SEEN = ["grid", "ratio"] as const;
 export type Seen = (typeof SEEN)[number];
 
@@ -26,7 +26,7 @@ export function seen(): Seen | undefined {
   return SEEN.find((part) => part === wish);
 }
 
-/** The address of a view, and of the part of it that is meant. */
+/** The address of a view, and of a part of it. */
 export function link(choice: Partial<Choice>, see: Seen): string {
   return `#${new URLSearchParams({ ...choice, see })}`;
 }
@@ -43,14 +43,14 @@ export function read(): Partial<Choice> {
 
 export function write(choice: Choice): void {
   const words = new URLSearchParams();
-  // A lane is always written: where it is not known its name is empty.
+  // The lane is always written; an unknown lane has an empty name.
   for (const key of KEYS) if (choice[key] !== "" || key === "lane") words.set(key, choice[key]);
   const hash = `#${words}`;
-  // A choice is no step of the history of pages: back leaves the page.
+  // A choice is not a step in the browser's history: "back" leaves the page.
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 
-/** What can be chosen, given what was chosen before it. */
+/** The available values of a choice, given the earlier choices. */
 export interface Options {
   lanes: string[];
   suites: string[];
@@ -61,7 +61,7 @@ export interface Options {
   cases: string[];
 }
 
-/** A choice that exists: whatever was wished for and is not there becomes the first that is. */
+/** An existing choice: a wished value that does not exist becomes the first one that does. */
 export function settle(page: Page, wish: Partial<Choice>): { choice: Choice; options: Options; run: Run; history: Run[] } {
   const newest = [...page.runs].reverse();
   const lanes = distinct(newest.map((run) => run.lane)).sort((a, b) => Number(a === "") - Number(b === ""));

@@ -1,4 +1,4 @@
-// Every figure of a run: sortable by any column, searchable, and to be had as CSV.
+// Every figure of a run: sortable by any column, searchable, and available as CSV.
 
 import { type Row, type Run, rowsOf, standing } from "./data.js";
 import { element, fill } from "./dom.js";

@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until the reader switches.
+// Light or dark: the system's setting, until the reader switches.
 
 const KEY = "bulla-theme";
 const THEMES = ["system", "light", "dark"] as const;
@@ -22,7 +22,7 @@ export function theme(): void {
   }
 }
 
-// Where the browser keeps nothing, as some do for pages from the file system, the switch still works.
+// If the browser stores nothing, as some do for pages from the file system, the switch still works.
 function recall(): string | null {
   try {
     return localStorage.getItem(KEY);

@@ -1,9 +1,9 @@
-// The words of the page: explained where they stand, and all together at the end.
+// The words of the page: explained in place, and all together at the end.
 
 import type { Page } from "./data.js";
 import { byId, element, fill } from "./dom.js";
 
-/** By the name that a button says with `data-word`. */
+/** By the name in a button's `data-word`. */
 const WORDS: Record<string, [word: string, meaning: string]> = {
   ours: ["Ours", "bulla, the software that this page is about. A peer is another implementation of the same algorithm."],
   case: ["Case", "One operation that is measured, such as hash/1024: hash 1024 bytes. The part before the last slash is its group."],
@@ -57,15 +57,15 @@ export function words(page: Page): void {
     if (event.pointerType !== "mouse") return;
     const button = at(event);
     if (button !== null) show(button);
-    // From the word into its explanation, which can be read and copied, the pointer crosses a gap.
+    // The pointer crosses a gap between the word and its explanation, which can be read and copied.
     else if (!inBox(event) && shown !== document.activeElement) later();
     else clearTimeout(waiting);
   });
   document.addEventListener("pointerdown", (event) => at(event) === null && !inBox(event) && hide());
-  // An explanation that covers what the reader wants goes when it is pressed, unless that selects its text.
+  // An explanation that covers something goes away when it is pressed, unless that selects its text.
   byId("explain").addEventListener("click", () => getSelection()?.isCollapsed !== false && hide());
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
-  // A word may move below its explanation, within a box that scrolls.
+  // In a scrolling box, a word may move below its explanation.
   document.addEventListener("scroll", (event) => event.target !== document && hide(), true);
   addEventListener("resize", hide);
 }
@@ -84,7 +84,7 @@ function hide(): void {
   byId("explain").hidden = true;
 }
 
-/** Below the word, or above it where there is no room, and never beyond the edge of the screen. */
+/** Below the word, or above it if there is no room, and never beyond the edge of the screen. */
 function show(button: HTMLElement): void {
   clearTimeout(waiting);
   const name = button.dataset["word"] ?? "";

@@ -1,4 +1,5 @@
-//! `cargo xtask bench blake2-builds`: the same measurement in programs that were built in many ways. No flag may cost speed.
+//! `cargo xtask bench blake2-builds`: makes the same measurement in programs that are built in many ways. No flag may cost
+//! speed.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +36,7 @@ const LTO: [&str; 2] = ["thin", "fat"];
 /// How often each program is launched: each takes a tenth of a second.
 pub(crate) const LAUNCHES: u32 = 41;
 
-/// How much slower than the best build any may be: within this, builds are equals on a machine that is shared.
+/// How much slower than the best build any build may be. Within this limit, builds count as equal on a shared machine.
 const MARGIN: f64 = 1.02;
 
 /// One build, and the times of its launches by case.
@@ -45,7 +46,7 @@ struct Build {
     ns: BTreeMap<String, Vec<f64>>,
 }
 
-/// Builds all, launches each as often as asked, in turns, and prints the matrix.
+/// Builds all programs, launches them in turns, `launches` times each, and prints the matrix.
 ///
 /// # Errors
 /// A program does not build, or fails.
@@ -64,7 +65,7 @@ pub(crate) fn run(context: &Context, launches: u32) -> Result<ExitCode> {
         }
     }
     for launch in 0..launches as usize {
-        // Another one begins each time.
+        // Begin with another build each time.
         let first = launch % builds.len();
         builds.rotate_left(first);
         for build in &mut builds {
@@ -87,7 +88,7 @@ impl Build {
     }
 }
 
-/// The cases and times that a program prints, a line each; a line of the kernel stands before them.
+/// The cases and times that a program prints, one per line, after a line with the kernel.
 fn parse(printed: &str) -> Result<Vec<(String, f64)>> {
     let cases = printed.lines().filter(|line| !line.starts_with("kernel ")).map(|line| {
         let (case, ns) = line.split_once(' ').with_context(|| format!("no case and time: {line}"))?;
@@ -98,7 +99,7 @@ fn parse(printed: &str) -> Result<Vec<(String, f64)>> {
     Ok(cases)
 }
 
-/// How builds compare, by case.
+/// The comparison of the builds, by case.
 struct Matrix {
     builds: Vec<String>,
     rows: Vec<Row>,
@@ -119,7 +120,7 @@ impl Matrix {
         Ok(Self { builds: builds.iter().map(|build| build.name.clone()).collect(), rows })
     }
 
-    /// By how much the slowest cell is slower than the best build of its case.
+    /// How much slower the slowest cell is than the best build of its case.
     fn worst(&self) -> f64 {
         self.rows.iter().flat_map(|row| &row.ratios).copied().fold(1.0, f64::max)
     }
@@ -142,8 +143,8 @@ impl Matrix {
 }
 
 impl Row {
-    /// A build's figure is the median, over the launches, of its time relative to the middle build of the same turn: the clock of a
-    /// shared machine drifts by more than what is looked for.
+    /// A build's figure is the median, over the launches, of its time relative to the middle build of the same turn: on a shared
+    /// machine, the clock drifts by more than the differences in question.
     fn of(case: &str, builds: &[Build]) -> Result<Self> {
         let times = builds.iter().map(|build| {
             build.ns.get(case).with_context(|| format!("{} did not measure {case}", build.name))

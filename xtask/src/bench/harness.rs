@@ -12,9 +12,9 @@ use crate::install;
 /// The kernel of ours that a harness uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// The one that detection chooses.
+    /// The kernel that detection chooses.
     Default,
-    /// The one of that name.
+    /// The kernel with this name.
     Forced(String),
 }
 
@@ -27,17 +27,17 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Which cases to measure; an empty list means no restriction.
+/// The cases to measure. An empty list means no restriction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// How many bytes an operation takes.
+    /// The sizes of an operation in bytes.
     pub(crate) sizes: Vec<u64>,
     /// Beginnings of the names of cases; after an equals sign, whole names.
     pub(crate) cases: Vec<String>,
 }
 
 impl Selection {
-    /// Whether it takes a case. A harness in another language may measure more than it was asked for.
+    /// Whether it includes a case. A harness in another language may measure more cases.
     pub(crate) fn takes(&self, suite: &str, case: &str, bytes: u64) -> bool {
         let full = format!("{suite}/{case}");
         let begins = |prefix: &String| match prefix.strip_prefix('=') {
@@ -54,19 +54,19 @@ impl Selection {
 pub(crate) struct Harness {
     /// The suite, which every record must name.
     pub(crate) suite: &'static str,
-    /// What is launched.
+    /// The program to launch.
     pub(crate) program: PathBuf,
     /// Its first arguments.
     pub(crate) arguments: Vec<String>,
-    /// Where it runs.
+    /// The folder in which it runs.
     pub(crate) folder: PathBuf,
     /// The variable that forces a kernel of ours, and the kernel.
     pub(crate) force: (&'static str, Kernel),
-    /// How it takes what it is told about a launch.
+    /// How it gets the options of a launch.
     pub(crate) language: Language,
 }
 
-/// How a harness is told what to measure.
+/// How a harness gets the options of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     /// The Rust laboratory, by arguments.
@@ -86,13 +86,13 @@ impl Harness {
         let (variable, kernel) = &self.force;
         match kernel {
             Kernel::Forced(name) => command.env(variable, name),
-            // A variable that is left from before must not decide what "the default" is.
+            // A variable from the environment must not change the default.
             Kernel::Default => command.env_remove(variable),
         };
         let sizes = selection.sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
         let cases: Vec<_> = match self.language {
             Language::Laboratory => selection.cases.clone(),
-            // Others know beginnings only; what they measure too much is dropped.
+            // Other harnesses know only beginnings of names; surplus records are dropped.
             Language::Foreign => {
                 selection.cases.iter().map(|case| case.trim_start_matches('=').to_owned()).collect()
             }
@@ -107,8 +107,8 @@ impl Harness {
         command
     }
 
-    /// What stands before the program: it runs before others where the system permits it, and on one processor, which changes from launch
-    /// to launch, unless the suite has threads.
+    /// The command before the program: it gives the program a high priority, if the system permits that, and one processor, which changes
+    /// from launch to launch, unless the suite has threads.
     fn before(&self, launch: u32) -> Vec<String> {
         let mut words = Vec::new();
         if may_hurry() {
@@ -123,19 +123,19 @@ impl Harness {
     }
 }
 
-/// The niceness of a harness that is urgent: the lowest that there is.
+/// The niceness of a harness with high priority: the lowest possible one.
 const URGENT: &str = "-20";
 
 /// Suites that measure threads: they need all processors.
 const THREADED: [&str; 7] = ["threads", "ed25519-threads", "kms-threads", "go", "js", "kms-http", "files"];
 
-/// Whether this user may run a process before others. `nice` itself only warns.
+/// Whether this user may give a process a high priority. `nice` itself only warns.
 fn may_hurry() -> bool {
     let probe = Command::new("nice").args(["-n", URGENT, "true"]).stdin(Stdio::null()).output();
     probe.is_ok_and(|output| output.status.success() && output.stderr.is_empty())
 }
 
-/// The processors that this process may use, where Linux tells.
+/// The processors that this process may use, if Linux reports them.
 fn processors() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -1,4 +1,4 @@
-//! Builds the Rust laboratory, once for each instruction set that the official crate is held back to.
+//! Builds the Rust laboratory, once for each instruction set to which the official crate is restricted.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -16,7 +16,7 @@ pub(crate) fn kernels(context: &Context, suite: &str) -> Result<Vec<Kernel>> {
     Ok(names.lines().map(|name| Kernel::Forced(name.to_owned())).collect())
 }
 
-/// The features of the laboratory that hold the official crate to the instruction set of our kernel.
+/// The features of the laboratory that restrict the official crate to the instruction set of our kernel.
 fn peer_features(kernel: &Kernel) -> Result<&'static [&'static str]> {
     const X86: [&str; 4] = ["peer-no-avx512", "peer-no-avx2", "peer-no-sse41", "peer-no-sse2"];
     let Kernel::Forced(name) = kernel else { return Ok(&[]) };
@@ -47,7 +47,7 @@ pub(crate) fn build_with_symbols(context: &Context) -> Result<PathBuf> {
     build_program(&mut command)
 }
 
-/// Builds the laboratory for `kernel` and keeps the program under a name of its own.
+/// Builds the laboratory for `kernel`, and keeps the program under a separate name.
 pub(crate) fn build(context: &Context, kernel: &Kernel) -> Result<PathBuf> {
     let features = peer_features(kernel)?;
     let mut command = context.cargo();
@@ -70,7 +70,8 @@ pub(crate) fn build(context: &Context, kernel: &Kernel) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// Builds the Ed25519 peers, a workspace of its own, whose script `rustc.sh` says which crates are built for this machine alone.
+/// Builds the Ed25519 peers, which are a separate workspace. Its script `rustc.sh` lists the crates that are built only for this
+/// machine.
 pub(crate) fn build_native(context: &Context, folder: &str) -> Result<PathBuf> {
     ensure!(
         has_ifma(),

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         for kernel in kernels(&context, suite, args)? {
             let found = measure(&context, suite, &kernel, &selection, args)?;
             if !args.json {
-                // A table for each kernel as soon as it is known: the next one takes minutes.
+                // Print each kernel's table as soon as it is known: the next kernel takes minutes.
                 print!("{}", tables(&comparisons(&found)?));
             }
             records.extend(found);
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The kernels of ours to measure, one after the other.
+/// Our kernels to measure, one after the other.
 fn kernels(context: &Context, suite: &Suite, args: &Args) -> Result<Vec<Kernel>> {
     let all = args.all_kernels || args.kernel.as_deref() == Some("all");
     Ok(match &args.kernel {

@@ -17,7 +17,7 @@ use crate::{
     process::{Echo, quiet, stream},
 };
 
-/// What all records of a run have in common and no harness knows.
+/// The common fields of all records of a run, which no harness knows.
 #[derive(Debug)]
 pub(crate) struct Run {
     id: String,
@@ -29,7 +29,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A new run of what the checkout is now.
+    /// A new run of the checkout in its current state.
     pub(crate) fn begin(context: &Context) -> Result<Self> {
         let git = |arguments: &[&str]| quiet(Command::new("git").args(arguments).current_dir(&context.root));
         // Outside a repository, as in an unpacked archive, there is no commit to name.
@@ -51,7 +51,7 @@ impl Run {
     /// Launches `harness` once and returns its records, complete.
     ///
     /// # Errors
-    /// The harness fails, prints what is no record of its suite, or measures nothing.
+    /// The harness fails, prints something other than a record of its suite, or measures nothing.
     pub(crate) fn launch(
         &self,
         harness: &Harness,
@@ -95,7 +95,7 @@ impl Run {
         Ok(records)
     }
 
-    /// Reads a line of a harness and fills in what it left empty.
+    /// Reads a harness's line, and fills in its empty fields.
     fn complete(&self, line: &str, suite: &str, launch: u32) -> Result<Record> {
         let mut record = Record::parse(line)?;
         ensure!(record.suite == suite, "a record of the suite {}", record.suite);
@@ -117,7 +117,7 @@ impl Run {
 /// Writes the records to a new file in `lab/runs`, all or nothing, and returns its path below the root.
 ///
 /// # Errors
-/// The file cannot be written, or there is one of that name: what is recorded is never replaced.
+/// The file cannot be written, or one with this name exists: a kept run is never replaced.
 pub(crate) fn keep(context: &Context, suite: &str, mut records: Vec<Record>) -> Result<PathBuf> {
     let folder = context.root.join("lab/runs");
     fs::create_dir_all(&folder)?;
@@ -143,7 +143,7 @@ pub(crate) fn keep(context: &Context, suite: &str, mut records: Vec<Record>) -> 
 /// Writes the raw samples to a new file in the build folder and returns its path.
 ///
 /// # Errors
-/// The file cannot be written, or there is one of that name.
+/// The file cannot be written, or one with this name exists.
 pub(crate) fn keep_samples(context: &Context, suite: &str, records: &[Record]) -> Result<PathBuf> {
     let folder = context.target.join("bench-samples");
     fs::create_dir_all(&folder)?;

@@ -1,4 +1,4 @@
-//! The suites, and which harness measures each.
+//! The suites, and the harness that measures each.
 
 use std::process::Command;
 
@@ -29,7 +29,7 @@ enum By {
     Foreign(&'static Foreign),
 }
 
-/// A program of the laboratory in a workspace of its own, whose peers are built for this machine alone.
+/// A program of the laboratory in a separate workspace, whose peers are built only for this machine.
 #[derive(Debug)]
 struct Native {
     suite: &'static str,
@@ -44,7 +44,7 @@ const ED25519_NATIVE: Native = Native {
     force: "BULLA_ED25519_FORCE_KERNEL",
 };
 
-/// A harness in another language: a command in a folder, which prints records as `spec/bench-record.md` says.
+/// A harness in another language: a command in a folder. It prints records in the form of `spec/bench-record.md`.
 #[derive(Debug)]
 struct Foreign {
     suite: &'static str,
@@ -77,7 +77,7 @@ const JS: Foreign = Foreign {
     prepare: javascript,
 };
 
-/// Builds the npm package, and the official crate as WebAssembly, which no package of the registry has.
+/// Builds the npm package, and the official crate as WebAssembly, because no package in the registry has it.
 fn javascript(context: &Context) -> Result<()> {
     let folder = context.root.join("js");
     node_packages(&folder)?;
@@ -117,7 +117,7 @@ const ALL_BLAKE3: &str = "blake3";
 /// The suite in which every kernel is forced, one after the other.
 const BY_KERNEL: &str = "kernel-ab";
 
-/// What `cargo xtask bench` takes as the name of a suite.
+/// The names of suites that `cargo xtask bench` accepts.
 pub(crate) fn names() -> Vec<&'static str> {
     let foreign = FOREIGN.iter().map(|foreign| foreign.suite);
     [ALL_BLAKE3].into_iter().chain(LABORATORY).chain([ED25519_NATIVE.suite]).chain(foreign).collect()
@@ -128,7 +128,7 @@ pub(crate) fn every() -> Vec<Suite> {
     names().into_iter().filter(|name| *name != ALL_BLAKE3).flat_map(find).collect()
 }
 
-/// The suites that a name stands for.
+/// The suites with this name.
 pub(crate) fn find(name: &str) -> Vec<Suite> {
     let is_blake3 = |suite: &str| FORCED_BY.iter().all(|(other, _)| *other != suite);
     let wanted = |suite: &str| suite == name || (name == ALL_BLAKE3 && is_blake3(suite));
@@ -143,7 +143,7 @@ pub(crate) fn find(name: &str) -> Vec<Suite> {
 }
 
 impl Suite {
-    /// Whether the suite is about every kernel, rather than the one that detection chooses.
+    /// Whether the suite measures every kernel, rather than the one that detection chooses.
     pub(crate) fn is_by_kernel(&self) -> bool {
         self.name == BY_KERNEL
     }

@@ -1,4 +1,4 @@
-//! Every link from one of our documents to a file leads to one.
+//! Checks that every link from our documents to a file has a target.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Holds the documents to the truth: every command that they show is one that exists, with the flags that it takes,
-//! and the tour of the README prints what the README says.
+//! Checks that the documents are true: every command that they show exists and has its flags, and the tour of the
+//! README prints what the README shows.
 
 mod decisions;
 mod links;
@@ -71,7 +71,7 @@ fn commands(text: &str) -> Vec<String> {
         } else if let Some(command) = line.strip_prefix("$ ")
             && in_console
         {
-            // What follows a redirection is a file's name; no document of ours has these signs in quotes.
+            // A file's name follows a redirection. No document of ours has these signs in quotes.
             let parts = command.split(['|', ';']).flat_map(|part| part.split("&&"));
             commands
                 .extend(parts.map(|part| part.split(['>', '<', '#']).next().unwrap_or("").trim().to_owned()));

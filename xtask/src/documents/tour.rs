@@ -1,4 +1,4 @@
-//! Runs the tour of the README and compares what it prints with what the README says.
+//! Runs the tour of the README, and compares its output with the README.
 
 use std::{env, fs, process::Command};
 
@@ -9,13 +9,13 @@ use crate::{
     program::FEATURES,
 };
 
-/// The mark of blocks that are run, all in one shell, one after the other.
+/// The mark of the blocks to run, all in one shell, one after the other.
 const TOUR: &str = "console tour";
 
-/// Printed before the output of each step, to tell them apart: no command prints this.
+/// Printed before the output of each step, to separate the steps. No command prints this.
 const MARK: &str = "\u{1}step";
 
-/// A command, and the lines that it prints, standard error among them.
+/// A command, and the lines that it prints, including standard error.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Step {
     command: String,
@@ -65,7 +65,7 @@ fn compare(step: &Step, output: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether two lines differ in nothing but what differs each time.
+/// Whether two lines are equal, except for words that differ each time.
 fn alike(a: &str, b: &str) -> bool {
     let (a, b): (Vec<_>, Vec<_>) = (a.split(' ').collect(), b.split(' ').collect());
     a.len() == b.len()
@@ -74,8 +74,8 @@ fn alike(a: &str, b: &str) -> bool {
             .all(|(a, b)| a == b || (a.len() == b.len() && differs_each_time(a) && differs_each_time(b)))
 }
 
-/// Keys, signatures, identifiers and times are long, of a fixed length, and have a digit or a capital letter in them.
-/// So have digests, but the tour's files are the same each time, and so are theirs.
+/// Keys, signatures, identifiers and times are long, have a fixed length, and contain a digit or a capital letter.
+/// Digests do too, but the tour's files are the same each time, so their digests are as well.
 fn differs_each_time(word: &str) -> bool {
     let is_digest = word.len() == 64 && word.chars().all(|c| c.is_ascii_hexdigit());
     word.len() >= 16 && word.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase()) && !is_digest

@@ -1,4 +1,4 @@
-//! `cargo xtask gate`: whether ours is as fast as `lab/limits.toml` says, by nine launches a suite.
+//! `cargo xtask gate`: checks that ours is as fast as `lab/limits.toml` demands, with nine launches per suite.
 
 mod report;
 
@@ -72,13 +72,13 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// Launches of the first measurement of a suite.
+/// The number of launches of a suite's first measurement.
 const LAUNCHES: u32 = 9;
 
-/// How often what cannot be told is measured again, each time with twice as many launches.
+/// How often inconclusive cells are measured again, each time with twice as many launches.
 const AGAIN: u32 = 2;
 
-/// How long launches may wait in all, each time that cells are measured again, until the core is ours alone.
+/// How long launches may wait in total until the core is ours alone, each time that cells are measured again.
 const WAIT_SECONDS: u64 = 120;
 
 /// The most seconds that one case of one launch may wait.
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(report::status(&cells))
 }
 
-/// Where the limits are.
+/// The path of the limits.
 pub(crate) fn limits_path(context: &Context) -> PathBuf {
     context.root.join("lab/limits.toml")
 }
@@ -114,7 +114,7 @@ struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Those that were asked for, or all that have limits.
+    /// The requested suite, or all suites with limits.
     fn suites(&self) -> Result<Vec<Suite>> {
         let limited = self.limits.suites(&self.lane);
         let found: Vec<_> = match &self.args.suite {
@@ -130,7 +130,8 @@ impl Gate<'_> {
         Ok(found.into_iter().filter(is_limited).collect())
     }
 
-    /// Measures a suite; what failed, is inconclusive or had no fit machine once more and with more launches.
+    /// Measures a suite. It measures cells that failed, are inconclusive or had no fit machine again, with more
+    /// launches.
     fn judge(&self, suite: &Suite) -> Result<Vec<Cell>> {
         let mut harness = self.harness(suite)?;
         let told = harness.arguments.clone();
@@ -201,7 +202,7 @@ impl Gate<'_> {
         Ok(cells)
     }
 
-    /// Nine launches of each suite become its limits. They are written suite by suite, so that an end in the middle loses little.
+    /// Sets each suite's limits from nine launches. They are written suite by suite, so that an interruption loses little.
     fn set_limits(mut self) -> Result<ExitCode> {
         let suites = match &self.args.suite {
             Some(name) => suites::find(name),
@@ -218,7 +219,7 @@ impl Gate<'_> {
                     let took = begun.elapsed().as_secs();
                     println!("{}: limits on {}, {} min {:02} s", suite.name, self.lane, took / 60, took % 60);
                 }
-                // Another suite may still be measured: one needs Go, another Node.
+                // Continue with the other suites: one needs Go, another Node.
                 Err(error) if self.args.suite.is_none() => {
                     eprintln!("xtask: {}: {error:#}", suite.name);
                     failed += 1;
@@ -230,7 +231,7 @@ impl Gate<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the cells whose limits stayed as they were.
+    /// Returns the cells whose limits did not change.
     fn set_limits_of(&mut self, suite: &Suite) -> Result<Vec<String>> {
         let harness = suite.prepare(&self.context, &Kernel::Default)?;
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
@@ -254,7 +255,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Seconds that a case may wait when `cases` are measured again: the fewer they are, the more.
+/// The seconds that a case may wait when `cases` are measured again: the fewer cases, the longer.
 fn patience(launches: u64, cases: u64) -> u64 {
     (WAIT_SECONDS / (launches * cases).max(1)).clamp(1, MOST_SECONDS)
 }

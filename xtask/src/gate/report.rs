@@ -1,17 +1,17 @@
-//! What the gate prints, and its exit status.
+//! The gate's output and exit status.
 
 use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::Result;
 use bulla_record::gate::{Cell, Verdict};
 
-/// How many of the passing cells are shown: those nearest to their limit.
+/// How many passing cells are shown: those nearest to their limit.
 const NEAREST: usize = 5;
 
-/// The exit status for a machine that cannot tell.
+/// The exit status for a machine that gives no result.
 const UNFIT: u8 = 3;
 
-/// Every cell that did not pass, the nearest of those that did, and the answer.
+/// All cells that did not pass, the nearest passing cells, and the answer.
 pub(super) fn table(lane: &str, cells: &[Cell]) -> String {
     let (mut passed, mut others): (Vec<_>, Vec<_>) =
         cells.iter().partition(|cell| cell.verdict() == Verdict::Pass);
@@ -60,7 +60,7 @@ fn name(cell: &Cell) -> String {
     format!("{}/{}", cell.suite, cell.case)
 }
 
-/// How far the upper end is below the limit, as a share of it.
+/// The distance of the upper end below the limit, as a share of the limit.
 fn room(cell: &Cell) -> f64 {
     cell.limit.map_or(f64::INFINITY, |limit| 1.0 - cell.ratio.high / limit)
 }
@@ -81,7 +81,7 @@ fn worst(cells: &[Cell]) -> Verdict {
     cells.iter().map(Cell::verdict).min().unwrap_or(Verdict::NoLimit)
 }
 
-/// 0 where nothing failed, 1 where something did, 3 where the machine cannot tell.
+/// 0 if nothing failed, 1 if something did, 3 if the machine gives no result.
 pub(super) fn status(cells: &[Cell]) -> ExitCode {
     match worst(cells) {
         Verdict::Fail => ExitCode::FAILURE,
@@ -90,7 +90,7 @@ pub(super) fn status(cells: &[Cell]) -> ExitCode {
     }
 }
 
-/// One object a line for each cell.
+/// One object per line for each cell.
 pub(super) fn json(cells: &[Cell]) -> Result<String> {
     let mut text = String::new();
     for cell in cells {

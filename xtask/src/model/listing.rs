@@ -1,17 +1,17 @@
-//! A disassembly: which instructions a function has, and which of them are run for one block.
+//! A disassembly: the instructions of a function, and those that run for one block.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// How an instruction hands on control.
+/// Where control goes after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
-    /// To the next one.
+    /// To the next instruction.
     Next,
     /// To an address, always.
     Jump(u64),
-    /// To an address or the next one.
+    /// To an address, or to the next instruction.
     Branch(u64),
     /// Elsewhere: a call, a return, a jump through a register.
     Away,
@@ -30,38 +30,38 @@ pub(super) struct Listing {
     functions: BTreeMap<String, Vec<Instruction>>,
 }
 
-/// The instructions that are run again and again for so many rounds or blocks.
+/// The instructions that run repeatedly, once for each of a number of rounds or blocks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// One line each, as an assembler reads them, without branches.
+    /// The instructions as lines for an assembler, without branches.
     pub(super) lines: Vec<String>,
     pub(super) kind: Kind,
 }
 
-/// What the instructions of a [`Unit`] are.
+/// The kind of a [`Unit`]'s instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The body of the loop over blocks.
     Loop,
-    /// A whole function, which is called for each block.
+    /// A whole function that is called for each block.
     Function,
 }
 
-/// Rounds of the compression: a loop that is left in its middle runs over them.
+/// The number of rounds of the compression. A loop with an exit in its middle runs over them.
 const ROUNDS: usize = 7;
 
 /// A loop over blocks has at least this many instructions: seven rounds of the narrowest form have far more.
 const LEAST: usize = 150;
 
 impl Listing {
-    /// Reads what `llvm-objdump --disassemble --demangle --no-show-raw-insn` prints.
+    /// Reads the output of `llvm-objdump --disassemble --demangle --no-show-raw-insn`.
     pub(super) fn parse(text: &str) -> Self {
         let mut listing = Self::default();
         let mut name = String::new();
         for line in text.lines() {
             if let Some(head) = function_head(line) {
                 name = head;
-                // Of two with the same name, as in two units of code, the last one counts.
+                // If two functions have one name, as in two codegen units, the last one counts.
                 listing.functions.insert(name.clone(), Vec::new());
             } else if let Some(found) = instruction(line)
                 && let Some(function) = listing.functions.get_mut(&name)
@@ -72,7 +72,8 @@ impl Listing {
         listing
     }
 
-    /// What is run for one block in the function of that name: its longest innermost loop, or where it has none the whole of it.
+    /// The instructions that run for one block in the function with this name: its longest innermost loop or, without a loop,
+    /// the whole function.
     ///
     /// # Errors
     /// There is no such function, or nothing in it could be the work for a block.
@@ -83,7 +84,7 @@ impl Listing {
         let longest = loops.iter().max_by_key(|range| range.1 - range.0).copied();
         let (lines, kind) = match longest {
             Some((start, end)) if end - start + 1 >= LEAST => (run(function, start..end + 1), Kind::Loop),
-            // A loop over rounds is left by a branch in its middle.
+            // A loop over rounds has its exit in its middle.
             Some((start, end)) if matches!(function[end].flow, Flow::Jump(_)) => {
                 (rounds(function, start, end), Kind::Function)
             }
@@ -99,7 +100,7 @@ impl Listing {
     }
 }
 
-/// Innermost loops: from the target of a branch backwards to that branch, without another such branch between them.
+/// Innermost loops: from the target of a backward branch to that branch, without another such branch in between.
 fn loops(function: &[Instruction]) -> Vec<(usize, usize)> {
     let place = |address: u64| function.iter().position(|one| one.address == address);
     let back = |(end, one): (usize, &Instruction)| match one.flow {
@@ -118,7 +119,7 @@ fn run(function: &[Instruction], range: std::ops::Range<usize>) -> Vec<String> {
     body.map(|one| one.text.clone()).collect()
 }
 
-/// What is run in a function whose loop runs over the rounds, and is left in its middle after the last.
+/// The instructions of a function whose loop runs over the rounds and has its exit in its middle.
 fn rounds(function: &[Instruction], start: usize, end: usize) -> Vec<String> {
     let leaves =
         |one: &Instruction| matches!(one.flow, Flow::Branch(target) if target > function[end].address);
@@ -143,7 +144,7 @@ fn function_head(line: &str) -> Option<String> {
     Some(hash.map_or(name, |(name, _)| name).to_owned())
 }
 
-/// `12ab: vpaddd %ymm1, %ymm2, %ymm3`, with tabs between them, and perhaps with a comment.
+/// `12ab: vpaddd %ymm1, %ymm2, %ymm3`, separated by tabs, and perhaps with a comment.
 fn instruction(line: &str) -> Option<Instruction> {
     let (address, text) = line.split_once(':')?;
     let address = u64::from_str_radix(address.trim(), 16).ok()?;
@@ -156,12 +157,12 @@ fn instruction(line: &str) -> Option<Instruction> {
         return None;
     }
     let flow = flow(text);
-    // What a reference points to is for people.
+    // The target's name after a reference is for people.
     let text = text.split(" <").next().unwrap_or(text).trim().to_owned();
     Some(Instruction { address, text, flow })
 }
 
-/// By the words of the four architectures, which do not contradict each other.
+/// The flow, by the mnemonics of the four architectures, which do not conflict.
 fn flow(text: &str) -> Flow {
     let mnemonic = text.split_whitespace().next().unwrap_or_default();
     let mnemonic = mnemonic.trim_end_matches(['+', '-']);
@@ -202,7 +203,7 @@ fn is_away(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A function: `head` instructions, a loop of `body` that ends by `back`, `tail` instructions.
+    /// A function: `head` instructions, a loop of `body` instructions that ends with `back`, and `tail` instructions.
     fn text(name: &str, head: usize, body: usize, back: &str, tail: usize) -> String {
         let mut out = format!("0000000000000000 <{name}::h0123456789abcdef>:\n");
         let mut address = 0;
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn a_loop_that_jumps_back_runs_over_rounds() {
         let mut listing = text("a::compress", 30, 50, "jmp", 9);
-        // Left after 40 of its 50 instructions.
+        // The exit is after 40 of its 50 instructions.
         let exit = format!("    {:x}:      \tje\t0x{:x} <a::compress+0x1>\n", 30 * 4 + 39 * 4 + 2, 82 * 4);
         let at = listing.match_indices('\n').nth(30 + 40).unwrap().0 + 1;
         listing.insert_str(at, &exit);

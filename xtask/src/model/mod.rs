@@ -1,7 +1,8 @@
-//! `cargo xtask lanes --model`: cycles a block by `llvm-mca`, for lanes that cannot be measured here. Ours and the official crate are compiled for
-//! the lane's target as users compile them, and what is run for one block is given to the model of the lane's processor.
+//! `cargo xtask lanes --model`: cycles per block by `llvm-mca`, for lanes that cannot be measured here. Ours and the official crate are compiled
+//! for the lane's target as users compile them. The model of the lane's processor gets the instructions that run for one block.
 //!
-//! A model knows no caches, no branches and no memory but that of its own instructions. What comes out ranks code; it is no measurement.
+//! A model knows no caches and no branches, and no memory traffic except that of these instructions. Its result ranks code, but is not a
+//! measurement.
 
 mod listing;
 
@@ -21,15 +22,15 @@ use crate::{
     process::quiet,
 };
 
-/// The version of LLVM that Debian has and that knows the processors of our lanes.
+/// Debian's version of LLVM that knows the processors of our lanes.
 const OBJDUMP: &str = "llvm-objdump-19";
 const MCA: &str = "llvm-mca-19";
 const PACKAGE: &str = "llvm-19";
 
-/// The official crate compiles C for AArch64. The package of C++ brings the headers of C by its dependencies; that of C only recommends them.
+/// The official crate compiles C for AArch64. The package for C++ depends on the C headers; the package for C only recommends them.
 const CROSS: DebianTool = DebianTool { program: "aarch64-linux-gnu-g++", package: "g++-aarch64-linux-gnu" };
 
-/// One comparison: functions of both sides, and how many blocks each does at once.
+/// One comparison: the functions of both sides, and how many blocks each computes at once.
 #[derive(Debug)]
 struct Pair {
     what: &'static str,
@@ -39,7 +40,7 @@ struct Pair {
     official_blocks: u32,
 }
 
-/// The table of the lanes that have a model, of which `here`, this machine's, may be one.
+/// The table of the lanes with a model. `here` is this machine's lane, which may be one of them.
 pub(crate) fn table(context: &Context, here: &str) -> Result<String> {
     for program in [OBJDUMP, MCA] {
         install::debian(&DebianTool { program, package: PACKAGE })?;
@@ -76,7 +77,7 @@ pub(crate) fn check(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Rust's name for what the lane's users run.
+/// The Rust target that the lane's users run.
 fn target(arch: &str) -> Option<&'static str> {
     match arch {
         "x86_64" => Some("x86_64-unknown-linux-gnu"),
@@ -87,7 +88,7 @@ fn target(arch: &str) -> Option<&'static str> {
     }
 }
 
-/// What is compared in a lane: for one chunk and for many, by the kernels that it must have.
+/// The comparisons of a lane: for one chunk and for many, with the kernels that it must have.
 fn pairs(lane: &Lane) -> Vec<Pair> {
     const PORTABLE: &str = "blake3::portable::compress_in_place";
     let ours = |module: &str, function: &str| format!("bulla_blake3::kernel::{module}::{function}");
@@ -105,7 +106,7 @@ fn pairs(lane: &Lane) -> Vec<Pair> {
         official,
         official_blocks: lanes,
     };
-    // Where 512 bits are two halves, another entry of the kernel serves one chunk.
+    // If 512-bit operations run as two halves, another function of the kernel hashes one chunk.
     let is_half = lane.oneshot.iter().any(|line| line.contains("2*256"));
     let (rows, columns) = if is_half {
         ("x86_64::avx512_half_kernel", "x86_64::avx512_half_wide")
@@ -243,7 +244,7 @@ fn model(lane: &Lane, target: &str, unit: &Unit) -> Result<f64> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {MCA}"))?;
-    // It reads all before it prints.
+    // It reads everything before it prints.
     child.stdin.take().context("no standard input")?.write_all(unit.lines.join("\n").as_bytes())?;
     let output = child.wait_with_output()?;
     let errors = String::from_utf8_lossy(&output.stderr);

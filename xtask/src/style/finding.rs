@@ -1,6 +1,6 @@
-//! What a rule reports.
+//! The finding of a rule.
 
-/// One thing that is wrong, at a line counted from 1.
+/// One problem, at a line counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) line: usize,

@@ -1,4 +1,4 @@
-//! Our own style, held by a program: what rustfmt and clippy do not say.
+//! The rules of our style that rustfmt and clippy do not check.
 
 mod finding;
 mod imports;

@@ -1,6 +1,6 @@
-//! Rules for Rust: where `unsafe` may stand, that it says why it is sound, and how long a function may be.
+//! Rules for Rust: where `unsafe` is allowed, that a comment says why it is sound, and how long a function may be.
 //!
-//! Clippy holds the second rule too, but only in the code that this machine compiles.
+//! Clippy checks the second rule too, but only in code that this machine compiles.
 
 use std::str::FromStr as _;
 
@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::{finding::Finding, text::is_generated};
 
-/// The only folders in which `unsafe` may stand.
+/// The only folders in which `unsafe` is allowed.
 const UNSAFE_ALLOWED: [&str; 7] = [
     "crates/simd/",
     "crates/blake3/",
@@ -22,7 +22,7 @@ const UNSAFE_ALLOWED: [&str; 7] = [
 /// The most lines of a function, from `fn` to its closing brace.
 const MAX_FUNCTION_LINES: usize = 70;
 
-/// How far above its `unsafe` the comment may stand: a statement that is spread over some lines.
+/// The maximum number of lines between the comment and its `unsafe`, for statements over several lines.
 const REACH: usize = 8;
 
 pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
@@ -88,7 +88,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a `SAFETY:` comment stands on the line, or above the statement that it belongs to.
+    /// Whether there is a `SAFETY:` comment on the line, or above its statement.
     fn has_reason(&self, line: usize) -> bool {
         let is_reason = |text: &str| text.find("//").is_some_and(|at| text[at..].contains("SAFETY:"));
         if is_reason(self.lines[line - 1]) {

@@ -5,16 +5,16 @@ use super::finding::Finding;
 /// The most lines of a source file that a person wrote.
 const MAX_LINES: usize = 600;
 
-/// The endings of source files, whose length is bounded.
+/// The endings of source files. The length of these files is limited.
 const SOURCE: [&str; 12] = [".rs", ".go", ".s", ".S", ".asm", ".c", ".h", ".ts", ".js", ".mjs", ".py", ".sh"];
 
-/// Files that tools write: their lines are not ours to shape.
+/// Files that tools write. We do not control their lines.
 const TOOL_WRITTEN: [&str; 4] = ["Cargo.lock", "go.sum", "package-lock.json", "LICENSE-APACHE"];
 
 /// Words for work that was left undone. Written in halves, so that this file passes its own rule.
 const UNFINISHED: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Folders of one machine, which mean nothing on another.
+/// Folders of one machine, which do not exist on another.
 const MACHINE_PATHS: [&str; 5] = [
     concat!("/ro", "ot/"),
     concat!("/wo", "rk/"),
@@ -59,19 +59,19 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a generator wrote the file and says so near its top, in the words that Go's tools look for.
+/// Whether a generator wrote the file and says so near its top, in the form that Go's tools look for.
 pub(super) fn is_generated(source: &str) -> bool {
     source.lines().take(5).any(|line| line.contains("Code generated ") && line.contains("DO NOT EDIT"))
 }
 
-/// Whether `word` stands in `line` on its own.
+/// Whether `line` contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word)
         .any(|(at, _)| !line[..at].ends_with(is_part) && !line[at + word.len()..].starts_with(is_part))
 }
 
-/// Whether `folder` begins a path in `line`, rather than standing in the middle of another.
+/// Whether `folder` is the beginning of a path in `line`, and not in the middle of another path.
 fn starts_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder)
         .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/*)}".contains(c)))

@@ -1,4 +1,4 @@
-//! Any bytes, as a binary: a report or an error, and every instruction counted once.
+//! Any bytes as a binary give a report or an error, and every instruction is counted once.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes, as the code of an object file with symbols at places that the bytes choose.
+//! Audits any bytes as the code of an object file, with symbols at places that the bytes choose.
 
 #![no_main]
 

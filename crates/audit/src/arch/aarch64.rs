@@ -13,7 +13,7 @@ use super::decode::{Decode, Token};
 /// Every instruction has this many bytes.
 const SIZE: usize = 4;
 
-/// Decodes one run of bytes; it remembers the numbers of mnemonics, so that threads need not ask each other.
+/// Decodes one run of bytes. It remembers the numbers of mnemonics, so that threads need not wait for each other.
 pub(crate) struct Run<'b> {
     bytes: &'b [u8],
     numbers: HashMap<u16, u16>,
@@ -71,13 +71,13 @@ fn registers(opcode: &Opcode) -> u8 {
     widths
 }
 
-/// Whether a load or store of one floating-point register is of all 128 bits. Arm ARM, C4.1: loads and stores; everything else with a
-/// scalar register is of at most 64, but for the instructions of the cryptographic extension, which say `q` and mean vectors.
+/// Whether a load or store of one floating-point register has all 128 bits. Arm ARM, C4.1: loads and stores. Everything else with a
+/// scalar register has at most 64 bits, except for the instructions of the cryptographic extension, which say `q` and mean vectors.
 fn is_quad(bits: u32) -> bool {
     let size = bits >> 30;
     let opc = (bits >> 22) & 3;
     match (bits >> 24) & 0b11_1111 {
-        // Literals, pairs: `opc` stands where the size does elsewhere.
+        // Literals and pairs have `opc` where others have the size.
         0b01_1100 => size == 2,
         0b10_1100 | 0b10_1101 => size == 2,
         // One register, by any way of addressing.
@@ -101,7 +101,7 @@ struct Numbers {
 
 static NUMBERS: LazyLock<RwLock<Numbers>> = LazyLock::new(RwLock::default);
 
-/// The number of a mnemonic, a new one if there is none.
+/// The number of a mnemonic. A new mnemonic gets a new number.
 pub(super) fn intern(mnemonic: &str) -> u16 {
     let mut numbers = NUMBERS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(number) = numbers.of.get(mnemonic) {

@@ -1,4 +1,4 @@
-//! What kinds of work vector instructions do, by their mnemonics.
+//! The kinds of work that vector instructions do, by their mnemonics.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ impl Class {
     }
 }
 
-/// The class of the longest prefix of `mnemonic` that a row has.
+/// The class of the longest prefix of `mnemonic` in the rows.
 fn longest(rows: &[(Class, &[&str])], mnemonic: &str) -> Option<Class> {
     let known =
         rows.iter().flat_map(|(class, prefixes)| prefixes.iter().map(move |prefix| (*class, *prefix)));
@@ -69,7 +69,8 @@ fn longest(rows: &[(Class, &[&str])], mnemonic: &str) -> Option<Class> {
     fits.max_by_key(|(_, prefix)| prefix.len()).map(|(class, _)| class)
 }
 
-/// Prefixes of mnemonics, without the `v` of the newer encodings. The longest one that fits decides, so rows may stand in any order.
+/// Prefixes of mnemonics, without the `v` of the newer encodings. The longest one that matches decides, so the order of the rows
+/// does not matter.
 #[rustfmt::skip]
 const X86_64: &[(Class, &[&str])] = &[
     (Class::Crypto, &["aes", "sha1", "sha256", "sha512", "pclmul", "gf2p8", "sm3", "sm4", "loadiwkey"]),
@@ -82,7 +83,7 @@ const X86_64: &[(Class, &[&str])] = &[
         "extrq", "pextr", "blend", "pblend", "expand", "pexpand", "compress", "pcompress", "movsldup", "movshdup",
         "movddup", "movhl", "movlh", "pmultishift",
     ]),
-    // Those that gather signs into a mask compare with zero.
+    // Instructions that gather signs into a mask compare with zero.
     (Class::Compare, &[
         "pcmp", "pcom", "cmp", "comi", "ucomi", "ptest", "test", "movmsk", "pmovmsk", "pmovb2m", "pmovw2m", "pmovd2m",
         "pmovq2m", "fpclass", "p2intersect",
@@ -105,7 +106,7 @@ const X86_64: &[(Class, &[&str])] = &[
     ]),
 ];
 
-/// As [`X86_64`]. Gathers share the mnemonics of loads, and count as moves.
+/// Like [`X86_64`]. Gathers share the mnemonics of loads, and count as moves.
 #[rustfmt::skip]
 const AARCH64: &[(Class, &[&str])] = &[
     (Class::Crypto, &[
@@ -210,14 +211,14 @@ mod tests {
         }
     }
 
-    /// Everything that the decoders can hand out with a vector register.
+    /// Every mnemonic that the decoders can return with a vector register.
     #[test]
     fn every_vector_instruction_has_a_class() {
         let unknown: Vec<_> = x86_64::vector_mnemonics()
             .filter(|mnemonic| Class::of(Arch::X86_64, mnemonic) == Class::Other)
             .collect();
         assert_eq!(unknown, ["undoc"], "{unknown:?}");
-        // A prime step through all words: every instruction with a few free bits is met.
+        // A prime step through all words reaches every instruction with a few free bits.
         let mut unknown = std::collections::BTreeSet::new();
         for word in (0..=u32::MAX).step_by(4093) {
             let token = aarch64::Run::new(&word.to_le_bytes()).decode(0, 4);

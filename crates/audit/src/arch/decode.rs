@@ -1,15 +1,15 @@
-//! What a decoder is, and what it says of an instruction.
+//! The interface of decoders, and their description of an instruction.
 
 /// One step of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// Its bytes.
+    /// Its length in bytes.
     pub(crate) len: u8,
-    /// Whether it is no instruction: bytes that mean nothing to the CPU.
+    /// Whether the bytes are not an instruction.
     pub(crate) bad: bool,
     /// The kinds of vector registers that it names: bit i for `Arch::widths()[i]`.
     pub(crate) widths: u8,
-    /// Its mnemonic, by a number of the decoder; only with a register in `widths`.
+    /// Its mnemonic, as the decoder's number; only if `widths` has a register.
     pub(crate) op: u16,
 }
 
@@ -21,12 +21,12 @@ impl Token {
 
 /// Decodes one run of bytes of one instruction set.
 pub(crate) trait Decode<'b> {
-    /// No instruction is longer, in bytes.
+    /// The length of the longest instruction in bytes.
     const LONGEST: usize;
 
-    /// Makes ready to decode `bytes`.
+    /// Prepares to decode `bytes`.
     fn new(bytes: &'b [u8]) -> Self;
 
-    /// Decodes at `at`. The bytes from `stop`, which is behind it, belong to something else.
+    /// Decodes at `at`. The bytes from `stop`, which comes later, belong to something else.
     fn decode(&mut self, at: usize, stop: usize) -> Token;
 }

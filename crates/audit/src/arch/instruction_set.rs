@@ -13,11 +13,11 @@ pub enum Arch {
     Aarch64,
 }
 
-/// How many kinds of vector registers are told apart.
+/// The number of kinds of vector registers that are distinguished.
 pub(crate) const WIDTHS: usize = 3;
 
 impl Arch {
-    /// The name that people know it by.
+    /// Its usual name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Arch {
         }
     }
 
-    /// The kinds of vector registers that are counted apart, narrowest first.
+    /// The kinds of vector registers that are counted separately, narrowest first.
     ///
     /// - x86-64: registers of 128, 256 and 512 bits.
     /// - AArch64: scalar floating point (`b`, `h`, `s`, `d`), Advanced SIMD (`v`, `q`), SVE and SME (`z`, `p`, `za`).
@@ -44,7 +44,7 @@ impl Arch {
     }
 }
 
-/// The index in `Arch::widths()` of the widest register in the bits `widths`, which has one.
+/// The index in `Arch::widths()` of the widest register in the bits `widths`, which must not be empty.
 pub(crate) fn widest(widths: u8) -> usize {
     debug_assert!(widths != 0);
     7 - widths.leading_zeros() as usize

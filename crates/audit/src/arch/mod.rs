@@ -1,4 +1,4 @@
-//! Instruction sets: their decoders, and what the audit counts of an instruction.
+//! Instruction sets: their decoders, and the properties of an instruction that the audit counts.
 
 pub(crate) mod aarch64;
 mod class;

@@ -9,10 +9,10 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Reg
 
 use super::decode::{Decode, Token};
 
-/// No instruction is longer, in bytes.
+/// The length of the longest instruction in bytes.
 const LONGEST: usize = 15;
 
-/// What `objdump` takes for granted: a near branch with an operand-size prefix is as AMD's CPUs have it.
+/// An assumption of `objdump`: a near branch with an operand-size prefix works as on AMD's CPUs.
 const OPTIONS: u32 = DecoderOptions::AMD;
 
 /// Decodes one run of bytes.
@@ -38,14 +38,14 @@ impl<'b> Decode<'b> for Run<'b> {
             if let Some(token) = lone_prefixes(&self.bytes[at..stop]) {
                 return token;
             }
-            // What waits and the x87 instruction behind it are one line, and one instruction.
+            // `fwait` and the x87 instruction after it are one line, and one instruction.
             if PREFIX[first as usize] == WAIT && at + 1 < stop {
                 let token = self.decode(at + 1, stop);
                 return Token { len: token.len + 1, ..token };
             }
         }
         if self.at != at {
-            // It fails beyond the end only.
+            // It fails only beyond the end.
             let _ = self.decoder.set_position(at);
         }
         self.decoder.decode_out(&mut self.instruction);
@@ -69,7 +69,7 @@ impl<'b> Decode<'b> for Run<'b> {
 }
 
 impl Run<'_> {
-    /// How far the bytes at `at`, which are no instruction, reach.
+    /// The length of the bytes at `at`, which are not an instruction.
     fn bad(&self, at: usize, stop: usize) -> Token {
         let bytes = &self.bytes[at..stop];
         if bytes.len() < LONGEST && self.decoder.last_error() == iced_x86::DecoderError::NoMoreBytes {
@@ -77,14 +77,14 @@ impl Run<'_> {
         }
         let prefixes = bytes.iter().take(LONGEST - 1).take_while(|byte| PREFIX[**byte as usize] != 0).count();
         let opcode = &bytes[prefixes..];
-        // `lock` where the CPU allows none, and segment registers that do not exist, are shown as if they did.
+        // `objdump` shows `lock` where the CPU forbids it, and segment registers that do not exist.
         if !matches!(opcode.first(), Some(0x62 | 0x8f | 0xc4 | 0xc5)) {
             let mut lenient = Decoder::new(64, bytes, OPTIONS | DecoderOptions::NO_INVALID_CHECK);
             if !lenient.decode().is_invalid() {
                 return Token { len: lenient.position() as u8, bad: false, widths: 0, op: 0 };
             }
         }
-        // REX before a vector prefix means nothing, and is shown as such.
+        // REX before a vector prefix means nothing, and is shown separately.
         if prefixes == 1
             && PREFIX[bytes[0] as usize] == REX
             && matches!(opcode.first(), Some(0x62 | 0xc4 | 0xc5))
@@ -98,19 +98,20 @@ impl Run<'_> {
     }
 }
 
-/// Of an instruction that the end cuts off only the first byte is shown: as itself, or as the prefix that it is.
+/// If the end cuts off an instruction, only its first byte is shown: as bad, or as a prefix if it is one.
 fn cut_off(first: u8) -> Token {
     Token { bad: PREFIX[first as usize] == 0, ..Token::bad(1) }
 }
 
-/// How many bytes say which instruction this would be. Intel SDM, volume 2, chapter 2; AMD APM, volume 3, section 1.9 (XOP).
+/// The number of bytes that determine which instruction this would be. Intel SDM, volume 2, chapter 2; AMD APM, volume 3,
+/// section 1.9 (XOP).
 fn opcode_len(bytes: &[u8]) -> usize {
     let second = bytes.get(1).copied().unwrap_or(0);
     match bytes.first() {
         Some(0x0f) if matches!(second, 0x38 | 0x3a) => 3,
         Some(0x0f) if second != 0x0f => 2,
         Some(0xc5) => 3,
-        // Behind the first byte of these stands which map the opcode is of.
+        // The byte after the first one of these gives the opcode's map.
         Some(0xc4) if matches!(second & 0x1f, 1..=3) => 4,
         Some(0x8f) if matches!(second & 0x1f, 8..=10) => 4,
         Some(0x62) if matches!(second & 0xf, 1 | 2 | 3 | 5 | 6) => {
@@ -121,7 +122,7 @@ fn opcode_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// The bytes of a ModRM operand.
+/// The length of a ModRM operand in bytes.
 fn operand_len(bytes: &[u8]) -> usize {
     let Some(modrm) = bytes.first() else { return 1 };
     let sib = usize::from(modrm & 7 == 4);
@@ -135,7 +136,7 @@ fn operand_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Copies of x87 instructions that CPUs have and no manual does; `objdump` knows none of them.
+/// Whether it is a copy of an x87 instruction that CPUs have but manuals omit; `objdump` does not know them.
 fn is_undocumented(code: Code) -> bool {
     matches!(
         code,
@@ -153,7 +154,7 @@ fn is_undocumented(code: Code) -> bool {
 /// The value of `fwait` in [`PREFIX`].
 const WAIT: u8 = 3;
 
-/// The value of REX prefixes there.
+/// The value of REX prefixes in [`PREFIX`].
 const REX: u8 = 2;
 
 /// 1 for legacy prefixes, [`REX`], or [`WAIT`].
@@ -174,7 +175,8 @@ static PREFIX: [u8; 256] = {
     table
 };
 
-/// Prefixes that stand for themselves: REX is void when another prefix follows, and `fwait` goes with x87 instructions only.
+/// Prefixes that are shown alone: REX has no effect if another prefix follows, and `fwait` combines only with x87
+/// instructions.
 fn lone_prefixes(bytes: &[u8]) -> Option<Token> {
     let lone = |len: usize| Some(Token { len: len as u8, bad: false, widths: 0, op: 0 });
     let kind = |byte: &u8| PREFIX[*byte as usize];

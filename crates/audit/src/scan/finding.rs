@@ -1,4 +1,4 @@
-//! What is found in a source file.
+//! The findings in a source file.
 
 use serde::Serialize;
 
@@ -9,17 +9,17 @@ pub struct SourceFinding {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// What is there.
+    /// The kind of finding.
     pub kind: SourceKind,
     /// The condition or call, as it is written.
     pub text: String,
 }
 
-/// What is at a place in the source.
+/// A kind of finding in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
-    /// A condition on the features of the target ahead of detection at run time.
+    /// A condition on the target's features that comes before detection at run time.
     CompileTimeChoice,
     /// Such a condition in a macro, which other crates use.
     CompileTimeChoiceInMacro,

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says of a project, as far as it is needed here.
+//! The part of the output of `cargo metadata` that the scan needs.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ pub(super) struct Package {
     pub(super) manifest_path: PathBuf,
 }
 
-/// What each package uses in this project.
+/// The dependencies of a package in this project.
 #[derive(Deserialize)]
 pub(super) struct Resolve {
     pub(super) nodes: Vec<Node>,
@@ -51,11 +51,12 @@ pub(super) struct Dependency {
 
 #[derive(Deserialize)]
 pub(super) struct DependencyKind {
-    /// `dev` or `build`; nothing for a normal dependency.
+    /// `dev` or `build`; `None` for a normal dependency.
     pub(super) kind: Option<String>,
 }
 
-/// Runs `cargo metadata` for the project of `manifest`, or of the current folder. Inside of another `cargo` it is the same one.
+/// Runs `cargo metadata` for the project of `manifest`, or of the current folder. If this runs under a `cargo`, it uses the
+/// same one.
 pub(super) fn read(manifest: Option<&Path>) -> Result<Metadata, Error> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);

@@ -1,8 +1,8 @@
 //! Searches the sources of a project's dependencies for code that makes compilers lose kernels.
 //!
 //! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` before that chooses at compile time, if the
-//! whole build is for such a CPU. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it. It does so most
-//! freely with link-time optimisation, and only if the kernel consists of intrinsics and not of assembly.
+//! whole build is for a CPU with that feature. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it. It
+//! does so most freely with link-time optimisation, and only if the kernel consists of intrinsics and not of assembly.
 
 mod finding;
 mod metadata;
@@ -25,12 +25,12 @@ pub use self::{
 };
 use crate::Error;
 
-/// What was found in the sources of a project.
+/// The findings in a project's sources.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scan {
     /// The `Cargo.toml` of the project's root.
     pub manifest: String,
-    /// How many packages its builds use, itself included.
+    /// The number of packages that its builds use, including itself.
     pub packages: u64,
     /// Flags and profiles that make a difference.
     pub settings: Vec<Setting>,
@@ -44,7 +44,7 @@ pub struct Scan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// This build is for one kind of CPU, so that the choice at compile time is made: kernels may be inlined or lost.
+    /// This build is for one kind of CPU, so the choice is made at compile time: kernels may be inlined or lost.
     Affected,
     /// As long as no `target-cpu` or `target-feature` is set, the choice is at run time.
     Latent,
@@ -61,7 +61,7 @@ impl Risk {
     }
 }
 
-/// What was found in one package.
+/// The findings in one package.
 #[derive(Clone, Debug, Serialize)]
 pub struct CrateScan {
     /// The name of the package.
@@ -70,15 +70,15 @@ pub struct CrateScan {
     pub version: String,
     /// The risk in this build.
     pub risk: Risk,
-    /// What its kernels consist of.
+    /// The kinds of code that its kernels consist of.
     pub kernels: Kernels,
     /// The places.
     pub findings: Vec<SourceFinding>,
-    /// What to do.
+    /// Advice on what to do.
     pub advice: String,
 }
 
-/// What the CPU-specific code of a package consists of.
+/// The kinds of CPU-specific code in a package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kernels {
     /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline their code.
@@ -87,7 +87,7 @@ pub struct Kernels {
     pub assembly: u64,
 }
 
-/// Looks through the dependencies of the project whose `Cargo.toml` is `manifest`, or that of the current folder.
+/// Scans the dependencies of the project of the `Cargo.toml` at `manifest`, or of the current folder.
 ///
 /// It runs `cargo metadata`, which fetches missing sources.
 ///
@@ -123,7 +123,7 @@ pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result
     Ok(scan)
 }
 
-/// The packages that builds of the workspace use, each with its features. What only tests use is left out.
+/// The packages that builds of the workspace use, each with its features. Packages that only tests use are left out.
 fn used(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
     let mut used = BTreeMap::new();
     let Some(resolve) = &metadata.resolve else { return used };
@@ -219,7 +219,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
     while let Some(folder) = waiting.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
-            // By the entry and not by what a link leads to: links may lead in circles.
+            // Look at the entry, not at a link's target: links may form circles.
             let Ok(kind) = entry.file_type() else { continue };
             let name = entry.file_name();
             let name = name.to_string_lossy();

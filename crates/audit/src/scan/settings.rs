@@ -13,21 +13,21 @@ use crate::Error;
 /// A flag or a line of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// What it does.
+    /// Its effect.
     pub kind: SettingKind,
-    /// As it is written.
+    /// Its text, as written.
     pub text: String,
-    /// The file, or the variable of the environment.
+    /// The file, or the environment variable.
     pub place: String,
     /// The line, from 1; 0 for a variable.
     pub line: u64,
 }
 
-/// What a setting does.
+/// The effect of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingKind {
-    /// It makes all code for one kind of CPU: `target-cpu`, `target-feature`.
+    /// It compiles all code for one kind of CPU: `target-cpu`, `target-feature`.
     Target,
     /// Link-time optimisation.
     Lto,
@@ -139,7 +139,7 @@ fn in_flags(flags: &[String], place: &str, line: impl Fn(&str) -> u64, settings:
     }
 }
 
-/// The line, from 1, of the first `word` behind the first `after`.
+/// The line, from 1, of the first `word` after the first `after`.
 fn line_of(text: &str, after: &str, word: &str) -> u64 {
     let start = text.find(after).unwrap_or(0);
     let at = text[start..].find(word).map_or(start, |at| start + at);

@@ -40,12 +40,12 @@ pub(super) fn has_intrinsics(text: &str) -> bool {
         || text.contains("arch::aarch64::*")
 }
 
-/// What is in a file of a package that is built with `features`.
+/// The findings in a file of a package that is built with `features`.
 ///
 /// # Errors
-/// It is no Rust.
+/// The text is not Rust.
 pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<Found>, String> {
-    // Most files have neither, and parsing is what takes time.
+    // Most files have neither, and parsing takes most of the time.
     if !text.contains("target_feature") && !DETECTION.iter().any(|word| text.contains(word)) {
         return Ok(Vec::new());
     }
@@ -59,15 +59,15 @@ pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<Fo
     Ok(items.found)
 }
 
-/// The items of a file, in modules, `impl` blocks and traits too. Tokens are enough to find them: no expression has to be understood.
+/// The items of a file, also in modules, `impl` blocks and traits. Tokens are enough to find them, without parsing expressions.
 struct Items<'f> {
     features: &'f BTreeSet<String>,
     found: Vec<Found>,
-    /// Functions that exist for some features of the target only, by name.
+    /// Functions that exist only for some features of the target, by name.
     functions: Vec<Variant>,
 }
 
-/// One of several functions with the same name, of which the compiler takes one.
+/// One of several functions with the same name, from which the compiler takes one.
 struct Variant {
     name: String,
     /// Its condition on features of the target, with its line.
@@ -138,7 +138,8 @@ impl Items<'_> {
         self.functions.push(Variant { name, condition, detects: !inside.detections.is_empty() });
     }
 
-    /// Functions of which one detects, and another of the same name takes its place when the target has the feature.
+    /// Finds functions that detect at run time and are replaced by another function of the same name if the target has
+    /// the feature.
     fn compare_variants(&mut self) {
         for variant in &self.functions {
             let Some((line, text)) = &variant.condition else { continue };
@@ -214,7 +215,7 @@ impl Body<'_> {
         }
     }
 
-    /// After a statement: what it detects is off when its feature of the package is.
+    /// Ends a statement. Its detection is off if the feature of the package that it needs is not enabled.
     fn end(&mut self, statement: Statement) {
         if let Some(feature) = statement.missing
             && !statement.is_item
@@ -225,12 +226,12 @@ impl Body<'_> {
     }
 }
 
-/// What is known of a statement while its tokens are read.
+/// The state of a statement while its tokens are read.
 #[derive(Default)]
 struct Statement {
     /// The feature of the package that it needs and that is not enabled.
     missing: Option<String>,
-    /// How many detections there were before it.
+    /// The number of detections before it.
     detections: usize,
     has_begun: bool,
     is_binding: bool,
@@ -247,7 +248,7 @@ impl Statement {
     }
 }
 
-/// The arguments of a macro, when `name` is followed by `!` and a group. The `!` and the group are taken from `tokens`.
+/// The arguments of a macro, if `name` is followed by `!` and a group. The `!` and the group are taken from `tokens`.
 fn macro_arguments(name: &Ident, tokens: &mut Peekable<IntoIter>) -> Option<Group> {
     const NO_MACROS: [&str; 7] = ["return", "in", "if", "while", "match", "else", "break"];
     if NO_MACROS.iter().any(|word| name == word) || !is_punct(tokens.peek(), '!') {
@@ -291,18 +292,19 @@ impl Attribute {
         self.name == "cfg"
     }
 
-    /// What only tests build is in no binary.
+    /// Whether it is for tests: code that only tests build is not in the binary.
     fn is_test(&self) -> bool {
         self.is_cfg() && self.arguments.contains("test")
     }
 
-    /// The feature of the package that `#[cfg(feature = "...")]` asks for, if it is not enabled. Anything more involved is left alone.
+    /// The feature of the package that `#[cfg(feature = "...")]` asks for, if it is not enabled. More complicated conditions are
+    /// ignored.
     fn missing_feature(&self, features: &BTreeSet<String>) -> Option<String> {
         let feature = self.arguments.strip_prefix("feature = \"")?.strip_suffix('"')?;
         (self.is_cfg() && !feature.contains('"') && !features.contains(feature)).then(|| feature.to_owned())
     }
 
-    /// The condition of a `#[cfg(...)]` that holds when the target has some feature, with its line.
+    /// The condition of a `#[cfg(...)]` that is true if the target has some feature, with its line.
     fn target_condition(&self) -> Option<(u64, String)> {
         let text = &self.arguments;
         (self.is_cfg() && is_on_target(text)).then(|| (self.line, format!("cfg({text})")))
@@ -317,10 +319,10 @@ fn line(ident: &Ident) -> u64 {
     ident.span().start().line as u64
 }
 
-/// Whether a condition is about features of the target, and not about those that every target of the kind has.
+/// Whether a condition is about features of the target, other than those that every target of its kind has.
 fn is_on_target(condition: &str) -> bool {
     const BASELINE: [&str; 4] = ["\"sse\"", "\"sse2\"", "\"neon\"", "\"fp\""];
-    // The other branch: what holds without the feature is where detection is.
+    // This is the other branch: detection is where the feature is missing.
     if condition.trim_start().starts_with("not") {
         return false;
     }

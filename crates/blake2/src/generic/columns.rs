@@ -1,5 +1,5 @@
-//! Column form: vector i holds word i of the states of `LANES` inputs. Throughput limits it: 14 operations a quarter round, and
-//! the transpose of the message. With one lane it is the plain scalar algorithm.
+//! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 14 operations a
+//! quarter round, and the transpose of the message. With one lane it is the plain scalar algorithm.
 
 use super::{SIGMA, State, all_rounds, each_block};
 use crate::job::{Input, Job, Last, Tail};
@@ -7,7 +7,7 @@ use crate::word::Word;
 use bulla_simd::{WordColumns, half_round};
 use core::mem::MaybeUninit;
 
-/// A vector whose column form has rounds: those below, or better ones of its own.
+/// A vector with the rounds of the column form: the ones below, or its own faster ones.
 #[allow(
     clippy::missing_safety_doc,
     reason = "the CPU must have the instruction set of the vector, as everywhere here"
@@ -37,7 +37,8 @@ impl Rounds for bulla_simd::scalar::U64x1 {}
 unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
-        // No closure here and below: what takes vectors by closures is compiled for itself, too, outside the kernels.
+        // No closures here and below: a function that takes vectors through a closure is also compiled separately,
+        // outside the kernels.
         let iv = &V::Word::IV;
         let mut v = [
             h[0],
@@ -107,7 +108,8 @@ pub(crate) unsafe fn input<V: Rounds>(
     }
 }
 
-/// Counters before the next blocks of all lanes, those up to the end of the last of these, and its flags.
+/// The counters before the next blocks of all lanes, the counters at the end of the last of these blocks, and that
+/// block's flags.
 struct Marks<V> {
     before: [V; 2],
     end: [V; 2],
@@ -115,7 +117,7 @@ struct Marks<V> {
 }
 
 impl<V: Rounds> Marks<V> {
-    /// Those of lanes that are all like the first.
+    /// Marks for lanes that are all like the first one.
     #[inline(always)]
     unsafe fn alike(job: &Job<'_, V::Word>, tail: Tail<V::Word>) -> Self {
         // SAFETY: the caller has the instruction set of V; so in all functions here.
@@ -128,7 +130,7 @@ impl<V: Rounds> Marks<V> {
         }
     }
 
-    /// Those of each lane, by way of memory: the loads wait for all these stores.
+    /// Separate marks for each lane, through memory: the loads wait for all these stores.
     #[inline(always)]
     unsafe fn each<const W: usize>(jobs: &[Job<'_, V::Word>], blocks: usize) -> Self {
         let mut words = [[V::Word::default(); W]; 6];
@@ -156,7 +158,8 @@ impl<V: Rounds> Marks<V> {
     }
 }
 
-/// Takes 1 to `W == LANES` jobs as far as all of them go. Those that have more are moved to the front; returns how many.
+/// Compresses 1 to `W == LANES` jobs as far as all of them reach. Moves the jobs with blocks left to the front, and
+/// returns how many there are.
 #[inline(always)]
 pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>]) -> usize {
     let mut blocks = usize::MAX;
@@ -180,7 +183,7 @@ pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word
 unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
     // SAFETY: the caller has the instruction set of V, at least one job and at most W, and readable input.
     unsafe {
-        // Lanes without a job do the work of the first again, for a state that nobody reads.
+        // Lanes without a job repeat the first job's work, into a state that is never read.
         let mut unread = *jobs[0].words;
         let mut states = [&raw mut unread; W];
         let mut from = [jobs[0].input.from; W];

@@ -13,8 +13,8 @@ use crate::word::Word;
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
-/// `SIGMA[r][i]`: the message word that round r uses at place i; places 2j and 2j + 1 belong to the j-th of the round's
-/// eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0 and 1.
+/// `SIGMA[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong to the j-th of the
+/// round's eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0 and 1.
 pub(crate) const SIGMA: [[usize; 16]; 10] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
@@ -55,7 +55,7 @@ use all_rounds;
     reason = "the CPU must have the instruction set of the vector, as everywhere here"
 )]
 pub(crate) trait State: Copy {
-    /// What it is held in.
+    /// The vector that holds it.
     type Vector: Vector<Word: Word>;
 
     /// The state after one more block, with this counter and these finalisation flags.
@@ -65,7 +65,7 @@ pub(crate) trait State: Copy {
 /// Two words of a state.
 type Pair<S> = [<<S as State>::Vector as Vector>::Word; 2];
 
-/// The state after every block of one input, which is `counter` bytes away from the beginning.
+/// The state after all blocks of one input. `counter` bytes come before it.
 #[inline(always)]
 pub(crate) unsafe fn each_block<S: State>(mut state: S, input: Input, mut counter: Pair<S>, last: Last) -> S {
     let Input { mut from, mut len, stride } = input;

@@ -1,4 +1,5 @@
-//! Row form: four vectors hold the four rows of the state of one input. Latency limits it: two quarter rounds a round.
+//! Row form: four vectors hold the four rows of the state of one input. Its speed is limited by latency: two quarter rounds a
+//! round.
 //!
 //! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle is on
 //! the critical path.
@@ -9,7 +10,7 @@ use crate::word::Word;
 use bulla_simd::{Vector, WordRows};
 use core::marker::PhantomData;
 
-/// A way to do the rounds of the row form.
+/// An implementation of the rounds of the row form.
 #[allow(
     clippy::missing_safety_doc,
     reason = "the CPU must have the instruction set of the vector, as everywhere here"
@@ -22,7 +23,7 @@ pub(crate) trait Rounds: Copy {
     unsafe fn rounds(rows: [Self::Row; 4], m: *const u8) -> [Self::Row; 4];
 }
 
-/// The rounds as they are below, in the order that the compiler finds.
+/// The rounds below, in the order that the compiler chooses.
 #[derive(Clone, Copy)]
 pub(crate) struct Compiled<V>(PhantomData<V>);
 
@@ -36,7 +37,7 @@ impl<V: WordRows<Word: Word>> Rounds for Compiled<V> {
     }
 }
 
-/// The rounds of any vector.
+/// The rounds for any vector.
 #[inline(always)]
 unsafe fn rounds<V: WordRows<Word: Word>>([mut a, mut b, mut c, mut d]: [V; 4], m: *const u8) -> [V; 4] {
     // SAFETY: the caller has the instruction set of V, and a readable block.

@@ -1,5 +1,5 @@
-//! Kernels of vectors that are arrays: the generic bodies as any machine can run them, Miri's included. In the shapes of those for SSE4.1 and
-//! AVX-512.
+//! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run the generic bodies. The shapes are those
+//! of the kernels for SSE4.1 and AVX-512.
 
 use super::table::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};

@@ -1,4 +1,4 @@
-//! Which kernels are compiled, which of them the CPU supports, and which one is in use.
+//! The compiled kernels, those that the CPU supports, and the one in use.
 
 use super::portable;
 use super::table::Tables;
@@ -65,7 +65,7 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// No kernel of the wanted name runs on this machine. Its text lists those that do.
+/// The error if no kernel of the wanted name runs on this machine. Its text lists the kernels that do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownKernel;
 
@@ -86,13 +86,13 @@ pub fn available() -> impl Iterator<Item = Kernel> {
     runnable().filter(|kernel| kernel.0.tuning.fits())
 }
 
-/// Like [`available`], with the kernels that are tuned for CPUs of another make: tests use all of them.
+/// Like [`available`], with the kernels that are tuned for other kinds of CPU: tests use all of them.
 #[doc(hidden)]
 pub fn runnable() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter(|kernel| cpu::supports(kernel.isa)).map(|kernel| Kernel(kernel))
 }
 
-/// The kernel in use. After the choice, this is one load.
+/// The kernel in use. After the first call, this is a single load.
 ///
 /// # Panics
 ///
@@ -107,7 +107,7 @@ pub fn active() -> Kernel {
 ///
 /// # Errors
 ///
-/// [`UnknownKernel`] when it names one that this machine does not have.
+/// [`UnknownKernel`] if it names a kernel that this machine does not have.
 pub fn forced() -> Result<Option<Kernel>, UnknownKernel> {
     #[cfg(feature = "std")]
     if let Some(name) = std::env::var_os(FORCE_VARIABLE)

@@ -5,7 +5,7 @@
 //! one input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) selects another kernel for everything made from these
 //! parameters.
 
-// Arrays lie in memory as words of a little-endian machine do.
+// The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
 pub(crate) mod arrays;
 mod choice;

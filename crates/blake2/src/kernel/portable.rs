@@ -18,7 +18,7 @@ unsafe fn compress<V: Rounds>(words: &mut [V::Word; 8], input: Input, counter: [
     unsafe { columns::input::<V>(words, input, counter, last) }
 }
 
-/// Never called, since there is one lane, but right all the same.
+/// Never called, because there is only one lane, but correct.
 unsafe fn lanes_of<V: Rounds>(jobs: &mut [Job<'_, V::Word>]) -> usize {
     for job in jobs {
         // SAFETY: the table's caller promised readable input.

@@ -1,6 +1,6 @@
-//! The schedule of the message as tokens, for macros that make assembly: these need numbers that are written out.
+//! The message schedule as tokens, for macros that write assembly: they need literal numbers.
 
-/// Hands a macro, after its other arguments, the schedule of all rounds: `b` those of BLAKE2b, `s` those of BLAKE2s (RFC 7693,
+/// Passes the schedule of all rounds to a macro, after its other arguments: `b` for BLAKE2b, `s` for BLAKE2s (RFC 7693,
 /// section 2.7).
 macro_rules! schedule {
     (s, $macro:ident!($($arguments:tt)*)) => {

@@ -1,4 +1,4 @@
-//! What a kernel is to the rest of the crate: tables of functions.
+//! A kernel as the rest of the crate sees it: tables of functions.
 
 use crate::job::{Input, Job, Last};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -13,10 +13,10 @@ pub(crate) struct Tables {
     pub(crate) blake2s: &'static Functions<u32>,
 }
 
-/// Which of several kernels for one instruction set is the right one for a CPU.
+/// The kind of CPU for which a kernel is the right one, if there are several for one instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tuning {
-    /// There is only this one.
+    /// It is the only kernel for its instruction set.
     Only,
     /// AVX-512 whose rotates take one cycle.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -27,7 +27,7 @@ pub(crate) enum Tuning {
 }
 
 impl Tuning {
-    /// Whether this CPU is one that it is meant for.
+    /// Whether this CPU is of that kind.
     pub(crate) fn fits(self) -> bool {
         match self {
             Tuning::Only => true,
@@ -46,6 +46,7 @@ pub struct Functions<W: 'static> {
     pub(crate) lanes: usize,
     /// Compresses one input into the state.
     pub(crate) compress: unsafe fn(&mut [W; 8], Input, [W; 2], Last),
-    /// Takes 2 to `lanes` jobs of one stride as far as all of them go. Those that have more are moved to the front; it returns how many.
+    /// Compresses 2 to `lanes` jobs of one stride as far as all of them reach. Moves the jobs with blocks left to the front, and returns
+    /// how many there are.
     pub(crate) lanes_of: unsafe fn(&mut [Job<'_, W>]) -> usize,
 }

@@ -17,8 +17,8 @@ impl Rounds for words::U64x8 {}
 impl Rounds for sse41::U32x4 {}
 impl Rounds for words::U64x2 {}
 
-/// The functions of many inputs: a module of two `#[target_feature]` functions. For each hash function there are the vectors of the column
-/// form, narrow ones first.
+/// The functions for many inputs: a module of two `#[target_feature]` functions. For each hash function, it takes the vectors of the
+/// column form, the narrow ones first.
 macro_rules! lanes {
     (
         $module:ident, $features:literal,
@@ -33,7 +33,7 @@ macro_rules! lanes {
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn lanes_2b(jobs: &mut [Job<'_, u64>]) -> usize {
-                // SAFETY: as the table asks of the caller; so in all functions here.
+                // SAFETY: the table's caller promised it; so in all functions here.
                 unsafe { narrowest!(jobs, [$($BNarrow),*] or $BWide) }
             }
 
@@ -46,7 +46,7 @@ macro_rules! lanes {
     };
 }
 
-/// A step of the lanes by the first vector that has enough of them.
+/// Takes a step with the first vector that has enough lanes.
 macro_rules! narrowest {
     ($jobs:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
         $(
@@ -76,8 +76,8 @@ lanes!(
     blake2s: [] or sse41::U32x4
 );
 
-/// A kernel: its tables, and a module of `#[target_feature]` functions of one input, each by its way to do the rounds. Those of many inputs
-/// are in the module `$lanes`.
+/// A kernel: its tables, and a module of `#[target_feature]` functions for one input, each with its implementation of the rounds. The
+/// functions for many inputs are in the module `$lanes`.
 macro_rules! kernel {
     (
         $TABLES:ident, $module:ident, $lanes:ident, $isa:expr, $tuning:expr, $features:literal,
@@ -108,7 +108,7 @@ macro_rules! kernel {
                 counter: [u64; 2],
                 last: Last,
             ) {
-                // SAFETY: as the table asks of the caller; so in both functions.
+                // SAFETY: the table's caller promised it; so in both functions.
                 unsafe { rows::input::<$BRounds>(words, input, counter, last) }
             }
 
@@ -126,7 +126,8 @@ macro_rules! kernel {
     };
 }
 
-// Two kernels for AVX-512, since the best order of one input's operations differs by CPU: see `docs/decisions/0073-blake2-by-cpu.md`.
+// Two kernels for AVX-512, because the best order of one input's operations depends on the CPU: see
+// `docs/decisions/0073-blake2-by-cpu.md`.
 
 kernel!(
     AVX512_FAST_ROTATE, avx512_fast_rotate, avx512_lanes, Isa::Avx512, Tuning::FastRotate,

@@ -20,7 +20,7 @@ struct Masks {
 static MASKS_S: Masks = Masks { _bytes: [byte_rotation(4, 2), byte_rotation(4, 1)] };
 static MASKS_B: Masks = Masks { _bytes: [byte_rotation(8, 3), byte_rotation(8, 2)] };
 
-/// One operation on three registers, in words of the set: `b` of 64 bits, `s` of 32.
+/// One operation on three registers. The set gives the word: `b` is 64 bits, `s` is 32.
 macro_rules! op {
     (b, $name:literal, $to:tt $x:tt $y:tt) => {
         concat!($name, "q ymm", $to, ", ymm", $x, ", ymm", $y, "\n")
@@ -53,7 +53,7 @@ macro_rules! add_c {
     };
 }
 
-/// v8 goes to memory, if a rotate needs its register.
+/// Stores v8 to memory, if a rotate needs its register.
 macro_rules! spare_v8 {
     (b, 0) => {
         ""
@@ -141,7 +141,7 @@ macro_rules! rounds {
     };
 }
 
-/// All words of the state but v8, from memory or to it.
+/// Loads or stores all words of the state except v8.
 macro_rules! all_but_v8 {
     (load) => { all_but_v8!(load 0 1 2 3 4 5 6 7 9 10 11 12 13 14 15) };
     (store) => { all_but_v8!(store 0 1 2 3 4 5 6 7 9 10 11 12 13 14 15) };

@@ -1,15 +1,17 @@
 //! The rounds of the row form in assembly, for AVX-512 and AVX2.
 //!
-//! In the row form everything waits for one chain of operations: additions, exclusive ors and rotates, each of which needs the one before. So
-//! the order of the instructions matters, and the compiler does not keep it. There are three orders here, for three kinds of CPU:
+//! In the row form, everything waits for one chain of operations: additions, exclusive ors and rotates, each of which needs the result of the
+//! one before. So the order of the instructions matters, and the compiler does not keep it. There are three orders here, for three kinds of
+//! CPU:
 //! - [`FastRotate`]: a rotate takes one cycle, so the chain is that of the specification, and everything else comes after it.
 //! - [`SlowRotate`]: a rotate takes two cycles. `rotate(xor(early, late))` then costs three cycles, but `late >> k ^ late << (bits - k) ^
 //!   rotate(early)` costs two after `late`: the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they
 //!   are neighbours in the code.
-//! - [`NoRotate`]: AVX2, which has no rotate. The order of `FastRotate`, with byte shuffles, and shifts if the distance is not whole bytes.
+//! - [`NoRotate`]: AVX2, which has no rotate. The order is that of `FastRotate`, with byte shuffles, and shifts if the distance is not whole
+//!   bytes.
 //!
-//! In all three, broadcast loads fetch the words of the message, merged by mask or blended: no shuffle. The loads for the next half round
-//! come after the chain of this one.
+//! In all three, broadcast loads fetch the words of the message, and masks or blends merge them: no shuffles are needed. The loads for the
+//! next half round come after the chain of this one.
 //!
 //! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and `0073-blake2-by-cpu.md`.
 
@@ -117,7 +119,7 @@ macro_rules! gather {
     };
 }
 
-/// A row turned by n words.
+/// Turns a row by n words.
 macro_rules! turn {
     (b, $to:tt $from:tt, $n:tt) => {
         concat!("vpermq ymm", $to, ", ymm", $from, ", ", turn!($n), "\n")
@@ -289,7 +291,7 @@ macro_rules! rounds_slow {
     };
 }
 
-/// Exclusive or, as AVX2 has it.
+/// Exclusive or in AVX2.
 macro_rules! xor {
     (b, $to:tt $x:tt $y:tt) => {
         concat!("vpxor ymm", $to, ", ymm", $x, ", ymm", $y, "\n")
@@ -299,7 +301,7 @@ macro_rules! xor {
     };
 }
 
-/// Four words of the message, by way of register 10.
+/// Four words of the message, through register 10.
 macro_rules! gather_by_blends {
     ($set:ident, $to:tt, $w0:tt $w1:tt $w2:tt $w3:tt) => {
         concat!(
@@ -329,7 +331,7 @@ macro_rules! gather_by_blends {
     };
 }
 
-/// A rotate in place, by way of register 11; registers 12 and 13 hold masks for shuffles of bytes.
+/// A rotate in place, through register 11; registers 12 and 13 hold masks for byte shuffles.
 macro_rules! rotate_by_shuffle {
     (b, 0, $row:tt) => { concat!("vpshufd ymm", $row, ", ymm", $row, ", 0xB1\n") };
     (b, 1, $row:tt) => { concat!("vpshufb ymm", $row, ", ymm", $row, ", ymm12\n") };
@@ -347,7 +349,7 @@ macro_rules! rotate_by_shuffle {
     };
 }
 
-/// As [`half_round_fast`], without instructions of AVX-512.
+/// Like [`half_round_fast`], without instructions of AVX-512.
 macro_rules! half_round_without_rotates {
     ($set:ident, $half:ident, $x:tt $y:tt) => {
         concat!(
@@ -389,7 +391,7 @@ macro_rules! rounds_without_rotates {
     };
 }
 
-/// The rounds of a vector type in one order: its registers for the rows, and what else the assembly takes.
+/// The rounds of a vector type in one order: its registers for the rows, and the other operands of the assembly.
 macro_rules! row_rounds {
     (
         $Order:ident, $Type:ty, $features:literal, $a:tt $b:tt $c:tt $d:tt, $rounds:expr,

@@ -1,4 +1,4 @@
-//! No decoder gives a byte that is not the input's, whatever it reads and however it is moved.
+//! No decoder returns a byte that is not the input's, whatever it reads and wherever it seeks.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -18,7 +18,7 @@ enum Form {
 
 #[derive(Arbitrary, Debug)]
 enum Encoding {
-    /// Nothing but what the fuzzer says.
+    /// Only the fuzzer's bytes.
     Bytes(Vec<u8>),
     Right,
     Changed {
@@ -77,13 +77,13 @@ impl Encoding {
     }
 }
 
-/// The part of the input from `start` on, of `len` bytes at most.
+/// The part of the input from `start` on, at most `len` bytes.
 fn part(input: &[u8], start: u64, len: u64) -> &[u8] {
     let at = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(input.len());
     &input[at(start)..at(start.saturating_add(len))]
 }
 
-/// Goes the steps; every byte is the input's, and so is every end.
+/// Does the steps. Every byte must be the input's, and so must every end.
 fn go<T: Read + Seek, O: Read + Seek>(mut decoder: Decoder<T, O>, input: &[u8], steps: &[Step]) {
     let mut position = 0;
     for step in steps.iter().take(64) {
@@ -111,7 +111,7 @@ fn go<T: Read + Seek, O: Read + Seek>(mut decoder: Decoder<T, O>, input: &[u8], 
     }
 }
 
-/// What is read to the end is the expected bytes, or a part of them and an error.
+/// Reading to the end gives the expected bytes, or a part of them and an error.
 fn read_all(mut reader: impl Read, expected: &[u8], must_be_right: bool) {
     let mut all = Vec::new();
     let result = reader.read_to_end(&mut all);
@@ -125,7 +125,7 @@ fn read_all(mut reader: impl Read, expected: &[u8], must_be_right: bool) {
 fuzz_target!(|case: Case| {
     let times = usize::from(case.times).min(300_000 / case.piece.len().max(1));
     let mut input = case.piece.repeat(times);
-    // Chunks that are alike would hide that one stands for another.
+    // Equal chunks would hide that one replaces another.
     input.chunks_mut(1000).enumerate().for_each(|(i, chunk)| chunk[0] ^= i as u8);
     let group = GroupSize::from_chunk_log(case.chunk_log % 9).expect("0 to 8");
     let (combined, mut root) = encode_with_group_size(&input, group);

@@ -1,4 +1,4 @@
-//! Bytes that restore to a hasher are the only state of it; no bytes make it panic.
+//! A hasher has exactly one saved state, and no bytes make restoring panic.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -50,7 +50,7 @@ fuzz_target!(|input: Input| {
     let offset = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
     let most = max_subtree_len(offset).unwrap_or(u64::MAX);
     if most - hasher.count() > 20_000 {
-        // Pieces, and all at once.
+        // In pieces, and at once.
         let (mut pieces, mut whole) = (hasher.clone(), hasher);
         pieces.update(&[1; 100]).update(&[1; 18_900]);
         whole.update(&[1; 19_000]);

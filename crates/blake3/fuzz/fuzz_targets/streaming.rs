@@ -1,4 +1,4 @@
-//! Input in pieces, saved and restored between them, has the digest of the official crate.
+//! Input in pieces, with saving and restoring in between, has the digest of the official crate.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -15,7 +15,7 @@ enum Mode {
 #[derive(Arbitrary, Debug)]
 enum Step {
     Update(Vec<u8>),
-    /// A long piece: groups of chunks go past the buffer.
+    /// A long piece: groups of chunks bypass the buffer.
     Run {
         byte: u8,
         len: u16,
@@ -41,7 +41,7 @@ fuzz_target!(|input: (Mode, Vec<Step>)| {
                 official.update(piece);
             }
             Step::Run { byte, len, times } => {
-                // Chunks that are alike would hide a counter that is wrong; these are not.
+                // Equal chunks would hide a wrong counter; these differ.
                 let piece: Vec<u8> = (0..*len).map(|i| byte.wrapping_add((i / 7) as u8)).collect();
                 for _ in 0..times % 8 {
                     ours.update(&piece);

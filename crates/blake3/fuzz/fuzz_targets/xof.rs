@@ -1,4 +1,4 @@
-//! Output from any position, in pieces of any length, is that of the official crate.
+//! Output from any position, in pieces of any length, equals the official crate's.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -23,7 +23,7 @@ struct Input {
     steps: Vec<Step>,
 }
 
-/// Output stays before this position: the official crate's counter is not defined behind 2^64 bytes.
+/// Output stays before this position: the official crate's counter is not defined beyond 2^64 bytes.
 const LAST: u64 = u64::MAX - (64 << 16);
 
 fuzz_target!(|case: Input| {

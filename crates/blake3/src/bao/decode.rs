@@ -13,18 +13,18 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The most bytes that are verified at a time, unless a leaf is longer: twice the widest group of chunks, so that parents come in full
-/// groups too. The buffers for more are so large that allocators take them from the system, and give them back, for every decoder.
+/// groups too. Larger buffers would be so large that allocators request them from the system, and return them, for every decoder.
 const AT_ONCE: usize = 32 * 1024;
 
-/// The input of a combined encoding that is all in memory.
+/// Decodes a combined encoding that is completely in memory, and returns the input.
 ///
 /// # Errors
 ///
-/// Those of [`Error`].
+/// The errors of [`Error`].
 pub fn decode(encoded: impl AsRef<[u8]>, hash: &Hash) -> io::Result<Vec<u8>> {
     let encoded = encoded.as_ref();
     let claimed = encoded.first_chunk().map_or(0, |header| u64::from_le_bytes(*header));
-    // The length may be a lie, but the input is never longer than its encoding.
+    // The claimed length may be false, but the input is never longer than its encoding.
     let capacity = usize::try_from(claimed).unwrap_or(usize::MAX).min(encoded.len());
     let mut content = Vec::with_capacity(capacity);
     Decoder::new(encoded, hash).read_to_end(&mut content)?;
@@ -44,30 +44,31 @@ pub struct Decoder<T: Read, O: Read = T> {
 }
 
 impl<T: Read> Decoder<T, T> {
-    /// Of a combined encoding.
+    /// A decoder of a combined encoding.
     pub fn new(inner: T, hash: &Hash) -> Self {
         Decoder { verifier: Verifier::new(Source::new(inner, None), hash, 0, u64::MAX) }
     }
 }
 
 impl<T: Read, O: Read> Decoder<T, O> {
-    /// Of the input and an outboard encoding.
+    /// A decoder of the input and its outboard encoding.
     pub fn new_outboard(inner: T, outboard: O, hash: &Hash) -> Self {
         Decoder { verifier: Verifier::new(Source::new(inner, Some(outboard)), hash, 0, u64::MAX) }
     }
 
-    /// For an encoding with leaves of this size.
+    /// Sets the leaf size of the encoding.
     ///
     /// # Panics
     ///
-    /// When something has been read.
+    /// If something has been read.
     #[must_use]
     pub fn with_group_size(mut self, group: GroupSize) -> Self {
         self.verifier.set_group_size(group);
         self
     }
 
-    /// The readers: that of the combined encoding or the input, and that of the outboard encoding if there is one.
+    /// The readers: the one of the combined encoding or the input, and the one of the outboard encoding if there is
+    /// one.
     pub fn into_inner(self) -> (T, Option<O>) {
         self.verifier.source.into_inner()
     }
@@ -117,17 +118,17 @@ pub struct SliceDecoder<T: Read> {
 }
 
 impl<T: Read> SliceDecoder<T> {
-    /// Of the slice in `inner`, for `slice_len` bytes from `slice_start` on.
+    /// A decoder of the slice in `inner`, for `slice_len` bytes from `slice_start` on.
     pub fn new(inner: T, hash: &Hash, slice_start: u64, slice_len: u64) -> Self {
         let end = slice_start.saturating_add(slice_len);
         SliceDecoder { verifier: Verifier::new(Source::new(inner, None), hash, slice_start, end) }
     }
 
-    /// For a slice of an encoding with leaves of this size.
+    /// Sets the leaf size of the encoding that the slice was taken from.
     ///
     /// # Panics
     ///
-    /// When something has been read.
+    /// If something has been read.
     #[must_use]
     pub fn with_group_size(mut self, group: GroupSize) -> Self {
         self.verifier.set_group_size(group);
@@ -157,24 +158,24 @@ impl<T: Read> fmt::Debug for SliceDecoder<T> {
     }
 }
 
-/// What both decoders are.
+/// The common part of both decoders.
 #[derive(Clone)]
 struct Verifier<R, T> {
     source: Source<R, T>,
-    /// Moves the source to a subtree when others were passed over. Known once someone has called `seek`, which only readers that seek have.
+    /// Moves the source to a subtree after others were skipped. It is set by the first `seek`, which exists only for readers that can seek.
     move_source: fn(&mut Source<R, T>, &Place) -> io::Result<()>,
     group: GroupSize,
     root: Hash,
     /// The length of the input, once the header has been read, and the subtrees to come.
     tree: Option<(u64, Walk<Value>)>,
-    /// The last leaf has been verified, and so has the length.
+    /// Whether the last leaf, and with it the length, has been verified.
     len_is_verified: bool,
-    /// Where the last seek went, or a slice begins; and the end of a slice.
+    /// The target of the last seek or the start of the slice, and the end of the slice.
     start: u64,
     end: u64,
-    /// That of the next byte that comes out.
+    /// The position of the next byte to return.
     position: u64,
-    /// Verified input, and where it begins.
+    /// Verified input, and the position of its first byte.
     content: Vec<u8>,
     content_start: u64,
     /// Kept for their memory.
@@ -213,7 +214,7 @@ impl<R, T> Verifier<R, T> {
             .finish_non_exhaustive()
     }
 
-    /// Has the next read begin at `position`.
+    /// Makes the next read begin at `position`.
     fn go_to(&mut self, position: u64) {
         (self.start, self.position) = (position, position);
         let Some((len, walk)) = &mut self.tree else { return };
@@ -234,7 +235,7 @@ impl<R, T> Verifier<R, T> {
     }
 }
 
-/// Whether there may be more.
+/// Whether there may be more to read.
 #[derive(PartialEq, Eq)]
 enum Progress {
     More,
@@ -271,7 +272,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
         }
     }
 
-    /// The length of the input, for which the last leaf is verified.
+    /// The verified length of the input. To verify it, this verifies the last leaf.
     fn verified_len(&mut self) -> io::Result<u64> {
         let position = self.position;
         if !self.len_is_verified {
@@ -288,7 +289,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
         Ok(self.tree.as_ref().map_or(0, |(len, _)| *len))
     }
 
-    /// Verifies the header's, a parent's or a subtree's bytes, the last of about `room` bytes.
+    /// Takes one step: reads the header, or verifies a parent or a subtree of about `room` bytes.
     fn advance(&mut self, room: usize) -> io::Result<Progress> {
         let Some((len, walk)) = &mut self.tree else {
             let len = u64::from_le_bytes(self.source.header()?);
@@ -328,7 +329,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
         Ok(())
     }
 
-    /// Verifies all of a subtree, and has its input ready.
+    /// Verifies a whole subtree, and makes its input ready.
     fn subtree(&mut self, place: &Place, value: &Value) -> io::Result<()> {
         let mut content = std::mem::take(&mut self.content);
         let verified = self.verify_subtree(place, value, &mut content);
@@ -343,7 +344,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
         let shape = Shape::new(place.len as usize, self.group);
         self.source.subtree(&shape, content, &mut self.parents)?;
         verify(&self.values.compute(content, place.start, place.rank()), value)?;
-        // The input is right; whoever repairs or passes on an encoding also wants to know about its parents.
+        // The input is right. A caller that repairs or forwards an encoding also needs the parents to be right.
         self.verify_parents(&shape)?;
         self.source.take_subtree(&shape);
         if let Some((len, walk)) = &mut self.tree {

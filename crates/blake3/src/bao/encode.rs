@@ -1,4 +1,4 @@
-//! Encoding, and the cutting of slices.
+//! Encoding, and extracting slices.
 
 pub use super::slice::SliceExtractor;
 
@@ -20,22 +20,22 @@ pub fn outboard(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
     encode_in(input.as_ref(), Layout::Outboard, GroupSize::CHUNK)
 }
 
-/// As [`encode`], with leaves of this size.
+/// Like [`encode`], with leaves of this size.
 pub fn encode_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
     encode_in(input.as_ref(), Layout::Combined, group)
 }
 
-/// As [`outboard`], with leaves of this size.
+/// Like [`outboard`], with leaves of this size.
 pub fn outboard_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
     encode_in(input.as_ref(), Layout::Outboard, group)
 }
 
-/// Bytes of the combined encoding of `content_len` bytes.
+/// The length of the combined encoding of `content_len` bytes, in bytes.
 pub const fn encoded_size(content_len: u64) -> u128 {
     GroupSize::CHUNK.encoded_size(content_len)
 }
 
-/// Bytes of the outboard encoding of `content_len` bytes.
+/// The length of the outboard encoding of `content_len` bytes, in bytes.
 pub const fn outboard_size(content_len: u64) -> u128 {
     GroupSize::CHUNK.outboard_size(content_len)
 }
@@ -46,7 +46,7 @@ fn encode_in(input: &[u8], layout: Layout, group: GroupSize) -> (Vec<u8>, Hash) 
         Layout::Combined => group.encoded_size(place.len),
         Layout::Outboard => group.outboard_size(place.len),
     };
-    // Where it does not fit, the allocation fails.
+    // If it does not fit, the allocation fails.
     let mut out = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX));
     out.extend_from_slice(&place.len.to_le_bytes());
     let mut values = Values::new(Distance::of(input));
@@ -54,7 +54,8 @@ fn encode_in(input: &[u8], layout: Layout, group: GroupSize) -> (Vec<u8>, Hash) 
     (out, Hash::from_bytes(root))
 }
 
-/// Appends the encoding of the subtree over `input`, by its halves down to what is taken at a time; returns its value.
+/// Appends the encoding of the subtree over `input`, recursively by halves, down to `MOST` bytes. Returns the subtree's
+/// value.
 fn encode_subtree(
     input: &[u8],
     place: Place,
@@ -75,13 +76,13 @@ fn encode_subtree(
     merge(&left, &right, place.rank())
 }
 
-/// Encodes the input that is written to it. Nobody needs to know its length before.
+/// Encodes the input that is written to it. The length need not be known in advance.
 ///
 /// It writes the encoding from the start of `inner`, which should be empty. It needs less than 1 MiB of memory, whatever the length. It writes
 /// subtrees of 256 KiB in their final form, and the parents of several subtrees after them. [`finalize`](Encoder::finalize) then moves
 /// everything into pre-order; for this it reads and writes `inner` once, from the end to the start. Up to 256 KiB nothing needs to move.
 ///
-/// To write a large combined encoding only once, make an outboard encoding and take a slice of everything: see [`SliceExtractor`].
+/// To write a large combined encoding only once, make an outboard encoding, and extract a slice of everything: see [`SliceExtractor`].
 ///
 /// ```
 /// use bulla_blake3::bao::encode::{Encoder, outboard};
@@ -99,13 +100,13 @@ pub struct Encoder<T: Read + Write + Seek> {
     inner: T,
     layout: Layout,
     group: GroupSize,
-    /// Input that is not encoded yet. A full subtree waits until more comes, since it may be the root.
+    /// Input that is not encoded yet. A full subtree waits for more input, because it may be the root.
     held: Vec<u8>,
     /// The values of the subtrees in `inner`, the largest first. Neighbours of one size merge only when the next one comes.
     stack: Vec<Value>,
     /// Subtrees of `MOST` bytes in `inner`.
     subtrees: u64,
-    /// Where the next bytes go.
+    /// The position at which the next bytes are written.
     position: u64,
     is_finished: bool,
     /// Kept for their memory.
@@ -114,12 +115,12 @@ pub struct Encoder<T: Read + Write + Seek> {
 }
 
 impl<T: Read + Write + Seek> Encoder<T> {
-    /// For a combined encoding.
+    /// An encoder of a combined encoding.
     pub fn new(inner: T) -> Self {
         Encoder::of(inner, Layout::Combined)
     }
 
-    /// For an outboard encoding.
+    /// An encoder of an outboard encoding.
     pub fn new_outboard(inner: T) -> Self {
         Encoder::of(inner, Layout::Outboard)
     }
@@ -139,11 +140,11 @@ impl<T: Read + Write + Seek> Encoder<T> {
         }
     }
 
-    /// For leaves of this size.
+    /// Sets the leaf size.
     ///
     /// # Panics
     ///
-    /// When something has been written.
+    /// If something has been written.
     #[must_use]
     pub fn with_group_size(mut self, group: GroupSize) -> Self {
         assert!(
@@ -176,7 +177,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
         Ok(Hash::from_bytes(root))
     }
 
-    /// What the encoding was written to.
+    /// The writer.
     pub fn into_inner(self) -> T {
         self.inner
     }
@@ -188,7 +189,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
         Ok(())
     }
 
-    /// Encodes a subtree, after the parents of those before it that are complete. When that fails, everything is as before.
+    /// Encodes a subtree, after the complete parents of the subtrees before it. If that fails, nothing has changed.
     fn put(&mut self, content: &[u8], rank: Rank) -> io::Result<()> {
         let mut stack = self.stack.clone();
         let mut encoded = std::mem::take(&mut self.encoded);
@@ -208,7 +209,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
         written
     }
 
-    /// The parents on the right edge; returns the root's value.
+    /// Writes the parents on the right edge, and returns the root's value.
     fn put_last_parents(&mut self) -> io::Result<Value> {
         let mut parents = Vec::new();
         while self.stack.len() > 1 {
@@ -220,8 +221,8 @@ impl<T: Read + Write + Seek> Encoder<T> {
         Ok(self.stack[0])
     }
 
-    /// Moves a subtree whose encoding ends at `from`, where its parents follow their children, to where it ends at `to` in pre-order.
-    /// Both become where it begins.
+    /// Moves the encoding of a subtree. In the old place, which ends at `from`, parents follow their children; in the new place,
+    /// which ends at `to`, it is in pre-order. `from` and `to` become the starts of these places.
     fn put_in_order(&mut self, place: Place, from: &mut u64, to: &mut u64) -> io::Result<()> {
         if place.len <= MOST as u64 {
             let len = Shape::new(place.len as usize, self.group).encoded_len(self.layout);
@@ -263,7 +264,7 @@ fn merge_last(stack: &mut Vec<Value>, rank: Rank, parents: &mut Vec<u8>) {
 }
 
 impl<T: Read + Write + Seek> Write for Encoder<T> {
-    /// Takes input. When that fails nothing of it has been taken, and it can be tried again.
+    /// Takes input. If that fails, none of it has been taken, and the caller can try again.
     fn write(&mut self, input: &[u8]) -> io::Result<usize> {
         self.check_unfinished()?;
         if self.held.len() == MOST && !input.is_empty() {

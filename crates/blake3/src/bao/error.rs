@@ -1,15 +1,15 @@
-//! What is wrong with an encoding.
+//! The errors of decoding.
 
 use std::fmt;
 use std::io;
 
-/// What is wrong with an encoding.
+/// A problem of an encoding.
 ///
 /// The readers of this module return it inside an [`io::Error`]: use [`get_ref`](io::Error::get_ref) and `downcast_ref`. They return all bytes
 /// that could be verified before the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The bytes are not those of the digest. [`io::ErrorKind::InvalidData`].
+    /// The bytes do not match the digest. [`io::ErrorKind::InvalidData`].
     HashMismatch,
     /// It ends too early. [`io::ErrorKind::UnexpectedEof`].
     Truncated,

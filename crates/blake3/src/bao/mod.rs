@@ -1,6 +1,6 @@
 //! Verified streaming: the Bao format over the BLAKE3 tree.
 //!
-//! An *encoding* contains the chaining values of the tree beside the input. A reader that knows the 32 bytes of the digest can read it
+//! An *encoding* contains the input and the chaining values of the tree. A reader that knows the 32 bytes of the digest can read it
 //! from an untrusted source, from any position, and can rely on every byte: it does not have to wait for the end of the input. The
 //! modules, the names and the bytes are those of the `bao` crate.
 //!
@@ -20,9 +20,9 @@
 //! # Format
 //!
 //! An encoding starts with the length of the input (8 bytes, little-endian). Then comes the tree in pre-order: a parent, its whole left
-//! subtree, its whole right subtree. A parent is the 64 bytes of its two children's chaining values, and a leaf is the input's bytes. An
-//! *outboard* encoding leaves out the leaves: they are read from the input itself. A *slice* leaves out every subtree without a byte of
-//! the wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
+//! subtree, its whole right subtree. A parent consists of its two children's chaining values (64 bytes), a leaf of the input's bytes. An
+//! *outboard* encoding leaves out the leaves: they are read from the input itself. A *slice* leaves out every subtree without a byte of the
+//! wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
 //!
 //! The length is not trusted: the decoder reports the end of the input only after it has verified the last leaf. It does not read the bytes
 //! after the encoding.
@@ -50,7 +50,7 @@ const HEADER_LEN: usize = 8;
 /// Bytes of a parent.
 const PARENT_LEN: usize = BLOCK_LEN;
 
-/// How many chunks make a leaf of an encoding: a power of two from 1, which is the Bao format, to 256.
+/// The number of chunks in a leaf of an encoding: a power of two from 1, which is the Bao format, to 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSize {
     chunk_log: u8,
@@ -73,17 +73,17 @@ impl GroupSize {
         CHUNK_LEN << self.chunk_log
     }
 
-    /// Bytes of the combined encoding of `content_len` bytes.
+    /// The length of the combined encoding of `content_len` bytes, in bytes.
     pub const fn encoded_size(self, content_len: u64) -> u128 {
         content_len as u128 + self.outboard_size(content_len)
     }
 
-    /// Bytes of the outboard encoding of `content_len` bytes.
+    /// The length of the outboard encoding of `content_len` bytes, in bytes.
     pub const fn outboard_size(self, content_len: u64) -> u128 {
         HEADER_LEN as u128 + PARENT_LEN as u128 * (self.leaves(content_len) - 1) as u128
     }
 
-    /// Leaves of the tree over `content_len` bytes. An empty input has one.
+    /// The number of leaves of the tree over `content_len` bytes. An empty input has one.
     const fn leaves(self, content_len: u64) -> u64 {
         let leaves = content_len.div_ceil(self.bytes() as u64);
         if leaves == 0 { 1 } else { leaves }

@@ -3,7 +3,7 @@
 use super::{GroupSize, HEADER_LEN, PARENT_LEN};
 use crate::subtree_len::left_subtree_len;
 
-/// A subtree, by what it covers. Only the root has nothing before it.
+/// A subtree, by the part of the input that it covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Bytes of the input before it.
@@ -31,7 +31,7 @@ impl Place {
         self.len <= group.bytes() as u64
     }
 
-    /// The two subtrees of one that is not a leaf.
+    /// The two children of a subtree that is not a leaf.
     pub(super) fn children(&self, group: GroupSize) -> (Place, Place) {
         let left_len = left_subtree_len(self.len);
         let left = Place { len: left_len, parents_before: self.parents_before + 1, ..*self };
@@ -43,13 +43,14 @@ impl Place {
         (left, right)
     }
 
-    /// Where its first byte is in an outboard encoding; in a combined one the input before it comes on top.
+    /// The position of its first byte in an outboard encoding. For a combined encoding, add the length of the input
+    /// before it.
     pub(super) fn tree_position(&self) -> u64 {
         HEADER_LEN as u64 + PARENT_LEN as u64 * self.parents_before
     }
 }
 
-/// The root is compressed with a flag of its own.
+/// Whether a subtree is the root, which is compressed with an additional flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
     Root,

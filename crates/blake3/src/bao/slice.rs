@@ -1,4 +1,4 @@
-//! Slices: the part of an encoding that a range of the input is verified by.
+//! Slices: the part of an encoding that is needed to verify a range of the input.
 
 use super::GroupSize;
 use super::source::Source;
@@ -9,11 +9,11 @@ use std::io::{self, Read, Seek};
 
 /// Reads a slice from an encoding: the part that a [`SliceDecoder`](super::decode::SliceDecoder) needs for a range of the input.
 ///
-/// It verifies and hashes nothing. A slice of everything is the combined encoding. So a slice from 0 with the input's length turns an
+/// It verifies and hashes nothing. A slice of the whole input is the combined encoding: so a slice from 0 with the input's length turns an
 /// outboard encoding into a combined one.
 ///
-/// The range ends at the end of the input. An empty range counts as one byte. If a range begins after the end, the slice has the last leaf,
-/// which verifies the end.
+/// The range is cut off at the end of the input. An empty range counts as one byte. If a range begins after the end, the slice has the last
+/// leaf, which verifies the end.
 ///
 /// ```
 /// use bulla_blake3::bao::{decode::SliceDecoder, encode};
@@ -39,20 +39,20 @@ pub struct SliceExtractor<T: Read + Seek, O: Read + Seek> {
     len: u64,
     /// The length of the input, once the header has been read, and the subtrees to come.
     tree: Option<(u64, Walk<()>)>,
-    /// Bytes of the slice, and how many of them have been read.
+    /// The next bytes of the slice, and how many of them have been read.
     ready: Vec<u8>,
     given: usize,
 }
 
 impl<T: Read + Seek> SliceExtractor<T, T> {
-    /// Of a combined encoding, for `slice_len` bytes of the input from `slice_start` on.
+    /// An extractor from a combined encoding, for `slice_len` bytes of the input from `slice_start` on.
     pub fn new(input: T, slice_start: u64, slice_len: u64) -> Self {
         SliceExtractor::of(Source::new(input, None), slice_start, slice_len)
     }
 }
 
 impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
-    /// Of the input and an outboard encoding, for `slice_len` bytes of the input from `slice_start` on.
+    /// An extractor from the input and its outboard encoding, for `slice_len` bytes of the input from `slice_start` on.
     pub fn new_outboard(input: T, outboard: O, slice_start: u64, slice_len: u64) -> Self {
         SliceExtractor::of(Source::new(input, Some(outboard)), slice_start, slice_len)
     }
@@ -62,11 +62,11 @@ impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
         SliceExtractor { source, group, start, len, tree: None, ready: Vec::new(), given: 0 }
     }
 
-    /// For an encoding with leaves of this size.
+    /// Sets the leaf size of the encoding.
     ///
     /// # Panics
     ///
-    /// When something has been read.
+    /// If something has been read.
     #[must_use]
     pub fn with_group_size(mut self, group: GroupSize) -> Self {
         assert!(self.tree.is_none(), "the group size must be set before anything is read");
@@ -74,12 +74,13 @@ impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
         self
     }
 
-    /// The readers: that of the combined encoding or the input, and that of the outboard encoding if there is one.
+    /// The readers: the one of the combined encoding or the input, and the one of the outboard encoding if there is
+    /// one.
     pub fn into_inner(self) -> (T, Option<O>) {
         self.source.into_inner()
     }
 
-    /// Makes the next bytes ready; none at the end.
+    /// Makes the next bytes ready. At the end there are none.
     fn refill(&mut self) -> io::Result<()> {
         self.ready.clear();
         self.given = 0;

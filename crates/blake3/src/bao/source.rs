@@ -10,13 +10,13 @@ use super::{HEADER_LEN, Layout, PARENT_LEN};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// A reader, and what was read from it but not taken yet.
+/// A reader, and the bytes that were read from it but not consumed yet.
 #[derive(Clone)]
 struct Stream<R> {
     inner: R,
-    /// Never more than a subtree that is taken at a time, whatever lengths the encoding claims.
+    /// Never longer than the largest subtree that is taken at a time, whatever length the encoding claims.
     buffer: Vec<u8>,
-    /// The part of the buffer that is still to be taken.
+    /// The part of the buffer that is not consumed yet.
     ahead: Range<usize>,
 }
 
@@ -31,7 +31,7 @@ impl<R> Stream<R> {
 }
 
 impl<R: Read> Stream<R> {
-    /// The next `n` bytes. What was read when that fails is kept.
+    /// The next `n` bytes. If reading fails, the bytes that were read are kept.
     fn look(&mut self, n: usize) -> io::Result<&[u8]> {
         if self.ahead.len() < n && self.ahead.start > 0 {
             self.buffer.copy_within(self.ahead.clone(), 0);
@@ -55,7 +55,7 @@ impl<R: Read> Stream<R> {
 
 impl<R: Seek> Stream<R> {
     fn seek(&mut self, position: u128) -> io::Result<()> {
-        // No file is longer; a length that leads further is one that nothing is behind.
+        // No file is longer, so at a position beyond this there is no data.
         let position = i64::try_from(position).map_err(|_| Error::Truncated)?;
         self.ahead = 0..0;
         self.inner.seek(SeekFrom::Start(position as u64))?;
@@ -104,7 +104,7 @@ impl<R, T> Source<R, T> {
         }
     }
 
-    /// For a source that has the wanted subtrees one after the other.
+    /// Does nothing, for a source with the wanted subtrees one after the other.
     pub(super) fn stay(&mut self, _: &Place) -> io::Result<()> {
         Ok(())
     }
@@ -119,7 +119,7 @@ impl<R: Read, T: Read> Source<R, T> {
         Ok(*bytes.first_chunk().ok_or(Error::Truncated)?)
     }
 
-    /// The length of the input, which is not to be trusted.
+    /// The header with the length of the input, which is not verified yet.
     pub(super) fn header(&mut self) -> io::Result<[u8; HEADER_LEN]> {
         self.look_at_tree()
     }
@@ -170,7 +170,7 @@ impl<R: Read, T: Read> Source<R, T> {
 }
 
 impl<R: Seek, T: Seek> Source<R, T> {
-    /// Goes to where a subtree begins.
+    /// Seeks to the start of a subtree.
     pub(super) fn seek(&mut self, place: &Place) -> io::Result<()> {
         match &mut self.tree {
             Some(tree) => {

@@ -1,4 +1,4 @@
-//! A subtree that is all in memory: its values level by level, its nodes in pre-order.
+//! A subtree that is completely in memory: its values level by level, its nodes in pre-order.
 
 use super::place::Rank;
 use super::{GroupSize, Layout, PARENT_LEN, wide};
@@ -7,8 +7,8 @@ use crate::instance::{Distance, Value};
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 
-/// The most bytes of input that are taken at a time: wide enough for every kernel, small enough to stay in the second-level cache with its
-/// encoding.
+/// The most bytes of input that are taken at a time: enough for every kernel's width, and few enough to stay in the second-level cache
+/// together with their encoding.
 pub(super) const MOST: usize = 256 * 1024;
 
 /// Levels of a subtree of that many bytes, the chunks and the topmost parent included.
@@ -18,7 +18,7 @@ const _: () = assert!(GroupSize::MAX.bytes() <= MOST);
 
 /// A node of an encoding.
 pub(super) enum Node {
-    /// The parent of a value, by its number, and the next one.
+    /// The parent of the value with this number and the next one.
     Parent(usize),
     /// These bytes of the subtree's input.
     Leaf(Range<usize>),
@@ -26,8 +26,8 @@ pub(super) enum Node {
 
 /// The shape of a subtree, and where [`Values`] has the values of each level.
 ///
-/// On a level are the parents of the level below; an odd value at the end moves up as it is. Value i of a level is
-/// therefore that of the chunks from i * 2^level on, whether or not they fill it.
+/// A level contains the parents of the values on the level below; an odd value at the end moves up unchanged. So value
+/// i of a level belongs to the chunks from i * 2^level on, even if there are fewer than 2^level.
 pub(super) struct Shape {
     len: usize,
     group: GroupSize,
@@ -38,7 +38,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Of a subtree over `len` bytes.
+    /// The shape of a subtree over `len` bytes.
     pub(super) fn new(len: usize, group: GroupSize) -> Self {
         assert!(len <= MOST);
         let mut first = [0; LEVELS + 1];
@@ -52,17 +52,17 @@ impl Shape {
         Shape { len, group, first, top }
     }
 
-    /// Bytes of input.
+    /// The length of the input in bytes.
     pub(super) fn content_len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of parents.
+    /// The length of the parents in bytes.
     pub(super) fn parents_len(&self) -> usize {
         PARENT_LEN * (self.group.leaves(self.len as u64) - 1) as usize
     }
 
-    /// Bytes of an encoding, without its header.
+    /// The length of an encoding in bytes, without its header.
     pub(super) fn encoded_len(&self, layout: Layout) -> usize {
         match layout {
             Layout::Combined => self.len + self.parents_len(),
@@ -92,7 +92,7 @@ impl Shape {
     }
 }
 
-/// The chaining values of a subtree, level by level. Kept from one subtree to the next for its memory.
+/// The chaining values of a subtree, level by level. Its memory is reused from one subtree to the next.
 #[derive(Clone)]
 pub(super) struct Values {
     values: Vec<Value>,
@@ -105,7 +105,8 @@ impl Values {
         Values { values: Vec::new(), distance }
     }
 
-    /// Takes the values of the subtree over `content`, which begins `start` bytes into the input; returns that of its topmost node.
+    /// Computes the values of the subtree over `content`, which begins `start` bytes into the input. Returns the value of its
+    /// topmost node.
     pub(super) fn compute(&mut self, content: &[u8], start: u64, rank: Rank) -> Value {
         let Values { values, distance } = self;
         values.clear();
@@ -126,7 +127,7 @@ impl Values {
         }
     }
 
-    /// The parent of a value and the next one, as it stands in an encoding.
+    /// The parent of a value and the next one, as in an encoding.
     pub(super) fn parent(&self, left: usize) -> &[u8] {
         self.values[left..][..2].as_flattened()
     }

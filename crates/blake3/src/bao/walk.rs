@@ -4,28 +4,28 @@ use super::GroupSize;
 use super::place::Place;
 use std::ops::Range;
 
-/// The subtrees still to come, the next one on top, each with what is known of it. Together they cover the input from the next one
-/// to the end.
+/// The subtrees still to come, the next one on top, each with its known value. Together they cover the input from the next one to
+/// the end.
 #[derive(Clone, Debug)]
 pub(super) struct Walk<V> {
     stack: Vec<(Place, V)>,
-    /// A subtree was passed over: its bytes in the encoding are still to be skipped.
+    /// Whether a subtree was skipped whose bytes in the encoding are still to be skipped.
     pub(super) skipped: bool,
 }
 
 impl<V: Copy> Walk<V> {
-    /// The way through the whole tree.
+    /// A walk through the whole tree.
     pub(super) fn new(content_len: u64, root: V) -> Self {
         Walk { stack: vec![(Place::root(content_len), root)], skipped: false }
     }
 
-    /// Where the next subtree starts; `None` at the end.
+    /// The start of the next subtree; `None` at the end.
     pub(super) fn position(&self) -> Option<u64> {
         self.stack.last().map(|(place, _)| place.start)
     }
 
-    /// Passes over subtrees before `wanted`; returns the next one with a byte of it. The root of an empty input, which has none, is always
-    /// returned.
+    /// Skips subtrees before `wanted`, and returns the next one that contains a byte of it. The root of an empty input has no bytes, but
+    /// is always returned.
     pub(super) fn next_in(&mut self, wanted: &Range<u64>) -> Option<(Place, V)> {
         while let Some((place, value)) = self.stack.last().copied() {
             if place.start >= wanted.end {
@@ -45,7 +45,7 @@ impl<V: Copy> Walk<V> {
         self.stack.pop();
     }
 
-    /// Goes into the next subtree, which is not a leaf, and whose children are known by these.
+    /// Goes into the next subtree, which is not a leaf. Its children have these values.
     pub(super) fn descend(&mut self, group: GroupSize, left: V, right: V) {
         if let Some((place, _)) = self.stack.pop() {
             let children = place.children(group);
@@ -54,8 +54,8 @@ impl<V: Copy> Walk<V> {
     }
 }
 
-/// The bytes to visit for those from `start` to `end`: at least one where there are any, and the last one for a start beyond
-/// the end, because the end of the input is only known by its last leaf (final chunk requirement, Bao specification, section "Decoder").
+/// The bytes to visit for a range from `start` to `end`: at least one if the input has any, and the last one if the start is beyond the
+/// end, because only the last leaf verifies the end of the input (final chunk requirement, Bao specification, section "Decoder").
 pub(super) fn wanted(start: u64, end: u64, content_len: u64) -> Range<u64> {
     let start = start.min(content_len.saturating_sub(1));
     start..end.max(start.saturating_add(1))

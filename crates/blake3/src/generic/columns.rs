@@ -1,5 +1,5 @@
-//! Column form: vector i holds word i of the states of `LANES` inputs. Throughput limits it: 784 operations a block, and
-//! the transpose of the message.
+//! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 784
+//! operations a block, and the transpose of the message.
 
 use super::lanes::{Prepared, Uniform, counters, point_at};
 use crate::lane::{Group, Lane, MAX_LANES};
@@ -7,16 +7,16 @@ use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, SCHE
 use bulla_simd::{Columns, half_round};
 use core::mem::MaybeUninit;
 
-/// Whether a kernel asks for the cache lines of the next group while it works on this one.
+/// Whether a kernel prefetches the cache lines of the next group while it works on this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefetch {
-    /// The input is expected in the caches: asking would cost 4 %.
+    /// The input is expected to be in the caches: prefetching would cost 4 %.
     No,
     /// The input comes from far memory; hardware does not follow 16 short streams in time.
     Yes,
 }
 
-/// A vector whose column form has rounds: those below, or better ones of its own.
+/// A vector with the rounds of the column form: the ones below, or its own faster ones.
 #[allow(
     clippy::missing_safety_doc,
     reason = "the CPU must have the instruction set of the vector, as everywhere here"
@@ -86,8 +86,8 @@ pub(crate) unsafe fn compress<V: Rounds>(
     }
 }
 
-/// Has the frame of the function lie as the vectors do. The compiler sees to that for variables in memory only; registers that it
-/// spills would otherwise lie across cache lines, three frames in four.
+/// Aligns the function's stack frame like the vectors. The compiler does so only for variables in memory; otherwise, in three
+/// frames of four, spilled registers would cross cache lines.
 #[inline(always)]
 pub(super) fn align_frame<V>() {
     let mut variable = MaybeUninit::<V>::uninit();
@@ -109,7 +109,7 @@ unsafe fn splat_words<V: Rounds>(words: &Words) -> [V; 8] {
     }
 }
 
-/// `LANES` whole chunks that lie one after the other at `input`; their chaining values, in columns, to `out`.
+/// Hashes `LANES` consecutive whole chunks at `input`, and writes their chaining values, in columns, to `out`.
 #[inline(always)]
 pub(crate) unsafe fn group<V: Rounds>(
     input: *const u8,
@@ -131,7 +131,7 @@ pub(crate) unsafe fn group<V: Rounds>(
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, 1);
         let len = V::splat(BLOCK_LEN as u32);
-        // Segments in which the flags stay the same: no test for the first or the last block in the loop.
+        // Segments with constant flags, so that the loop does not test for the first or the last block.
         let segments = [(0, 1, CHUNK_START), (1, 15, 0), (15, 16, CHUNK_END)];
         for (from, to, edge) in segments {
             let flags = V::splat(flags | edge);
@@ -151,7 +151,7 @@ pub(crate) unsafe fn group<V: Rounds>(
     }
 }
 
-/// Asks for the cache line at `p`, which need not be readable.
+/// Prefetches the cache line at `p`, which need not be readable.
 #[inline(always)]
 fn fetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -228,8 +228,8 @@ pub(crate) unsafe fn ungroup<V: Rounds>(group: *const Group, out: *mut u8) {
     unsafe { V::store_halves(load_group::<V>(group), out) }
 }
 
-/// The `n <= LANES` parents of chaining values that lie one after the other at `values`, 32 bytes each; writes
-/// `LANES` chaining values at `out`, of which n mean something. `out` may be `values`.
+/// The `n <= LANES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes `LANES` chaining
+/// values to `out`; only the first n are meaningful. `out` may be `values`.
 #[inline(always)]
 pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     align_frame::<V>();
@@ -277,8 +277,8 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     }
 }
 
-/// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with a counter and last flags
-/// of its own; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
+/// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with its own counter and last
+/// flags; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
 #[inline(always)]
 pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     inputs: &[Lane<'_>],
@@ -323,7 +323,7 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     }
 }
 
-/// Takes over `next` in the lanes of `live` only.
+/// Replaces `h` by `next`, only in the lanes of `live`.
 #[inline(always)]
 unsafe fn freeze<V: Rounds>(h: &mut [V; 8], next: &[V; 8], live: u32) {
     let mut i = 0;
@@ -359,7 +359,8 @@ pub(crate) unsafe fn output<V: Rounds>(
             let h = splat_words::<V>(value);
             let counters = counters::<V>(counter.wrapping_add(first), 1);
             let mut v = rounds(&h, &m, counters, V::splat(len), V::splat(flags));
-            // From memory once more: eight registers less to keep, and to spill, over the rounds.
+            // Load it from memory again: that frees eight registers during the rounds, which would otherwise be
+            // spilled.
             let h = splat_words::<V>(core::hint::black_box(value));
             let mut i = 0;
             while i < 8 {

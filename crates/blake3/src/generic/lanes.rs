@@ -1,33 +1,33 @@
-//! What the kernels of several inputs share: inputs of different lengths made ready, lane by lane.
+//! Shared code of the kernels for several inputs: it prepares inputs of different lengths, lane by lane.
 
 use crate::lane::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_START};
 use bulla_simd::Vector;
 use core::mem::MaybeUninit;
 
-/// Inputs of at most one chunk each, in W lanes. All arrays count by lane.
+/// Inputs of at most one chunk each, in W lanes. All arrays are indexed by lane.
 ///
-/// `tails` point into `padded`. So once it is filled nobody may have an exclusive reference to the whole, such as a method by `&mut self` takes: it
-/// would end the right of those pointers to read there.
+/// `tails` point into `padded`. So once it is filled, there must be no exclusive reference to the whole value, for example by a method with `&mut
+/// self`: it would invalidate those pointers.
 #[repr(C, align(64))]
 pub(crate) struct Prepared<const W: usize> {
     pub(crate) counter_low: [u32; W],
     pub(crate) counter_high: [u32; W],
-    /// Blocks of the lane: at least one, at most 16.
+    /// The lane's number of blocks: 1 to 16.
     pub(crate) blocks: [u32; W],
-    /// Bytes in the lane's last block.
+    /// The number of bytes in the lane's last block.
     pub(crate) last_len: [u32; W],
     pub(crate) last_flags: [u32; W],
-    /// Where the lane's block b is to be read: at `pointers[lane] + 64 b`.
+    /// The lane's block b is at `pointers[lane] + 64 b`.
     pub(crate) pointers: [*const u8; W],
     /// The largest of `blocks`, and a lane that has it.
     pub(crate) most_blocks: usize,
     pub(crate) longest: usize,
-    /// Bit b is set when some lane is different at block b from what it was before.
+    /// Bit b is set if a lane changes at block b: it ends there, or has ended before it.
     changes: u32,
-    /// The lane's last block, where it is shorter than 64 bytes: a zero-padded copy.
+    /// A zero-padded copy of the lane's last block, if that is shorter than 64 bytes.
     padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
-    /// Where the lane's last block is.
+    /// Pointers to the lane's last block.
     pub(crate) tails: [*const u8; W],
 }
 
@@ -50,8 +50,8 @@ impl<const W: usize> Prepared<W> {
         }
     }
 
-    /// Takes in the inputs. Lanes that have no input do the work of lane 0 again. The lanes point into `self`,
-    /// which must stay where it is from here on.
+    /// Takes the inputs. Lanes without an input repeat the work of lane 0. The lanes point into `self`, which must not
+    /// move from here on.
     ///
     /// # Safety
     ///
@@ -93,8 +93,8 @@ impl<const W: usize> Prepared<W> {
     }
 }
 
-/// Sets the `pointers` of [`Prepared`] for a block at which something changes: lanes that end with it read their last block, and lanes that have
-/// ended (`dead`) read along with the longest one, whose data is there for as long as anything is.
+/// Sets the `pointers` of [`Prepared`] for a block at which a lane changes: lanes that end with it read their last block, and lanes that have
+/// ended (`dead`) read the data of the longest lane, which is available until the end.
 #[inline(always)]
 pub(crate) fn point_at<const W: usize>(
     pointers: &mut [*const u8; W],
@@ -110,7 +110,7 @@ pub(crate) fn point_at<const W: usize>(
     }
 }
 
-/// The places of the bits that are set in the low [`MAX_LANES`] bits.
+/// The positions of the set bits among the low [`MAX_LANES`] bits.
 #[inline(always)]
 fn bits(mask: u32) -> impl Iterator<Item = usize> {
     let mut left = mask & (u32::MAX >> (32 - MAX_LANES));
@@ -123,12 +123,13 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Inputs of one length, of at most one chunk each, in W lanes. What [`Prepared`] says of exclusive references holds here too.
+/// Inputs of one length, of at most one chunk each, in W lanes. The rule of [`Prepared`] on exclusive references applies here
+/// too.
 pub(crate) struct Uniform<const W: usize> {
     pub(crate) blocks: usize,
-    /// Bytes in the last block.
+    /// The number of bytes in the last block.
     pub(crate) last_len: usize,
-    /// Where the last blocks are to be read, when they are shorter than 64 bytes: zero-padded copies.
+    /// Pointers to zero-padded copies of the last blocks, if these are shorter than 64 bytes.
     tails: [*const u8; W],
     padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
 }
@@ -145,7 +146,7 @@ impl<const W: usize> Uniform<W> {
         }
     }
 
-    /// Takes in W inputs of `len` bytes. The lanes may point into `self`, which must stay where it is from here on.
+    /// Takes W inputs of `len` bytes. The lanes may point into `self`, which must not move from here on.
     ///
     /// # Safety
     ///
@@ -177,7 +178,8 @@ impl<const W: usize> Uniform<W> {
         }
     }
 
-    /// The blocks in runs of equal flags: first, last (excluded), and the flags that these have beside those of all.
+    /// The blocks in runs of equal flags: the first, the last (excluded), and the flags that this run has in addition
+    /// to the common ones.
     #[inline(always)]
     pub(crate) fn runs(&self, last_flags: u32) -> [(usize, usize, u32); 3] {
         let last = self.blocks - 1;
@@ -188,12 +190,12 @@ impl<const W: usize> Uniform<W> {
     }
 }
 
-/// What a lane's counter is more than the first one's, for steps 0 and 1: low words by lane.
+/// The difference between a lane's counter and the first one's, for steps 0 and 1: low words by lane.
 const OFFSETS: [[u32; MAX_LANES]; 2] =
     [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
-/// The low and the high words of the counters of `MAX_LANES` lanes, `step` (0 or 1) apart. Without a carry, which is nearly always,
-/// nothing passes through memory: `V::load` just after narrow stores would wait for them.
+/// The low and the high words of the counters of `MAX_LANES` lanes, `step` (0 or 1) apart. Without a carry, which is nearly always
+/// the case, nothing passes through memory: `V::load` right after narrow stores would wait for them.
 #[inline(always)]
 pub(crate) unsafe fn counters<V: Vector<Word = u32>>(counter: u64, step: u64) -> (V, V) {
     let low = counter as u32;

@@ -1,5 +1,5 @@
-//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Latency limits it: 14 quarter rounds of 12
-//! cycles a block, however many states a vector holds.
+//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Its speed is limited by latency: 14
+//! quarter rounds of 12 cycles a block, however many states a vector holds.
 //!
 //! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle
 //! is on the critical path.
@@ -50,10 +50,11 @@ unsafe fn last_row<V: Rows>(counter: u64, len: usize, flags: u32) -> V {
     unsafe { V::splat_halves(counter, len as u64 | u64::from(flags) << 32) }
 }
 
-/// The block of an input without bytes.
+/// The block of an empty input.
 static ZEROS: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
 
-/// The chaining value of one input of at most a chunk. `last_flags` are those that the last block has beside `flags`.
+/// The chaining value of one input of at most a chunk. `last_flags` are the flags that the last block has in addition
+/// to `flags`.
 #[inline(always)]
 pub(crate) unsafe fn chunk<V: Rows>(
     input: *const u8,
@@ -73,7 +74,8 @@ pub(crate) unsafe fn chunk<V: Rows>(
     }
 }
 
-/// Stops before the last compression of a chunk: writes the value to go on with (32 bytes) and the last block, padded (64).
+/// Stops before the last compression of a chunk. Writes the chaining value at that point (32 bytes) and the padded last
+/// block (64).
 #[inline(always)]
 pub(crate) unsafe fn before_last<V: Rows>(
     input: *const u8,
@@ -93,8 +95,8 @@ pub(crate) unsafe fn before_last<V: Rows>(
     }
 }
 
-/// The rows of the value before the last block of a chunk, those of that block, how many of its bytes count, and `CHUNK_START` if there is
-/// no other.
+/// The rows of the chaining value before a chunk's last block, the rows of that block, its length in bytes, and `CHUNK_START` if it is the
+/// only block.
 #[inline(always)]
 unsafe fn all_but_last<V: Rows>(
     mut input: *const u8,
@@ -116,7 +118,7 @@ unsafe fn all_but_last<V: Rows>(
         }
         let last = match len {
             BLOCK_LEN => message(&raw const input, 0),
-            // Nothing to read, and nothing to wait for.
+            // There is nothing to read, and nothing to wait for.
             0 => message(&ZEROS.as_ptr(), 0),
             _ => V::padded_rows(input, len),
         };
@@ -124,8 +126,8 @@ unsafe fn all_but_last<V: Rows>(
     }
 }
 
-/// One compression of a whole block held as words; the first half of the state is the next chaining value, the second is what
-/// the second half of an output block is made of.
+/// One compression of a whole block held as words. The first half of the result is the next chaining value; the second half
+/// completes an output block.
 #[inline(always)]
 pub(crate) unsafe fn block<V: Rows>(
     value: &Words,
@@ -145,8 +147,8 @@ pub(crate) unsafe fn block<V: Rows>(
     }
 }
 
-/// The `n <= STATES` parents of chaining values that lie one after the other at `values`, 32 bytes each; writes
-/// `STATES` chaining values at `out`, of which n mean something. `out` may be `values`.
+/// The `n <= STATES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes `STATES` chaining
+/// values to `out`; only the first n are meaningful. `out` may be `values`.
 #[inline(always)]
 pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
@@ -163,7 +165,7 @@ pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, 
     }
 }
 
-/// What a state's counter is more than the first one's, for steps 0 and 1, as its last row.
+/// The difference between a state's counter and the first one's, for steps 0 and 1, as its last row.
 const OFFSETS: [[[u32; 4]; MAX_STATES]; 2] = {
     let mut offsets = [[[0; 4]; MAX_STATES]; 2];
     let mut i = 0;
@@ -264,7 +266,7 @@ pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
     }
 }
 
-/// The states of `dead` as they were in `old`, the others as in `new`. Once a segment, through memory.
+/// The states of `dead` from `old`, the others from `new`. This goes through memory, once per segment.
 #[inline(always)]
 unsafe fn restore<V: Rows>(old: [V; 2], new: [V; 2], dead: u32) -> [V; 2] {
     let mut result = [new[0]; 2];

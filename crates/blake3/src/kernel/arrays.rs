@@ -1,4 +1,5 @@
-//! Kernels of vectors that are arrays: the generic bodies, and the dispatch over them, as any machine can run them, Miri's included.
+//! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run the generic bodies and the
+//! dispatch over them.
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
@@ -13,7 +14,7 @@ wide!(narrow_wide, inline, Array<u32, 4>);
 wide!(middle_wide, inline, Array<u32, 8>);
 wide!(wide_wide, inline, Array<u32, 16>);
 
-// In the shapes of the kernels for SSE4.1, AVX2, and AVX-512 of both makes.
+// The shapes are those of the kernels for SSE4.1, AVX2, and both kinds of AVX-512.
 
 kernel!(
     NARROW, narrow_kernel, narrow_wide, Isa::Portable, Tuning::Only, inline,

@@ -23,8 +23,8 @@ impl Shape {
     }
 }
 
-/// What works on as many inputs as the widest registers have lanes: a module of functions for the vector `$Column`, each with the attribute
-/// `$target`, a `target_feature`.
+/// The functions for as many inputs as the widest registers have lanes: a module of functions for the vector `$Column`, each with the
+/// attribute `$target`, a `target_feature`.
 macro_rules! wide {
     ($module:ident, $target:meta, $Column:ty) => {
         mod $module {
@@ -41,7 +41,7 @@ macro_rules! wide {
                 flags: u32,
                 out: *mut Group,
             ) {
-                // SAFETY: as the table asks of the caller; so in all functions here.
+                // SAFETY: the table's caller promised it; so in all functions here.
                 unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::No) }
             }
 
@@ -91,11 +91,11 @@ macro_rules! wide {
     };
 }
 
-/// A kernel: its table, and a module of functions for what takes any number of inputs, each with the attribute `$target`; `$wide` has the
+/// A kernel: its table, and a module with the functions for any number of inputs, each with the attribute `$target`; `$wide` has the
 /// rest.
 ///
-/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs the widths say which
-/// form serves: `rows::<V>` or `columns::<V>`.
+/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs, the widths say which
+/// form is used: `rows::<V>` or `columns::<V>`.
 macro_rules! kernel {
     (
         $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $tuning:expr, $target:meta, $Column:ty, $One:ty,
@@ -142,7 +142,7 @@ macro_rules! kernel {
                 last_flags: u32,
                 out: *mut u8,
             ) {
-                // SAFETY: as the table asks of the caller; so in all functions here.
+                // SAFETY: the table's caller promised it; so in all functions here.
                 unsafe { rows::chunk::<$One>(input, len, key, counter, flags, last_flags, out) }
             }
 
@@ -170,7 +170,7 @@ macro_rules! kernel {
                 block: *mut u8,
             ) {
                 let value = value.as_mut_ptr().cast();
-                // SAFETY: see `chunk`; words lie here as their bytes do.
+                // SAFETY: see `chunk`; words have the byte order of their bytes here.
                 unsafe { rows::before_last::<$One>(input, len, key, counter, flags, value, block) }
             }
 

@@ -1,10 +1,10 @@
-//! Which kernels this machine has, which one is in use, and how one is forced.
+//! The kernels of this machine, the one in use, and how to force one.
 //!
 //! The kernel is chosen once, at the first hash of the process: the best that the CPU supports, or the one that the environment variable
 //! `BULLA_BLAKE3_FORCE_KERNEL` names (with the standard library only). It covers every operation: one-shot and streaming
 //! hashing, keyed and derived, many inputs, extended output and parents.
 
-// Arrays lie in memory as words of a little-endian machine do.
+// The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
 mod arrays;
 mod choice;
@@ -17,7 +17,7 @@ mod define;
 mod portable;
 mod report;
 mod table;
-// Two functions of it are what the WebAssembly module in the npm package is made of.
+// The WebAssembly module in the npm package consists of two of its functions.
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 #[doc(hidden)]
 pub mod wasm32;

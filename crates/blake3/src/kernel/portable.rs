@@ -9,7 +9,8 @@ use bulla_simd::scalar::U32x1;
 use bulla_simd::{Columns, Vector};
 use core::mem::MaybeUninit;
 
-/// Chunks in a group. Nothing is wide here; four let the tree work as it does with the other kernels.
+/// The number of chunks in a group. Nothing is parallel here; with four, the tree works as it does with the other
+/// kernels.
 const LANES: usize = 4;
 
 pub(super) static PORTABLE: Functions = Functions {
@@ -85,7 +86,7 @@ unsafe fn before_last(
     }
 }
 
-/// The value before the last block of a chunk, where that block is and how many bytes it has, and `CHUNK_START` if there is no other.
+/// The chaining value before a chunk's last block, the position and length of that block, and `CHUNK_START` if it is the only block.
 ///
 /// # Safety
 ///
@@ -128,8 +129,8 @@ unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *m
 }
 
 unsafe fn merge(left: *const Group, right: *const Group, key: &Words, flags: u32, out: *mut Group) {
-    // SAFETY: both groups hold four chaining values; each half of `out` is written after the group it may be was read. That of
-    // `right` must be read before the second half of the result is written, and is: parents come from a copy.
+    // SAFETY: both groups hold four chaining values; if `out` is one of the groups, each half of it is written after it was
+    // read: `right` is read before the second half of the result is written, because parents come from a copy.
     unsafe {
         let mut values = MaybeUninit::<[[u8; OUT_LEN * LANES]; 2]>::uninit();
         let to = values.as_mut_ptr().cast::<u8>();

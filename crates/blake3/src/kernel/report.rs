@@ -1,4 +1,4 @@
-//! Which shape of a kernel serves which operation at which size.
+//! A report of the shape that a kernel uses for each operation and size.
 
 use super::choice::{FORCE_VARIABLE, Kernel, active, forced};
 use super::table::{Functions, Shape};
@@ -6,7 +6,7 @@ use crate::plan::{FAR, FEW_BLOCKS, Leaves};
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;
 
-/// What is done.
+/// An operation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -16,9 +16,9 @@ pub enum Operation {
     Keyed,
     /// [`derive_key`](crate::derive_key), by bytes of key material.
     DeriveKey,
-    /// [`Hasher`](crate::Hasher) fed by small updates, by bytes of input.
+    /// [`Hasher`](crate::Hasher) with small updates, by bytes of input.
     Stream,
-    /// [`hash_many`](crate::hash_many) of inputs of at most a chunk, by the inputs that are left to do.
+    /// [`hash_many`](crate::hash_many) of inputs of at most a chunk, by the number of inputs that are left.
     Many,
     /// [`OutputReader`](crate::OutputReader), by bytes of output in one call.
     Xof,
@@ -51,7 +51,7 @@ impl Operation {
         }
     }
 
-    /// What its sizes count.
+    /// The unit of its sizes.
     pub const fn unit(self) -> &'static str {
         match self {
             Operation::OneShot | Operation::Keyed | Operation::DeriveKey | Operation::Stream => "bytes",
@@ -62,14 +62,15 @@ impl Operation {
     }
 }
 
-/// Sizes of an operation that are served alike.
+/// A range of sizes that an operation computes in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// The least size, in [`Operation::unit`].
+    /// The smallest size, in [`Operation::unit`].
     pub from: usize,
-    /// The greatest size; `None` if there is no end. For such sizes, the line applies to full groups; the rest is hashed like an input of its size.
+    /// The largest size; `None` if there is no limit. For such sizes, the line applies to full groups; the rest is hashed like an input of its
+    /// size.
     pub to: Option<usize>,
     /// How it is computed.
     pub shape: Shape,
@@ -77,9 +78,9 @@ pub struct Line {
     pub prefetch: bool,
 }
 
-/// Which shape of a kernel serves which operation at which size: `Display` gives a table.
+/// The shape that a kernel uses for each operation and size. `Display` prints a table.
 ///
-/// It comes from the kernel's own table, and from the plan by which the tree absorbs chunks.
+/// It is computed from the kernel's own table, and from the plan by which the tree absorbs chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     /// The kernel that the report is about.
@@ -98,7 +99,7 @@ impl Report {
 ///
 /// # Panics
 ///
-/// As [`active`].
+/// If [`active`] panics.
 pub fn report() -> Report {
     active().report()
 }
@@ -117,7 +118,7 @@ fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<I
     let mut next_is_far = far;
     core::iter::from_fn(move || {
         if from > last {
-            // Far input is computed as other long input is.
+            // Far input is computed like other long input.
             let shape = shape(functions, operation, last);
             return core::mem::take(&mut next_is_far).then_some(Line {
                 operation,
@@ -141,7 +142,7 @@ fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<I
     })
 }
 
-/// The least size, and one from which on nothing changes.
+/// The smallest size, and a size from which on nothing changes.
 fn sizes(functions: &Functions, operation: Operation) -> (usize, usize) {
     match operation {
         Operation::Many | Operation::Parents => (1, functions.lanes),
@@ -150,7 +151,7 @@ fn sizes(functions: &Functions, operation: Operation) -> (usize, usize) {
     }
 }
 
-/// What serves an operation of one size, prefetching aside.
+/// The shape for an operation of one size, apart from prefetching.
 fn shape(functions: &Functions, operation: Operation, size: usize) -> Shape {
     let widest = functions.shapes[functions.shapes.len() - 1];
     match operation {

@@ -1,4 +1,4 @@
-//! What a kernel is to the rest of the crate: a table of functions.
+//! A kernel as the rest of the crate sees it: a table of functions.
 
 use crate::lane::{Group, Lane, MAX_LANES};
 use crate::spec::Words;
@@ -10,14 +10,14 @@ use core::fmt;
 /// The functions of one kernel. All are unsafe for the same reasons: the CPU must support `isa` (every reference to a table comes
 /// from [`super::available`]), and pointers must be valid as each function says.
 ///
-/// `flags` are those of the mode; the functions add what they know of the place in the tree.
+/// `flags` are those of the mode; the functions add the flags for the place in the tree.
 pub(crate) struct Functions {
     pub(crate) isa: Isa,
     pub(crate) tuning: Tuning,
-    /// What `lanes_of`, `uniform` and `parents` use for how many inputs, narrowest first: the first one that is wide enough. `chunk` and `block`
-    /// have the shape of the first; `group`, `far_group`, `merge` and `output` that of the last.
+    /// The shapes that `lanes_of`, `uniform` and `parents` use, narrowest first: they take the first one that is wide enough for the number of
+    /// inputs. `chunk` and `block` have the shape of the first; `group`, `far_group`, `merge` and `output` the shape of the last.
     pub(crate) shapes: &'static [Shape],
-    /// Chunks in a group: how many inputs the widest function takes. A power of two from 2 to 16.
+    /// The number of chunks in a group, and of inputs that the widest function takes. A power of two from 2 to 16.
     pub(crate) lanes: usize,
     /// The chaining value of one input of at most 1024 bytes: `(input, length, key, counter, flags, last_flags, out)`. The last block gets
     /// `last_flags` too. Reads `length` bytes, writes 32.
@@ -25,12 +25,12 @@ pub(crate) struct Functions {
     /// One compression `(value, block, counter, length, flags, out)`: the next chaining value is the first half of the 64 bytes at `out`;
     /// all of them are an output block. Reads 64 bytes.
     pub(crate) block: unsafe fn(&Words, *const u8, u64, usize, u32, *mut u8),
-    /// As `chunk`, but it stops before the last block: `(input, length, key, counter, flags, value, block)`. Writes the words to go on with, and
-    /// the 64 bytes of that block, zeros after its own.
+    /// Like `chunk`, but it stops before the last block: `(input, length, key, counter, flags, value, block)`. Writes the chaining value at that
+    /// point, and the last block, padded with zeros to 64 bytes.
     pub(crate) before_last: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
     /// `lanes` whole chunks `(input, key, counter, flags, out)`, the first with that counter.
     pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, *mut Group),
-    /// As `group`, for input that is not in the caches.
+    /// Like `group`, for input that is not in the caches.
     pub(crate) far_group: unsafe fn(*const u8, &Words, u64, u32, *mut Group),
     /// The parents `(left, right, key, flags, out)` of the neighbours in two groups; `out` may be one of them.
     pub(crate) merge: unsafe fn(*const Group, *const Group, &Words, u32, *mut Group),
@@ -40,7 +40,7 @@ pub(crate) struct Functions {
     pub(crate) lanes_of: unsafe fn(&[Lane<'_>], &Words, u32, *mut u8),
     /// `(inputs, n, length, key, (counter, step), (flags, last_flags), out)`: the chaining values of the first n inputs, 1 to `lanes`, all of
     /// one length, at most 1024 bytes; input i has the counter `counter + i * step`, where `step` is 0 or 1. All pointers, also those beyond n,
-    /// must be readable for as much. May write up to `lanes` values.
+    /// must be readable for that length. May write up to `lanes` values.
     pub(crate) uniform: Uniform,
     /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32 bytes each. May write the next
     /// power of two values, never more than 2 n; `out` may be `values`.
@@ -61,10 +61,10 @@ impl Functions {
 /// See [`Functions::uniform`].
 type Uniform = unsafe fn(&[*const u8; MAX_LANES], usize, usize, &Words, (u64, u64), (u32, u32), *mut u8);
 
-/// Which of several kernels for one instruction set is the right one for a CPU.
+/// The kind of CPU for which a kernel is the right one, if there are several for one instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tuning {
-    /// There is only this one.
+    /// It is the only kernel for its instruction set.
     Only,
     /// AVX-512 on registers of full width, rotates in one cycle.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -75,7 +75,7 @@ pub(crate) enum Tuning {
 }
 
 impl Tuning {
-    /// What the report says of it.
+    /// Its name in the report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Tuning::Only => "",
@@ -86,7 +86,7 @@ impl Tuning {
         }
     }
 
-    /// Whether this CPU is one that it is meant for.
+    /// Whether this CPU is of that kind.
     pub(crate) fn fits(self) -> bool {
         match self {
             Tuning::Only => true,
@@ -115,9 +115,9 @@ pub enum Form {
 pub struct Shape {
     /// How registers hold the inputs.
     pub form: Form,
-    /// Inputs side by side.
+    /// The number of inputs side by side.
     pub inputs: usize,
-    /// Bits of the registers; 0 without vectors.
+    /// The width of the registers in bits; 0 without vectors.
     pub bits: usize,
     /// How many registers replace one register of the narrowest kernel: two mean two independent chains of instructions.
     pub registers: usize,

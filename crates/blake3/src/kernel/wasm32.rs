@@ -55,7 +55,7 @@ pub unsafe fn absorb4(
 }
 
 /// The row form: absorbs one input of at most a chunk, and writes both halves of the last block's output. The first half is the next
-/// chaining value. `flags` are those of every block; of the others, the first ones are for the first block and the second ones for the
+/// chaining value. `flags` apply to every block; of the additional flags, the first apply to the first block and the second to the
 /// last.
 ///
 /// # Safety
@@ -100,8 +100,8 @@ pub unsafe fn fold1(
     }
 }
 
-/// A block whose first `len` bytes count, the others made zeros. In registers: a copy that is padded in memory is read before its
-/// pieces have arrived there, which costs a fifth of a compression.
+/// A block of `len` bytes, padded with zeros in registers. If it were padded in memory, it would be read before the narrow writes
+/// have arrived there, which costs a fifth of a compression.
 #[inline(always)]
 fn cut(block: [U32x4; 4], len: usize) -> [U32x4; 4] {
     static MASKS: [[u8; BLOCK_LEN]; 2] = [[0xff; BLOCK_LEN], [0; BLOCK_LEN]];

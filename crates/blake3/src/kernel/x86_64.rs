@@ -26,7 +26,7 @@ wide!(
 wide!(avx2_wide, target_feature(enable = "avx2,bmi1,bmi2"), avx2::U32x8);
 wide!(sse41_wide, target_feature(enable = "sse4.1,ssse3"), sse41::U32x4);
 
-// Two kernels for AVX-512, since what is best differs by CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
+// Two kernels for AVX-512, because the best one depends on the CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
 
 kernel!(
     AVX512_FULL, avx512_full_kernel, avx512_full_wide, Isa::Avx512, Tuning::FullWidth,

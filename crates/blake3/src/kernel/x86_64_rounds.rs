@@ -1,4 +1,4 @@
-//! The seven rounds of the column form in assembly, for instruction sets of sixteen registers.
+//! The seven rounds of the column form in assembly, for instruction sets with sixteen registers.
 //!
 //! The state alone needs all sixteen registers, and a rotate by 12 or 7 bits needs one more. The compiler therefore spills a dozen words a
 //! round. Here one word, v0, is in memory, and its register serves the rotates. It is idle while they run. In memory, the next word of the
@@ -20,8 +20,8 @@ static SHUFFLES: Shuffles = Shuffles([byte_rotation(4, 2), byte_rotation(4, 1)])
 #[repr(C, align(32))]
 struct Spill<V>(MaybeUninit<V>);
 
-/// Half a round in four quarter rounds side by side, each `[a b c d x y]`: state words, then message words. In the first of them a is v0, x is
-/// added already, and z is the next x or `none`. In all macros the first word names the instruction set.
+/// Half a round: four quarter rounds side by side, each `[a b c d x y]`: state words, then message words. In the first one, a is v0, x is
+/// already added, and z is the next x or `none`. In all macros, the first word names the instruction set.
 macro_rules! half_round {
     ($set:ident, [$b0:tt $c0:tt $d0:tt $y0:tt $z0:tt] $([$a:tt $b:tt $c:tt $d:tt $x:tt $y:tt])*) => {
         concat!(
@@ -78,7 +78,7 @@ macro_rules! take {
     };
 }
 
-/// v0 and its next message word to memory.
+/// Writes v0, plus its next message word if there is one, to memory.
 macro_rules! leave {
     (avx2, none) => {
         "vmovdqa ymmword ptr [{s}], ymm0\n"

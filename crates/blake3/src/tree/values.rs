@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 #[repr(C, align(64))]
 pub(crate) struct Values {
     room: [MaybeUninit<Value>; 32],
-    /// How many hold one.
+    /// The number of values.
     pub(super) n: usize,
 }
 
@@ -39,7 +39,7 @@ impl Values {
         unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.n) }
     }
 
-    /// Takes the parents of the pairs in `children`, at most `lanes` of them; an odd last one is left out.
+    /// Computes the parents of the pairs in `children`, at most `lanes` of them. An odd last child is left out.
     #[cfg(feature = "bao")]
     pub(crate) fn of_pairs(&mut self, instance: &Instance, children: &[Value]) {
         let Instance { functions, key, flags } = instance;
@@ -51,8 +51,8 @@ impl Values {
         }
     }
 
-    /// Takes the chaining values of the chunks of `input`, which has one to `lanes` of them, the last perhaps short. `counter` is that
-    /// of the first. A whole group may be far.
+    /// Computes the chaining values of the chunks of `input`: one to `lanes` chunks, the last one may be short. `counter` is the first
+    /// chunk's counter. Only a whole group may be far input.
     #[inline]
     pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
         let lanes = instance.lanes();
@@ -91,11 +91,11 @@ impl Values {
         }
     }
 
-    /// Puts the values of a group before those that are here.
+    /// Inserts the values of a group before the present ones.
     ///
     /// # Safety
     ///
-    /// The kernel of `instance` must have written the group: of one that has fewer lanes not all is there.
+    /// The kernel of `instance` must have written the group: a kernel with fewer lanes writes only a part of it.
     pub(super) unsafe fn prepend(&mut self, instance: &Instance, group: &MaybeUninit<Group>) {
         let lanes = instance.lanes();
         assert!(self.n <= lanes);
@@ -105,7 +105,7 @@ impl Values {
         self.n += lanes;
     }
 
-    /// Replaces the values by their parents. An odd one at the end moves up as it is.
+    /// Replaces the values by their parents. An odd value at the end moves up unchanged.
     #[inline]
     pub(super) fn ascend(&mut self, instance: &Instance) {
         let pairs = self.n / 2;
@@ -120,7 +120,7 @@ impl Values {
         self.n = self.n.div_ceil(2);
     }
 
-    /// Level by level up to at most `n` values.
+    /// Goes up level by level until there are at most `n` values.
     #[inline]
     pub(crate) fn ascend_to(&mut self, instance: &Instance, n: usize) {
         while self.n > n {
@@ -128,7 +128,7 @@ impl Values {
         }
     }
 
-    /// The parent of the two values that are left.
+    /// The parent of the two remaining values.
     #[inline]
     pub(crate) fn parent(&self, instance: &Instance, extra_flags: u32) -> Value {
         assert!(self.n == 2);
@@ -136,7 +136,7 @@ impl Values {
         instance.parent(unsafe { &*self.room.as_ptr().cast() }, extra_flags)
     }
 
-    /// The two values that are left, as the block of their parent.
+    /// The two remaining values, as the block of their parent.
     #[inline]
     pub(crate) fn last_two(&self) -> [u8; BLOCK_LEN] {
         assert!(self.n == 2);

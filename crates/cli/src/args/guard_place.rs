@@ -1,11 +1,11 @@
-//! Where a rollback guard is.
+//! The location of a rollback guard.
 
 use bulla_kms::Name;
 use std::fmt;
 use std::path::{PathBuf, absolute};
 use std::str::FromStr;
 
-/// Where a rollback guard is, as the command line says it and the keystore remembers it.
+/// The location of a rollback guard, as the command line gives it and the keystore remembers it.
 #[derive(Clone)]
 pub(crate) enum GuardPlace {
     /// In a file, by its absolute path.

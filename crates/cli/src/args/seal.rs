@@ -225,7 +225,7 @@ Examples:
 
 Exit status: 0 shown or changed, 2 not.")]
 pub(crate) struct KeysGuardArgs {
-    /// The new guard; `none` for no guard; `none` for no guard
+    /// The new guard; `none` for no guard
     #[arg(value_name = "file:PATH|pkcs11:NAME|none", value_parser = guard_or_none)]
     pub(crate) guard: Option<Bound<GuardPlace>>,
 
@@ -285,7 +285,7 @@ pub(crate) struct KeysRestoreArgs {
     #[arg(value_name = "LABEL|ID", group = "what")]
     pub(crate) key: Option<String>,
 
-    /// The backup file file
+    /// The backup file
     #[arg(long, value_name = "FILE", group = "what")]
     pub(crate) from: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! What the flags of several commands have in common.
+//! Flags that several commands share.
 
 use bulla_kms::pkcs11::TokenConfig;
 use clap::Args;
@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The label of the key that signs when no other is named.
+/// The label of the key that signs by default.
 pub(crate) const DEFAULT_LABEL: &str = "default";
 /// The purpose of keys that sign files.
 pub(crate) const DEFAULT_PURPOSE: &str = "files";

@@ -1,4 +1,4 @@
-//! Every command explains itself.
+//! Tests that every command has a help text.
 
 use super::Cli;
 use clap::{Command, CommandFactory as _};

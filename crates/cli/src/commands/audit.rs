@@ -1,4 +1,4 @@
-//! `bulla audit`: what compiled binaries really contain.
+//! `bulla audit`: shows what compiled binaries really contain.
 
 use crate::args::AuditArgs;
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ fn audit(path: &Path, options: &Options<'_>) -> std::result::Result<Vec<Report>,
     if path != Path::new("-") {
         return bulla_audit::audit_file(path, options);
     }
-    // A binary is read here and there, which a pipe cannot.
+    // A binary is read at arbitrary positions, which a pipe does not support.
     let mut file = tempfile::tempfile()?;
     io::copy(&mut io::stdin().lock(), &mut file)?;
     bulla_audit::audit(&FileSource::new(file)?, "-", options)
@@ -84,7 +84,7 @@ fn rules(args: &AuditArgs) -> Result<Rules> {
     Ok(rules)
 }
 
-/// A small file of text: rules, a configuration.
+/// Reads a small text file: rules, or a configuration.
 fn text(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(|error| Error::io("cannot read", &error).about(shown(path)))
 }
@@ -101,7 +101,7 @@ fn about(path: &Path, error: &bulla_audit::Error) -> Error {
     }
 }
 
-/// The reports of the baseline: from what `--json` printed, or from the binary itself.
+/// The baseline's reports: from the output of `--json`, or from the binary itself.
 fn baseline(path: &Path, options: &Options<'_>) -> Result<Vec<Report>> {
     let mut first = [0];
     let is_json = fs::File::open(path).is_ok_and(|mut file| {
@@ -173,7 +173,7 @@ fn style(args: &AuditArgs) -> Style {
     if args.markdown { Style::Markdown } else { Style::Table }
 }
 
-/// What `--json` prints for a file that cannot be audited.
+/// The output of `--json` for a file that cannot be audited.
 #[derive(Serialize)]
 struct JsonFailure {
     #[serde(flatten)]

@@ -18,7 +18,7 @@ use bulla_kms::{Attestation, KeyId, PublicKey, Verdict, VersionState};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// No file that is read whole here is as long.
+/// Longer than any file that is read completely here.
 const MAX_FILE: u64 = 1 << 20;
 
 pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {

@@ -100,7 +100,7 @@ fn report(
     out.flush()
 }
 
-/// What `store::exists` says, for a restoration that must not touch a keystore.
+/// An error if there is a keystore: a restoration must not change it.
 pub(super) fn refuse_existing(args: &crate::args::KeystoreArgs) -> Result<()> {
     if store::exists(args)? {
         return Err(Error::new("already_exists", "a keystore exists already; bulla does not replace it")

@@ -1,4 +1,4 @@
-//! `bulla check`: files against the checksums that `bulla sum`, b3sum or b2sum printed.
+//! `bulla check`: checks files against the checksums that `bulla sum`, b3sum or b2sum printed.
 
 use super::hashing::{Hashing, or_stdin, threads};
 use crate::algorithm::Algorithm;
@@ -19,16 +19,16 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest line that is read: no path is as long, and a stream without newlines must not fill the memory.
+/// The maximum length of a line: no path is longer, and a stream without newlines must not fill the memory.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Lines are checked in groups of this many, so that a long list needs little memory and shows results early.
 const GROUP: usize = 1024;
 
-/// What lines of checksums do not say themselves.
+/// The options that lines of checksums do not state themselves.
 #[derive(Clone, Copy)]
 pub(crate) struct Lines {
-    /// The function of lines without a tag; `None` goes by the number of digits.
+    /// The function for lines without a tag; `None` decides by the number of digits.
     pub(crate) algorithm: Option<Algorithm>,
     /// The first byte of BLAKE3's output.
     pub(crate) seek: u64,
@@ -69,11 +69,11 @@ struct Check {
     report: ReportArgs,
     progress: Progress,
     out: Out,
-    /// How many lines did not check, for whatever reason.
+    /// The number of lines that did not verify, for any reason.
     failed: u64,
 }
 
-/// What one line came to.
+/// The result of one line.
 enum Verdict {
     Ok,
     Mismatch,
@@ -137,7 +137,7 @@ fn read_line(reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let len = reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
     if len as u64 == MAX_LINE && line.last() != Some(&b'\n') {
-        // What is left of the line is no line of its own.
+        // The rest of the line must not count as a separate line.
         skip_line(reader)?;
     }
     while let Some(b'\n' | b'\r') = line.last() {
@@ -167,7 +167,7 @@ struct Line {
     expected: Vec<u8>,
 }
 
-/// Reads a line in one of the forms of b3sum and b2sum; the reason is given when it is neither.
+/// Parses a line in one of the forms of b3sum and b2sum; otherwise returns the reason.
 fn parse(line: &[u8], lines: Lines) -> Result<Line, &'static str> {
     let (escaped, rest) = match line.strip_prefix(b"\\") {
         Some(rest) => (true, rest),
@@ -193,13 +193,13 @@ fn parse(line: &[u8], lines: Lines) -> Result<Line, &'static str> {
     Ok(Line { name: line_name(escaped, &String::from_utf8_lossy(name)), path, hashing, expected })
 }
 
-/// A line `NAME (FILE) = HASH`; b2sum writes `BLAKE2b-256` for a digest of so many bits.
+/// A line `NAME (FILE) = HASH`; b2sum writes `BLAKE2b-256` for a digest of 256 bits.
 fn tagged(line: &[u8]) -> Option<(Algorithm, &[u8], &[u8])> {
     let open = line.windows(2).position(|pair| pair == b" (")?;
     let tag = std::str::from_utf8(&line[..open]).ok()?;
     let algorithm = Algorithm::by_tag(tag.split_once('-').map_or(tag, |(tag, _)| tag))?;
     let rest = &line[open + 2..];
-    // A name may hold either separator: the digest stands on the far side of it.
+    // A name may contain the separator, so take the last one.
     let close = rest.windows(4).rposition(|end| end == b") = ")?;
     Some((algorithm, &rest[close + 4..], &rest[..close]))
 }
@@ -221,7 +221,7 @@ fn untagged(line: &[u8], algorithm: Option<Algorithm>) -> Option<(Algorithm, &[u
     Some((algorithm, hash, name))
 }
 
-/// The bytes of a checksum. BLAKE3's has 32 of them, in lower case, as b3sum wants it.
+/// The bytes of a checksum. For BLAKE3 it must have 32 bytes and lower-case digits, as in b3sum.
 fn digits(hash: &[u8], algorithm: Algorithm) -> Result<Vec<u8>, &'static str> {
     let is_blake3 = algorithm == Algorithm::Blake3;
     let reason = match is_blake3 {
@@ -243,7 +243,7 @@ fn line_name(escaped: bool, name: &str) -> String {
     if escaped { format!("\\{name}") } else { name.to_owned() }
 }
 
-/// Refuses names that may stand for more than one file: a check must rather fail than pass for the wrong file.
+/// Refuses names that may mean more than one file: a check should fail rather than pass for the wrong file.
 fn checked_path(name: Vec<u8>, algorithm: Algorithm) -> Result<PathBuf, &'static str> {
     if name.is_empty() {
         return Err("the name is empty");
@@ -264,7 +264,7 @@ fn checked_path(name: Vec<u8>, algorithm: Algorithm) -> Result<PathBuf, &'static
     Ok(name.into())
 }
 
-/// The path of bytes that are not UTF-8, where paths can be such.
+/// The path of bytes that are not UTF-8, on systems that have such paths.
 fn raw_path(name: Vec<u8>) -> Result<PathBuf, &'static str> {
     #[cfg(unix)]
     return Ok(PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(name)));
@@ -293,7 +293,7 @@ fn unescape(name: &[u8]) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// What `--json` prints for a line.
+/// The output of `--json` for a line.
 #[derive(Serialize)]
 struct JsonLine {
     #[serde(flatten)]
@@ -328,7 +328,7 @@ fn print(out: &mut Out, report: ReportArgs, line: &Line, verdict: Verdict) -> Re
 }
 
 fn print_malformed(out: &mut Out, report: ReportArgs, list: &Path, number: u64, reason: &str) -> Result<()> {
-    // In order with the lines before it, where both go to one terminal.
+    // Keep the order if both streams go to one terminal.
     out.flush()?;
     let error = Error::new("malformed_line", reason).about(format!("{}: line {number}", shown(list)));
     error.print();

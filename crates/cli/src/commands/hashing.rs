@@ -1,4 +1,4 @@
-//! How files become checksums, for `bulla sum` and `bulla check`.
+//! Hashes files, for `bulla sum` and `bulla check`.
 
 use crate::algorithm::{Algorithm, Blake2};
 use crate::args::{ReadArgs, SumArgs};
@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// The files, or standard input when there are none.
+/// The files, or standard input if there are none.
 pub(super) fn or_stdin(files: &[PathBuf]) -> Vec<PathBuf> {
     if files.is_empty() { vec![STDIN.into()] } else { files.to_vec() }
 }
@@ -21,17 +21,17 @@ pub(super) fn threads(read: ReadArgs) -> Threads {
     if read.no_mmap { Threads::One } else { Threads::AtMost(read.num_threads) }
 }
 
-/// How the bytes of a file become a digest.
+/// The options for hashing a file.
 pub(super) struct Hashing {
     function: Function,
-    /// Bytes of output.
+    /// The number of output bytes.
     pub(super) length: u64,
-    /// Whether standard input is free: not when the key came from there.
+    /// Whether standard input is available: it is not if the key came from there.
     stdin: Stdin,
 }
 
 enum Function {
-    /// BLAKE3, with the first byte of the output.
+    /// BLAKE3, with the offset of the first output byte.
     Blake3 {
         mode: HashMode,
         seek: u64,
@@ -55,7 +55,7 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// Whether it begins with these bytes, or is all of them.
+    /// Whether it begins with these bytes; for BLAKE2, whether it equals them.
     pub(super) fn is(&self, expected: &[u8]) -> bool {
         match self {
             Self::Blake3(output) => {
@@ -69,7 +69,7 @@ impl Output {
 }
 
 impl Hashing {
-    /// A function without a key, with so many bytes of output from `seek` on; `None` when it has no such output.
+    /// A function without a key, with `length` bytes of output from `seek` on; `None` if it has no such output.
     pub(super) fn plain(algorithm: Algorithm, length: u64, seek: u64) -> Option<Self> {
         let function = match algorithm {
             Algorithm::Blake3 => Function::Blake3 { mode: HashMode::Plain, seek },
@@ -132,7 +132,7 @@ impl Hashing {
         }
     }
 
-    /// The tag: for BLAKE2 with fewer bytes than it has, with their number of bits, as b2sum does.
+    /// The tag. For BLAKE2 with a shortened digest, it has the number of bits, as in b2sum.
     pub(super) fn tag(&self) -> String {
         let algorithm = self.algorithm();
         match algorithm {

@@ -1,4 +1,4 @@
-//! `bulla kernels`: which kernel hashes which input size.
+//! `bulla kernels`: shows which kernel hashes which input size.
 
 use crate::args::KernelsArgs;
 use crate::error::{Error, Result};
@@ -19,13 +19,13 @@ struct Report {
     sizes: Vec<Size>,
 }
 
-/// Sizes of an operation that are served alike.
+/// A range of sizes that an operation computes in the same way.
 #[derive(Serialize)]
 struct Size {
     operation: &'static str,
     unit: &'static str,
     from: usize,
-    /// The last size; null without end.
+    /// The last size; null if there is no limit.
     to: Option<usize>,
     shape: String,
     prefetch: bool,
@@ -59,8 +59,8 @@ pub(crate) fn run(args: &KernelsArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Whether the environment forces a kernel; an error when it names one that this machine does not have, which otherwise would end the
-/// first hash with a panic.
+/// Whether the environment forces a kernel. An error if it names a kernel that this machine does not have: otherwise, the first hash
+/// would panic.
 pub(crate) fn check_forced() -> Result<bool> {
     match kernel::forced() {
         Ok(forced) => Ok(forced.is_some()),

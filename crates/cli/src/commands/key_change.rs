@@ -1,4 +1,4 @@
-//! Changing a key, and printing it as it is then.
+//! Changes a key, and prints the result.
 
 use crate::args::{KeystoreArgs, ReportArgs};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::output::Out;
 use crate::store::{Access, Named};
 use bulla_kms::{Attestation, KeyChange};
 
-/// Changes a key and prints it as it is then.
+/// Changes a key, and prints the changed key.
 pub(super) fn change(
     keystore: &KeystoreArgs,
     key: &str,

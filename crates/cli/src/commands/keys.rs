@@ -66,7 +66,7 @@ fn init(args: &KeysInitArgs) -> Result<()> {
     out.flush()
 }
 
-/// Says which guard the keystore has, or gives it another one.
+/// Shows the keystore's guard, or changes it.
 fn guard(args: &KeysGuardArgs) -> Result<()> {
     if let Some(new) = &args.guard {
         let place = match new {
@@ -295,7 +295,7 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
     write_or_print(&text, args.output.as_deref())
 }
 
-/// Writes what others may have to a file, or to standard output.
+/// Writes public data to a file, or to standard output.
 fn write_or_print(text: &[u8], output: Option<&Path>) -> Result<()> {
     match output {
         Some(path) => atomic::write(path, |file| file.write_all(text)),

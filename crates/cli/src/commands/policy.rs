@@ -26,7 +26,7 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
         max_uses: changed(args.max_uses, key.rotation.max_uses, Some),
     };
     let before = key.revision;
-    // Each is compared with the revision that was read, so that nobody's change is lost.
+    // Each change is compared with the revision that was read, so that no other change is lost.
     if rotation != key.rotation {
         key = keystore.update(named.family(), Some(key.revision), &KeyChange::Rotation(rotation))?;
     }

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 const ASSOCIATED: &[u8] = b"bulla file v1";
 const SUFFIX: &str = ".sealed";
 const STREAM: &str = "-";
-/// A recipient is read up to this length: one of X-Wing has 1,630 bytes.
+/// The maximum length of a recipient: one of X-Wing has 1,630 bytes.
 const MAX_RECIPIENT: u64 = 16 << 10;
 
-/// The keys to seal to.
+/// The keys to encrypt to.
 pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
     let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
     for text in &args.recipient {
@@ -40,7 +40,7 @@ pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvide
     Ok(keys)
 }
 
-/// A recipient as it is, or from a file.
+/// A recipient from its text, or from a file.
 pub(super) fn recipient(text: &str) -> Result<Recipient> {
     if text.starts_with("age1") || text.starts_with("x-wing:") {
         return Ok(text.parse()?);
@@ -56,8 +56,8 @@ pub(super) fn each<'a>(keys: &'a [Box<dyn KeyProvider + 'a>]) -> Vec<&'a dyn Key
     keys.iter().map(|key| &**key).collect()
 }
 
-/// Calls `open` with the keys that a header asks for and the arguments give; what asks a person is asked last, and only if
-/// the header asks for it.
+/// Calls `open` with the keys that the header asks for and the arguments give. A passphrase is asked for last, and only if
+/// the header asks for one.
 pub(super) fn with_keys<T>(
     args: &OpenWithArgs,
     header: &Header,
@@ -91,7 +91,7 @@ fn any_fits(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
     header.capsules().any(|capsule| keys.iter().any(|key| key.fits(capsule)))
 }
 
-/// Prints an error that says that the data itself is not what was sealed, and gives its exit status.
+/// Prints an error about data that was not sealed like this, and returns its exit status.
 fn not_as_sealed(error: Error) -> Result<Exit> {
     if error.code() == Code::SealedDamaged.as_str() {
         error.print();
@@ -136,7 +136,7 @@ pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A reader that shows how far it has come.
+/// A reader that shows its progress.
 struct Shown<'a, R> {
     source: R,
     progress: &'a Progress,
@@ -267,7 +267,7 @@ fn unsealed_name(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Refuses to write where something is.
+/// An error if something exists at `output`.
 pub(super) fn check_free(output: &Path) -> Result<()> {
     if output != Path::new(STREAM) && output.symlink_metadata().is_ok() {
         return Err(exists(output));
@@ -281,7 +281,7 @@ fn exists(output: &Path) -> Error {
         .hint("move it away, or name another file")
 }
 
-/// Writes a new file, which appears whole or not at all, or standard output.
+/// Writes a new file, which appears complete or not at all, or standard output.
 pub(super) fn write_output(output: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     if output != Path::new(STREAM) {
         return atomic::write_new(output, fill);
@@ -291,7 +291,7 @@ pub(super) fn write_output(output: &Path, fill: impl FnOnce(&mut dyn Write) -> R
     stdout.flush().map_err(|error| Error::io("cannot write", &error).about("standard output"))
 }
 
-/// What `--json` prints of a file that was sealed or opened.
+/// The output of `--json` for a file that was encrypted or decrypted.
 #[derive(Serialize)]
 struct Done {
     #[serde(flatten)]
@@ -302,7 +302,7 @@ struct Done {
     size: Option<u64>,
 }
 
-/// Says what was done, unless standard output has the data itself.
+/// Reports what was done, unless the data itself goes to standard output.
 fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -> Result<()> {
     if output == Path::new(STREAM) {
         return Ok(());

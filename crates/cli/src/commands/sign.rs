@@ -27,8 +27,8 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     interrupt::guard();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
     let access = Access::existing_or_new(&args.keystore)?;
-    // The keystore is opened twice: now, so that a wrong passphrase or key is known before a long read, and when all
-    // is read; in between others may use it.
+    // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a long read, and again
+    // when everything is read. In between, other processes may use it.
     check_key(&access.open()?, args)?;
     let contents = read_all(args, &access)?;
 
@@ -78,7 +78,7 @@ fn check_usage(args: &SignArgs) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the key is there and signs.
+/// Checks that the key exists and signs.
 fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
     if args.key == DEFAULT_LABEL {
         store::ensure_default(keystore)?;
@@ -94,7 +94,7 @@ fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
         .hint(format!("enable it with `bulla keys enable {}`, or name another key with --key", args.key)))
 }
 
-/// Where a signature goes.
+/// The destination of a signature.
 enum Destination {
     Stdout,
     File(PathBuf),
@@ -199,7 +199,7 @@ fn read_folder(path: &Path, output: &Destination, access: &Access) -> Result<Con
     Ok(Content::Folder { body, summary })
 }
 
-/// Refuses to sign a folder that holds something which the signature itself changes, or which is secret.
+/// Refuses to sign a folder that contains something secret, or something that signing itself changes.
 fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
     let real = |path: &Path| {
         path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(shown(path)))
@@ -273,7 +273,7 @@ fn seal_minisign(
     let algorithm = first.key.family().algorithm();
     let signature = minisign::Signature::bytes(algorithm, first.bytes)?;
     let global = minisign::Signature::global_message(&signature, &trusted_comment);
-    // By the same version, or not at all: a rotation policy may replace it between the two.
+    // The same version must sign both, or there is no signature: a rotation policy may replace the version in between.
     let global = minisign::Signature::bytes(algorithm, keystore.sign(&first.key, &global)?.bytes)?;
     let public_key = minisign::NamedKey::of(keystore.public_key(&first.key)?);
     let file = minisign::Signature {
@@ -328,9 +328,9 @@ fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result
     out.flush_sometimes()
 }
 
-/// The command that verifies the signature, as it can be pasted into the shell that ran this one.
+/// The command that verifies the signature, ready to be pasted into the same shell.
 fn verify_line(path: &Path, args: &SignArgs) -> String {
-    // As it was called: a program without a folder in its name is found by the shell again, any other where it was.
+    // Use the name by which this program was called, so that the shell finds it in the same way.
     let program = std::env::args_os().next().unwrap_or_else(|| "bulla".into());
     let mut words: Vec<OsString> = vec![program, "verify".into()];
     if args.format == SignatureFormat::Minisign {
@@ -344,7 +344,7 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
         ("--passphrase-file", "BULLA_PASSPHRASE_FILE", &args.keystore.passphrase_file),
     ];
     for (flag, variable, value) in settings {
-        // What the environment said it will say again.
+        // A value from the environment will be there again.
         if let Some(value) = value
             && std::env::var_os(variable).as_deref() != Some(value.as_os_str())
         {
@@ -358,21 +358,21 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// What `--json` says of a signature.
+/// The output of `--json` for a signature.
 #[derive(Serialize)]
 struct JsonSigned {
     key: String,
     kind: &'static str,
-    /// The BLAKE3 digest that was signed; none for minisign.
+    /// The BLAKE3 digest that was signed; absent for minisign.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
-    /// For a folder, how many files and links were signed.
+    /// For a folder, the number of signed files and links.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<u64>,
     signed_at: String,
 }
 
-/// What `--json` prints for a path.
+/// The output of `--json` for a path.
 #[derive(Serialize)]
 struct JsonLine<'a> {
     #[serde(flatten)]

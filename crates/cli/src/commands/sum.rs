@@ -1,4 +1,4 @@
-//! `bulla sum`: checksums as b3sum and b2sum print them.
+//! `bulla sum`: prints checksums like b3sum and b2sum.
 
 use super::check;
 use super::hashing::{Hashing, Output, or_stdin, threads};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
     as_b3sum(print_sums(args))
 }
 
-/// What goes wrong is status 1, as with b3sum, but for flags that exclude each other.
+/// Turns errors into status 1, like b3sum, except errors about flags that exclude each other.
 fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
     match done {
         Ok(Exit::Trouble) => Ok(Exit::Failed),
@@ -52,7 +52,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         |path, result| match result {
             Ok(output) => print(&mut out, args, &hashing, path, output),
             Err(error) => {
-                // As with b3sum, a file that cannot be read fails the command and not the other files.
+                // As in b3sum, an unreadable file fails the command, but not the other files.
                 exit = Exit::Failed;
                 let error = Error::from(error).about(shown(path));
                 progress.suspend(|| error.print());
@@ -82,7 +82,7 @@ fn print(out: &mut Out, args: &SumArgs, hashing: &Hashing, path: &Path, output: 
     }
     let name = match hashing.algorithm() {
         Algorithm::Blake3 => SumName::new(path),
-        // Where b3sum replaces bytes that are not UTF-8, b2sum writes them.
+        // b3sum replaces bytes that are not UTF-8; b2sum writes them.
         _ => SumName::with_all_bytes(path),
     };
     if name.escaped && !args.no_names {
@@ -102,7 +102,7 @@ fn print(out: &mut Out, args: &SumArgs, hashing: &Hashing, path: &Path, output: 
     out.flush_sometimes()
 }
 
-/// Hands `length` bytes of output to `each`, a bounded piece at a time.
+/// Passes `length` bytes of output to `each`, in pieces of bounded size.
 fn pieces(output: Output, length: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let mut digest = match output {
         Output::Blake3(digest) => digest,
@@ -125,12 +125,12 @@ fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// What `--json` prints for a file.
+/// The output of `--json` for a file.
 #[derive(Serialize)]
 struct JsonLine {
     #[serde(flatten)]
     path: JsonPath,
-    /// Unless it is BLAKE3.
+    /// The hash function, unless it is BLAKE3.
     #[serde(skip_serializing_if = "Option::is_none")]
     algorithm: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

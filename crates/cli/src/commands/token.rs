@@ -1,4 +1,4 @@
-//! `bulla token`: capabilities.
+//! `bulla token`: capability tokens.
 
 use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 use crate::diagnostics::note_line;
@@ -71,7 +71,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
         out.line(format_args!("\nblock {number}     {what}"))?;
         out.line(format_args!("revoked by  {}", block.revocation_id))?;
         for line in block.source.lines() {
-            // A holder can put any text into a block.
+            // A token's holder can put any text into a block.
             out.line(format_args!("  {}", shown(Path::new(line))))?;
         }
     }

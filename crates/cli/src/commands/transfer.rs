@@ -16,7 +16,7 @@ use bulla_kms::{Algorithm, Code, KeyId, Keystore, KmsError, Name, NewKey, Public
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// What the file holds.
+/// The content of the file.
 enum Content {
     Private(PrivateKeyData),
     Public(PublicKey),
@@ -39,7 +39,7 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
         true => Content::Public(import_public(&bytes, public_format(args)?, args.algorithm).map_err(about)?),
         false => Content::Private(read_private(args, &keystore, &bytes)?),
     };
-    // Only now is it known to be one: what is no private key gets a better error.
+    // Check this only now: content that is not a private key gets a better error.
     if let Content::Private(_) = content {
         check_kept(args)?;
     }
@@ -55,7 +55,7 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
     out.flush()
 }
 
-/// Refuses a private key that others may read: it is no secret any more. Wrapped ones may lie anywhere.
+/// Refuses a private key that other users may read, because it is no longer secret. Wrapped keys may be readable.
 fn check_kept(args: &KeysImportArgs) -> Result<()> {
     if args.file == Path::new(STDIN) || matches!(args.format, ImportFormat::Wrapped | ImportFormat::AesKwp) {
         return Ok(());
@@ -157,7 +157,7 @@ fn unwrap(args: &KeysImportArgs, keystore: &Keystore, bytes: &[u8]) -> Result<Pr
         .as_deref()
         .ok_or_else(|| Error::new("usage", "name the recipient's key with --recipient LABEL|ID"))?;
     let named = Named::find(keystore, recipient)?;
-    // Whichever version it was wrapped for.
+    // It may have been wrapped for any version.
     let versions = keystore.attest(named.family())?.versions;
     let version = versions.iter().find(|version| wrapped.check_recipient(&version.public_key).is_ok());
     match version {

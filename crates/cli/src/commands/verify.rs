@@ -1,4 +1,4 @@
-//! `bulla verify`: files and folders against their signatures.
+//! `bulla verify`: verifies files and folders against their signatures.
 
 use crate::args::{SignatureFormat, VerifyArgs};
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ struct Job<'a> {
     progress: &'a Progress,
 }
 
-/// Where the signature of `path` is.
+/// The path of the signature for `path`.
 fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
     match &args.signature {
         Some(signature) => Ok(signature.clone()),
@@ -83,7 +83,7 @@ fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
     }
 }
 
-/// Opens a signature file, and helps when there is none. It is a regular file: nothing is waited for.
+/// Opens a signature file, and gives a hint if there is none. It must be a regular file, so that opening never waits.
 fn open_signature(path: &Path, signature: &Path) -> Result<File> {
     let opened = Source::open_file(signature, Links::Follow).map_err(|error| {
         let about = |error: Error| error.about(shown(path));
@@ -111,7 +111,7 @@ fn open_signature(path: &Path, signature: &Path) -> Result<File> {
 }
 
 impl Job<'_> {
-    /// Verifies the path. What is wrong before its content is looked at comes as the error.
+    /// Verifies the path. The error is a finding from before its content is read.
     fn verify(&self, args: &VerifyArgs) -> Result<Report, Finding> {
         let signature = signature_path(self.path, args)?;
         match args.format {
@@ -124,7 +124,7 @@ impl Job<'_> {
         let (path, trust) = (self.path, self.trust);
         let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
         let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
-        // Before the list of a folder, which may be long, is read.
+        // Check before reading a folder's list, which may be long.
         trust.check(&file)?;
         let mut report = match file.kind {
             Kind::File => Report::from(self.compare_file(&file)?),
@@ -143,7 +143,7 @@ impl Job<'_> {
         Ok(report)
     }
 
-    /// Is a single file what was signed?
+    /// Whether a single file is what was signed.
     fn compare_file(&self, file: &SignatureFile) -> Result<Finding, Finding> {
         let path = self.path;
         let source = open_signed(path)?;
@@ -181,7 +181,7 @@ impl Job<'_> {
         Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
     }
 
-    /// What a minisign signature of `path` is over: the digest of the file, or the file.
+    /// The message of a minisign signature of `path`: the file's digest, or the file.
     fn minisign_message(&self, algorithm: minisign::Algorithm) -> Result<Vec<u8>, Finding> {
         let path = self.path;
         let about = |error: Error| Finding::from(error.about(shown(path)));
@@ -211,13 +211,13 @@ impl Job<'_> {
     }
 }
 
-/// Reads the list of what was signed and holds it to the digest in the signature.
+/// Reads the list of signed entries, and compares it with the digest in the signature.
 fn read_manifest(
     path: &Path,
     file: &SignatureFile,
     reader: BufReader<File>,
 ) -> Result<Vec<manifest::Entry>, Finding> {
-    // A list that goes on for ever must not fill the memory; one line more is enough to see that it is too long.
+    // An endless list must not fill the memory. Reading one line more is enough to see that it is too long.
     let limit = file.size.saturating_add(LONGEST_LINE);
     let mut reader = manifest::Reader::new(reader.take(limit));
     let entries: Vec<_> =
@@ -239,7 +239,7 @@ fn malformed(path: &Path, error: KmsError) -> Finding {
     }
 }
 
-/// Opens the file that a signature is about. That it is not there, or is no file, is a finding.
+/// Opens the file that a signature covers. If it is missing or not a file, that is a finding.
 fn open_signed(path: &Path) -> Result<Source, Finding> {
     if path == Path::new(STDIN) {
         return Source::stdin()

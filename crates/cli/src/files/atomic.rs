@@ -1,4 +1,4 @@
-//! Writing a file so that it is there as a whole or not at all.
+//! Writes files that are either complete or absent.
 
 use crate::error::{Error, Result};
 use crate::files::name::shown;
@@ -7,34 +7,34 @@ use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes the file at `path` by `fill`: into a file without a name, or with a temporary one, in the same folder, which takes
-/// the name `path` once all of it is on the disk. What was at `path` before stays whole until then.
+/// Writes the file at `path` with `fill`. The new file has no name, or a temporary name in the same folder, until all of it
+/// is on the disk. Then it gets the name `path`. Until then, the old file at `path` stays unchanged.
 ///
 /// # Errors
-/// Any error of the system. Nothing is left behind then, and `path` is as it was.
+/// Any error of the system. After an error, nothing is left behind, and `path` is unchanged.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     put(path, Readers::Any, Existing::Replaced, |sink| Ok(fill(sink)?))
 }
 
-/// The same for a file that is not there yet: what is at `path` is never replaced.
+/// Like [`write()`], for a new file: an existing file at `path` is never replaced.
 ///
 /// # Errors
-/// Those of `fill`; any error of the system, `already_exists` among them. Nothing is left behind then.
+/// The errors of `fill`; any error of the system, including `already_exists`. After an error, nothing is left behind.
 pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     put(path, Readers::Any, Existing::Kept, |sink| fill(sink).map_err(Failure::Filling))
 }
 
-/// The same as [`write()`] for a file that nobody but its owner may read.
+/// Like [`write()`], for a file that only its owner may read.
 ///
 /// # Errors
-/// As [`write()`].
+/// The errors of [`write()`].
 pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     put(path, Readers::Owner, Existing::Replaced, |sink| Ok(fill(sink)?))
 }
 
-/// Why a file was not written.
+/// The reason why a file was not written.
 enum Failure {
-    /// Its content could not be had.
+    /// Its content could not be produced.
     Filling(Error),
     Writing(io::Error),
 }

@@ -1,8 +1,8 @@
-//! What a path leads to.
+//! Kinds of files.
 
 use std::fs::FileType;
 
-/// What a file is, in the words of an error message.
+/// The kind of a file, for an error message.
 pub(crate) fn describe(kind: FileType) -> &'static str {
     if kind.is_file() {
         return "a file";

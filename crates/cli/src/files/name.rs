@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A path for people: backslashes, control characters, marks that reorder text, and bytes that are not UTF-8 are
-/// escaped, so that no name can fake a line of output or steer a terminal.
+/// A path for people. Backslashes, control characters, marks that reorder text, and bytes that are not UTF-8 are
+/// escaped, so that no name can fake a line of output or control a terminal.
 pub(crate) fn shown(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
@@ -54,7 +54,7 @@ pub(crate) fn shell_word(word: &OsStr) -> String {
     }
 }
 
-/// A name as a line of checksums carries it.
+/// A name as in a line of checksums.
 pub(crate) struct SumName {
     /// The name with `\`, newline and carriage return escaped.
     pub(crate) text: Vec<u8>,
@@ -63,18 +63,18 @@ pub(crate) struct SumName {
 }
 
 impl SumName {
-    /// With U+FFFD for bytes that are not UTF-8, as b3sum writes names.
+    /// A name with U+FFFD for bytes that are not UTF-8, as in b3sum.
     pub(crate) fn new(path: &Path) -> Self {
         Self::escape(path.to_string_lossy().as_bytes())
     }
 
-    /// With all bytes as they are, as b2sum writes names.
+    /// A name with all bytes unchanged, as in b2sum.
     pub(crate) fn with_all_bytes(path: &Path) -> Self {
         Self::escape(path.as_os_str().as_encoded_bytes())
     }
 
     fn escape(name: &[u8]) -> Self {
-        // A Windows separator is written as `/`, so that lists of checksums travel between systems.
+        // A Windows separator is written as `/`, so that lists of checksums work on other systems.
         if cfg!(windows) {
             let text = name.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect();
             return Self { text, escaped: false };

@@ -1,4 +1,4 @@
-//! Work on many files at once whose results come in the order of the files.
+//! Works on many files at once, and returns the results in the order of the files.
 
 use crate::error::Result;
 use crate::files::read::Pace;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-/// With fewer items than this, starting threads costs more than they gain.
+/// For fewer items, starting threads costs more than it gains.
 const FEW: usize = 16;
 
-/// Items are handed to the threads in groups of this many: enough to keep them busy, little to hold in memory.
+/// The number of items that the threads get at a time: enough to keep them busy, and few enough to hold in memory.
 const GROUP: usize = 4096;
 
 /// How many threads read files.
@@ -22,13 +22,13 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
-    /// How a file is read that has the threads for itself.
+    /// How to read a file that has all threads for itself.
     pub(crate) fn pace(self) -> Pace {
         match self {
             Threads::One | Threads::AtMost(1) => Pace::InOrder,
             Threads::AtMost(0) => Pace::Parallel,
             Threads::AtMost(threads) => {
-                // Only the first call can do it, and every call asks for the same.
+                // Only the first call has an effect, and every call asks for the same.
                 let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
                 Pace::Parallel
             }
@@ -38,8 +38,8 @@ impl Threads {
 
 /// Runs `work` on every item, and calls `each` with each item and its result, in the order of the items.
 ///
-/// A large item has all threads for itself, small ones are worked on side by side. `each` runs on the calling thread;
-/// its first error ends everything.
+/// A large item gets all threads; small ones are processed side by side. `each` runs on the calling thread. Its first
+/// error ends everything.
 pub(crate) fn in_order<T: Sync, R: Send>(
     items: &[T],
     threads: Threads,
@@ -54,10 +54,10 @@ pub(crate) fn in_order<T: Sync, R: Send>(
     items.chunks(GROUP).try_for_each(|group| group_in_order(group, &is_large, &work, &mut each))
 }
 
-/// What a thread says about an item.
+/// A thread's report about an item.
 enum Report<R> {
     Done(usize, R),
-    /// Left for the calling thread, which lets all threads work on it.
+    /// The item is left for the calling thread, which lets all threads work on it.
     Large(usize),
 }
 

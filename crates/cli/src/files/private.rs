@@ -1,12 +1,12 @@
-//! What other users may do with files that hold secrets, and with the keystore.
+//! Checks what other users may do with files that contain secrets, and with the keystore.
 
 use crate::error::{Error, Result};
 use crate::files::name::{shell_word, shown};
 use std::fs::Metadata;
 use std::path::Path;
 
-/// Refuses a file with a secret that other users may use, as ssh does with private keys. Pipes and terminals, in which a
-/// secret does not stay, are taken as they are.
+/// Refuses a file with a secret that other users may read or write, as ssh does for private keys. Pipes and terminals
+/// are accepted, because secrets do not stay in them.
 ///
 /// # Errors
 /// `secret_file_mode`, `secret_file_owner`.
@@ -31,14 +31,14 @@ pub(crate) fn check_secret(path: &Path, metadata: &Metadata) -> Result<()> {
     }
 }
 
-/// Refuses a keystore that other users may change: a folder in which they can exchange files, or a store that they can write to.
-/// What is not there yet is well.
+/// Refuses a keystore that other users may change: a folder in which they can replace files, or a store that they can write to.
+/// Missing files are accepted.
 ///
 /// # Errors
 /// `keystore_mode`.
 pub(crate) fn check_keystore(folder: &Path, store: &Path) -> Result<()> {
     for path in [folder, store] {
-        // What cannot be looked at cannot be opened either, and that error says more.
+        // If the metadata cannot be read, opening fails too, with a better error.
         let Ok(metadata) = path.metadata() else { continue };
         if bits(&metadata) & 0o022 != 0 {
             let message = format!(
@@ -54,7 +54,7 @@ pub(crate) fn check_keystore(folder: &Path, store: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The owner, when it is neither this user nor root.
+/// The owner, if it is neither this user nor root.
 #[cfg(unix)]
 fn another_owner(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
@@ -68,7 +68,7 @@ fn bits(metadata: &Metadata) -> u32 {
     metadata.mode() & 0o7777
 }
 
-/// Elsewhere access control lists decide; there is no mode to look at.
+/// Elsewhere access control lists decide; there is no mode to check.
 #[cfg(not(unix))]
 fn another_owner(_metadata: &Metadata) -> Option<u32> {
     None

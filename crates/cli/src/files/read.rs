@@ -1,7 +1,7 @@
 //! Reading files safely and fast.
 //!
-//! Files are never mapped into memory: a mapped file that another process makes shorter ends the reader by SIGBUS.
-//! Blocks that several threads read at their offsets are faster besides: docs/decisions/0020.
+//! Files are never mapped into memory: if another process shortens a mapped file, SIGBUS ends the reader. Besides,
+//! reading blocks at their offsets on several threads is faster: docs/decisions/0020.
 
 use crate::error::Error;
 use crate::files::kind::describe;
@@ -20,21 +20,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use zeroize::Zeroizing;
 
-/// What one thread takes at a time in a parallel read: a whole subtree of BLAKE3.
+/// The bytes that one thread takes at a time in a parallel read: a whole subtree of BLAKE3.
 const BLOCK: u64 = 512 << 10;
 
-/// From this size on, starting threads costs less than they gain.
+/// From this size on, starting threads costs less than it gains.
 pub(crate) const LARGE: u64 = 2 << 20;
 
-/// What one call to the system reads. It stays in the cache of the core that hashes it.
+/// The bytes that one system call reads. They stay in the cache of the core that hashes them.
 const BUFFER: usize = 128 << 10;
 
-/// How the threads of this process share the work.
+/// How this process's threads share the work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// This thread alone, from the start to the end.
+    /// Only this thread reads, from start to end.
     InOrder,
-    /// All threads, if the file is large.
+    /// All threads read, if the file is large.
     Parallel,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Links {
     Refuse,
 }
 
-/// The three modes of BLAKE3, with what each needs.
+/// The three modes of BLAKE3, with their parameters.
 pub(crate) enum HashMode {
     Plain,
     Keyed(Zeroizing<[u8; bulla_blake3::KEY_LEN]>),
@@ -75,15 +75,15 @@ impl HashMode {
     }
 }
 
-/// Why a file could not be read.
+/// The reason why a file could not be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     Io(io::Error),
-    /// Its length or its time of change is another one than before.
+    /// Its length or its change time differs from before.
     Changed,
-    /// The path leads to another file than before.
+    /// The path now leads to another file.
     Replaced,
-    /// It is not a file that can be read: a folder, a fifo, ... in words.
+    /// It is not a file that can be read. The text names the kind: a folder, a fifo, ...
     NotAFile(&'static str),
 }
 
@@ -93,10 +93,10 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// Why reading to somebody ended before the end.
+/// The reason why reading ended early.
 pub(crate) enum Stopped<E> {
     Reading(ReadError),
-    /// By who took the pieces.
+    /// The receiver of the pieces returned this error.
     By(E),
 }
 
@@ -119,7 +119,7 @@ impl From<ReadError> for Error {
     }
 }
 
-/// What must stay the same while a file is read.
+/// The properties that must not change while a file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     identity: Option<(u64, u64)>,
@@ -143,20 +143,20 @@ impl Stamp {
 /// A file that is open for reading.
 pub(crate) struct Source {
     file: File,
-    /// What the file was when it was opened; a stream such as a pipe has none.
+    /// The file's properties when it was opened; a stream such as a pipe has none.
     stamp: Option<Stamp>,
-    /// Where it must still be afterwards, if that matters.
+    /// The path where it must still be afterwards, if that matters.
     path: Option<PathBuf>,
 }
 
-/// A digest and the number of bytes it is of.
+/// A digest, and the number of hashed bytes.
 pub(crate) struct Digested {
     pub(crate) output: OutputReader,
     pub(crate) size: u64,
 }
 
 impl Digested {
-    /// 32 bytes of the output from its present position: at the start, the hash.
+    /// 32 bytes of the output from its current position: at the start, the hash.
     pub(crate) fn hash(&self) -> bulla_blake3::Hash {
         let mut bytes = [0; bulla_blake3::OUT_LEN];
         self.output.clone().fill(&mut bytes);
@@ -173,7 +173,7 @@ impl Source {
         Ok(Self { file, stamp, path: None })
     }
 
-    /// Standard input, from its present position to its end.
+    /// Standard input, from its current position to its end.
     pub(crate) fn stdin() -> io::Result<Self> {
         #[cfg(unix)]
         let handle = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
@@ -182,8 +182,8 @@ impl Source {
         Ok(Self { file: handle.into(), stamp: None, path: None })
     }
 
-    /// Opens a regular file and nothing else, and never waits for a writer of a fifo. After it was read, `path` must still lead
-    /// to it.
+    /// Opens only a regular file, and never waits for the writer of a fifo. After reading, `path` must still lead to the same
+    /// file.
     pub(crate) fn open_file(path: &Path, links: Links) -> Result<Self, ReadError> {
         let before = match links {
             Links::Follow => std::fs::metadata(path)?,
@@ -200,7 +200,7 @@ impl Source {
         Ok(Self { file, stamp: Some(Stamp::of(&metadata)), path: Some(path.to_owned()) })
     }
 
-    /// The file itself, for those who read only a part of it.
+    /// The file itself, for callers that read only a part of it.
     pub(crate) fn into_file(self) -> File {
         self.file
     }
@@ -213,8 +213,7 @@ impl Source {
     /// Hashes the whole content.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] and [`ReadError::Replaced`] when the file is not the same afterwards, besides what
-    /// reading gives.
+    /// [`ReadError::Changed`] and [`ReadError::Replaced`] if the file is not the same afterwards; errors of reading.
     pub(crate) fn digest(
         &self,
         mode: &HashMode,
@@ -231,10 +230,10 @@ impl Source {
         Ok(digested)
     }
 
-    /// Hands the whole content to `each`, piece by piece, and gives its size.
+    /// Passes the whole content to `each`, piece by piece, and returns its size.
     ///
     /// # Errors
-    /// As [`Source::digest`].
+    /// The errors of [`Source::digest`].
     pub(crate) fn for_each(
         &self,
         progress: &Progress,
@@ -247,10 +246,10 @@ impl Source {
         self.try_for_each(progress, take).map_err(|Stopped::Reading(error)| error)
     }
 
-    /// The same, but it ends with the first error of `each`.
+    /// Like [`Source::for_each`], but stops at the first error of `each`.
     ///
     /// # Errors
-    /// As [`Source::digest`], and what `each` says.
+    /// Like [`Source::digest`], and what `each` says.
     pub(crate) fn try_for_each<E>(
         &self,
         progress: &Progress,
@@ -274,8 +273,8 @@ impl Source {
         }
     }
 
-    /// Threads take block after block, so that a disk sees one nearly sequential read, and the tree is put together
-    /// at the end.
+    /// Threads take one block after another, so that a disk sees one nearly sequential read. The tree is assembled at
+    /// the end.
     fn digest_blocks(
         &self,
         len: u64,
@@ -336,7 +335,7 @@ impl Source {
     }
 }
 
-/// Hashes what `reader` gives until its end.
+/// Hashes `reader` to its end.
 fn digest_stream(reader: impl Read, mode: &HashMode, progress: &Progress) -> Result<Digested, ReadError> {
     let mut hasher = mode.hasher();
     let take = |bytes: &[u8]| -> Result<(), Infallible> {
@@ -370,7 +369,7 @@ fn pieces<E>(
     })
 }
 
-/// Lends this thread's buffer, which is made once: for a small file, making one would be most of the work.
+/// Lends this thread's buffer, which is allocated once: for a small file, allocating it would be most of the work.
 fn with_buffer<R>(work: impl FnOnce(&mut [u8]) -> R) -> R {
     thread_local! {
         static BYTES: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER]);
@@ -378,13 +377,13 @@ fn with_buffer<R>(work: impl FnOnce(&mut [u8]) -> R) -> R {
     BYTES.with_borrow_mut(|buffer| work(buffer))
 }
 
-/// How many of `blocks` blocks, at least two, are under the left child of their parent: the largest power of two
-/// that leaves something for the right (BLAKE3 specification, section 2.1).
+/// How many of `blocks` blocks, at least two, are under the left child of their parent: the largest power of two that
+/// leaves at least one block for the right child (BLAKE3 specification, section 2.1).
 fn left_blocks(blocks: usize) -> usize {
     blocks.next_power_of_two() / 2
 }
 
-/// The chaining value of a subtree from those of its blocks.
+/// A subtree's chaining value from those of its blocks.
 fn merge(values: &[ChainingValue], mode: &HashMode) -> ChainingValue {
     if let [value] = values {
         return *value;

@@ -1,4 +1,4 @@
-//! Reading and writing files that hold secrets.
+//! Reads and writes files that contain secrets.
 
 use super::STDIN;
 use super::name::shown;
@@ -9,19 +9,19 @@ use std::io::{self, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Whether a file holds its secret as it is.
+/// Whether a file contains its secret unprotected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Whoever can read it has the secret: files that others may read are refused.
+    /// Anyone who can read the file has the secret: files that other users may read are refused.
     Secret,
-    /// It is public, or encrypted.
+    /// The content is public, or encrypted.
     Guarded,
 }
 
 /// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as `the private key`.
 pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> Result<Zeroizing<Vec<u8>>> {
     let cannot = |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(shown(path));
-    // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
+    // The capacity is never exceeded: growing the buffer would leave a copy of the secret behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * limit));
     let mut fill = |reader: &mut dyn Read| reader.take(limit as u64 + 1).read_to_end(&mut bytes);
     let read = if path == Path::new(STDIN) {

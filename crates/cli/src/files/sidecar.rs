@@ -1,4 +1,4 @@
-//! The signature file beside what it signs.
+//! The signature file beside the signed file.
 
 use crate::error::{Error, Result};
 use crate::files::kind::describe;
@@ -27,8 +27,7 @@ pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
     Ok(named.with_file_name(name))
 }
 
-/// Checks that writing a signature to `path` would lose nothing: there may be an older signature, an empty file or
-/// nothing.
+/// Checks that writing a signature to `path` would lose nothing: it may replace an older signature or an empty file.
 pub(crate) fn check_replaceable(path: &Path) -> Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     let in_the_way = |what: &str| {

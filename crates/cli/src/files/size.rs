@@ -1,15 +1,15 @@
-//! How much there is to read.
+//! Sizes of files and folders.
 
 use crate::files::read::LARGE;
 use crate::progress::Progress;
 use std::path::{Path, PathBuf};
 
-/// Is this worth all threads at once? Large files are, and folders.
+/// Whether all threads should work on this at once: large files and folders.
 pub(crate) fn is_large(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() >= LARGE))
 }
 
-/// The size of all files together, if anyone wants to know and each of the paths is a file.
+/// The total size of the files, if progress is shown and every path is a file.
 pub(crate) fn total_size(paths: &[PathBuf]) -> Option<u64> {
     if !Progress::is_wanted() {
         return None;

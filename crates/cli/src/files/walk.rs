@@ -1,4 +1,4 @@
-//! Finding every file in a folder.
+//! Finds all files in a folder.
 
 use crate::error::Error;
 use crate::files::kind::describe;
@@ -7,20 +7,20 @@ use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Something in a folder that is no folder itself.
+/// Something in a folder that is not a folder itself.
 pub(crate) struct Found {
     /// The path relative to the folder.
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
 }
 
-/// What was found.
+/// The kind of thing that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
     /// A symbolic link; it is not followed.
     Link,
-    /// A fifo, a socket, a device: in words.
+    /// A fifo, a socket or a device; the text names it.
     Special(&'static str),
 }
 
@@ -36,7 +36,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// Everything below `folder` in no particular order, and an error for each place that could not be looked into.
+/// Everything below `folder`, in no particular order, and an error for each place that could not be read.
 pub(crate) fn walk(folder: &Path) -> (Vec<Found>, Vec<Error>) {
     let mut found = Vec::new();
     let mut errors = Vec::new();
@@ -62,8 +62,8 @@ pub(crate) fn walk(folder: &Path) -> (Vec<Found>, Vec<Error>) {
     (found, errors)
 }
 
-/// Whether the kernel makes up what is in a folder when somebody reads it, as in /proc. Files there have no length, some of them end
-/// after days or never, and none has the same content twice.
+/// Whether the kernel generates a folder's content while it is read, as in /proc. Files there have no length, reading some of them
+/// takes days or never ends, and the content differs each time.
 #[cfg(target_os = "linux")]
 fn is_made_up(folder: &Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)

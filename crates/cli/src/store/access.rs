@@ -1,4 +1,4 @@
-//! A keystore and what opens it.
+//! A keystore and the secret that opens it.
 
 use super::guard::{Guarding, new_token_key, options_of, options_with, token, token_key};
 use super::key_file_naming::{KEY_FILE, has_key_file, lost, name_key_file, new_key_file, settled_key_file};
@@ -19,7 +19,8 @@ use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, Name, Snapshot, Unloc
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A keystore and what opens it. The keystore itself is open, and locked for others, only as long as it is used.
+/// A keystore and the secret that opens it. The keystore itself is open, and locked for other processes, only while it
+/// is used.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(super) folder: PathBuf,
@@ -27,19 +28,19 @@ pub(crate) struct Access {
     pub(super) options: KeystoreOptions,
 }
 
-/// What is to open a keystore that is yet to be made.
+/// The kind of secret for a new keystore.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum NewSeal {
-    /// A passphrase if there is a file with one, else a key file.
+    /// A passphrase, if a file with one is given; otherwise a key file.
     AsGiven,
-    /// A passphrase, which is asked for if there is no file with it.
+    /// A passphrase. bulla asks for it if no file is given.
     Passphrase,
-    /// The key of that name on the token; bulla creates it if the token has none.
+    /// The key with this name on the token; bulla creates it if the token has none.
     TokenKey(Name),
 }
 
 impl Access {
-    /// The keystore that is there.
+    /// The existing keystore.
     ///
     /// # Errors
     /// The keystore does not exist, or bulla cannot get the passphrase.
@@ -47,7 +48,7 @@ impl Access {
         Self::find(args, Guarding::Asked)
     }
 
-    /// The same as it is, however old it may be.
+    /// The existing keystore, without asking its guard whether it is an older copy.
     pub(crate) fn existing_unguarded(args: &KeystoreArgs) -> Result<Self> {
         Self::find(args, Guarding::Accepting)
     }
@@ -83,7 +84,7 @@ impl Access {
         Ok(Self { folder, unlock, options })
     }
 
-    /// The keystore that is there, which `unlock` opens.
+    /// The existing keystore, which `unlock` opens.
     pub(super) fn with(args: &KeystoreArgs, unlock: Unlock) -> Result<Self> {
         let folder = folder(args)?;
         let store = folder.join(STORE_FILE);
@@ -92,7 +93,7 @@ impl Access {
         Ok(Self { folder, unlock, options })
     }
 
-    /// The keystore that is there, or a new one with the key `default`.
+    /// The existing keystore, or a new one with the key `default`.
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
         if exists(args)? {
             return Self::existing(args);
@@ -106,10 +107,10 @@ impl Access {
         }
     }
 
-    /// A new keystore with the key `default`. It is said so on standard error.
+    /// A new keystore with the key `default`. A note on standard error says so.
     ///
     /// # Errors
-    /// When there is one already, or was one.
+    /// If there is a keystore already, or there was one.
     pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal, guard: Option<&GuardPlace>) -> Result<Self> {
         let folder = folder(args)?;
         check_keystore(&folder, &folder.join(STORE_FILE))?;
@@ -140,7 +141,7 @@ impl Access {
                 name_key_file(&access.folder, &mut access.unlock)?;
                 keystore
             }
-            // Another process was first, and the folder's key file opens what it made.
+            // Another process was first, and the folder's key file opens its keystore.
             Err(KmsError { code: Code::AlreadyExists | Code::NotFound, .. })
                 if store.symlink_metadata().is_ok() =>
             {
@@ -168,17 +169,17 @@ impl Access {
         Ok(access)
     }
 
-    /// Opens the keystore. Drop it soon: meanwhile other processes wait.
+    /// Opens the keystore. Drop it soon: other processes wait meanwhile.
     pub(crate) fn open(&self) -> Result<Keystore> {
         let keystore = self.open_unrecorded()?;
-        // The keystore is locked first: who waits for it needs not wait for the log.
+        // The keystore is locked first, so that a process that waits for it need not wait for the log.
         Ok(match self.log(&keystore)? {
             Some(log) => keystore.audited(log),
             None => keystore,
         })
     }
 
-    /// The keys as they are now, for those who only look at them. Nothing is written, and nothing stays locked.
+    /// The current keys, for reading only. Nothing is written, and nothing stays locked.
     pub(crate) fn snapshot(&self) -> Result<Snapshot> {
         interrupt::guard();
         Ok(self.options.snapshot(&self.folder.join(STORE_FILE), &self.unlock)?)
@@ -189,12 +190,12 @@ impl Access {
         Ok(self.options.open(&self.folder.join(STORE_FILE), &self.unlock)?)
     }
 
-    /// The audit log, if one was begun.
+    /// The audit log, if there is one.
     pub(super) fn log(&self, keystore: &Keystore) -> Result<Option<Arc<AuditLog>>> {
         self.log_with(keystore, recording::log_options()?)
     }
 
-    /// The same, written as `options` say.
+    /// The audit log, if there is one, written as `options` say.
     pub(super) fn log_with(
         &self,
         keystore: &Keystore,
@@ -224,7 +225,7 @@ impl Access {
         &self.folder
     }
 
-    /// Which kind of secret opens it.
+    /// The kind of secret that opens it.
     pub(crate) fn method(&self) -> &'static str {
         match self.unlock {
             Unlock::KeyFile(_) => "key_file",
@@ -235,7 +236,7 @@ impl Access {
     }
 }
 
-/// What opens a keystore that is sealed to a recipient.
+/// The identity that opens a keystore encrypted to a recipient.
 fn identity(args: &KeystoreArgs) -> Result<Unlock> {
     let path = args.identity.as_deref().unwrap_or(Path::new(""));
     Ok(Unlock::Provider(Arc::new(Identity::read(path)?)))

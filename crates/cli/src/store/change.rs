@@ -1,4 +1,4 @@
-//! Changing what opens and what guards a keystore, and making one of a backup.
+//! Changes a keystore's secret or guard, and restores a keystore from a backup.
 
 use super::access::{Access, NewSeal};
 use super::guard::{new_token_key, options, options_with, token};
@@ -19,7 +19,7 @@ impl Access {
         Ok(keystore.reseal(&self.unlock, new)?)
     }
 
-    /// Replaces the secret with a key on the token, and creates that key if the token has none of that name.
+    /// Replaces the secret with a key on the token. If the token has no key with that name, it is created.
     pub(crate) fn reseal_by_token_key(
         &self,
         args: &KeystoreArgs,
@@ -29,8 +29,8 @@ impl Access {
         self.reseal(keystore, &new_token_key(token(args).as_ref(), name)?)
     }
 
-    /// Puts a new key file in its place. It gets its name after the keystore opens with it, and a command that is
-    /// interrupted in between is completed by the next one: see [`super::key_file_naming`].
+    /// Replaces the secret with a new key file. The file gets its name after the keystore opens with it. If a command
+    /// is interrupted in between, the next one completes this: see [`super::key_file_naming`].
     pub(crate) fn reseal_by_key_file(&mut self, keystore: &Keystore) -> Result<()> {
         interrupt::guard();
         let unlock = Unlock::KeyFile(new_key_file(&self.folder)?);
@@ -46,7 +46,7 @@ impl Access {
         Ok(keystore.set_guard(&*new)?)
     }
 
-    /// A new keystore made of a backup.
+    /// A new keystore from a backup.
     pub(crate) fn restore(
         args: &KeystoreArgs,
         seal: NewSeal,
@@ -60,7 +60,7 @@ impl Access {
         let unlock = if seal == NewSeal::Passphrase || passphrase_file.is_some() {
             Unlock::Passphrase(passphrase_of(&what, passphrase_file, Asked::Twice)?)
         } else if has_key_file(&folder) {
-            // Of the keystore that was lost; copies of it go on to open with it.
+            // This is the lost keystore's key file; copies of that keystore still open with it.
             Unlock::KeyFile(folder.join(KEY_FILE))
         } else {
             Unlock::KeyFile(new_key_file(&folder)?)

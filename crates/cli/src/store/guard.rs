@@ -1,4 +1,4 @@
-//! What else a keystore may need to be opened: a guard that notices older copies of it, and a token.
+//! Other things that opening a keystore may need: a guard that detects older copies of it, and a token.
 
 use super::place::{STORE_FILE, folder};
 use crate::args::{GuardPlace, KeystoreArgs};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Makes the guard, for a keystore in `folder`.
 ///
 /// # Errors
-/// When there is one already, or it would lie beside the keystore, where it is put back together with it.
+/// If there is one already, or it would be beside the keystore, where both could be put back together.
 fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
     match place {
         GuardPlace::File(path) => {
@@ -41,7 +41,7 @@ fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc
     }
 }
 
-/// The guard that is there.
+/// The existing guard.
 fn find(place: &GuardPlace, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
     Ok(match place {
         GuardPlace::File(path) => Arc::new(FileGuard::new(path)),
@@ -76,7 +76,8 @@ fn ask_for_pin() -> io::Result<SecretString> {
     rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
 }
 
-/// The keystore does not remember which library speaks to its token: otherwise anyone who writes to the keystore could choose what bulla loads.
+/// The token, or an error. The keystore does not remember its token's library: otherwise anyone who can write to the keystore could choose the
+/// library that bulla loads.
 fn needed(token: Option<&Pkcs11>) -> Result<&Pkcs11> {
     token.ok_or_else(|| {
         Error::new("wrong_unlock_method", "the keystore needs its token")
@@ -84,7 +85,7 @@ fn needed(token: Option<&Pkcs11>) -> Result<&Pkcs11> {
     })
 }
 
-/// What opens a keystore with the key of that name on the token.
+/// The secret of a keystore that opens with the key of this name on the token.
 pub(super) fn token_key(token: Option<&Pkcs11>, name: &str) -> Result<Unlock> {
     Ok(Unlock::Provider(Arc::new(TokenKeyProvider::new(needed(token)?, name.parse()?)?)))
 }
@@ -99,7 +100,7 @@ pub(super) fn new_token_key(token: Option<&Pkcs11>, name: &Name) -> Result<Unloc
     Ok(Unlock::Provider(Arc::new(provider)))
 }
 
-/// What a keystore works with: the token that is named, and no guard.
+/// A keystore's options: with the given token, and without a guard.
 pub(super) fn options(token: Option<&Pkcs11>) -> KeystoreOptions {
     let mut options = KeystoreOptions::default();
     if let Some(token) = token {
@@ -108,16 +109,16 @@ pub(super) fn options(token: Option<&Pkcs11>) -> KeystoreOptions {
     options
 }
 
-/// What is asked of the guard that a keystore remembers.
+/// The question to the guard that a keystore remembers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guarding {
     /// Whether the keystore may be used.
     Asked,
-    /// Nothing: the user accepts the keystore as it is.
+    /// No question: the user accepts the keystore as it is.
     Accepting,
 }
 
-/// What an existing keystore works with: the guard too that it remembers.
+/// An existing keystore's options, with the guard that it remembers.
 pub(super) fn options_of(
     store: &Path,
     token: Option<&Pkcs11>,
@@ -141,7 +142,7 @@ pub(super) fn options_of(
     Ok(KeystoreOptions { guard: Arc::new(NamedGuard::new(&name, find(&place, token)?)?), ..options })
 }
 
-/// What a new keystore works with.
+/// A new keystore's options.
 pub(super) fn options_with(
     guard: Option<&GuardPlace>,
     folder: &Path,
@@ -153,7 +154,7 @@ pub(super) fn options_with(
     Ok(KeystoreOptions { guard: Arc::new(guard), ..options })
 }
 
-/// The guard that the keystore remembers, if it does.
+/// The guard that the keystore remembers, if any.
 pub(crate) fn guard(args: &KeystoreArgs) -> Result<Option<String>> {
     Ok(Keystore::guard_name(&folder(args)?.join(STORE_FILE))?)
 }

@@ -1,7 +1,7 @@
-//! The key file beside a keystore. It has its name only when there is a keystore that opens with it: until then it is named as one that
-//! is to take another's place. So a key file without a keystore says that the keystore was lost.
+//! The key file beside a keystore. It gets its final name only when there is a keystore that opens with it; until then, it has the name
+//! of a next key file. So a key file without a keystore shows that the keystore was lost.
 //!
-//! A key file gets its name while the keystore is open for writing, and so by one process at a time.
+//! A key file gets its name while the keystore is open for writing, so only one process at a time can do this.
 
 use super::place::STORE_FILE;
 use crate::error::{Error, Result};
@@ -11,16 +11,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(super) const KEY_FILE: &str = "keystore.key";
-/// A key file that is to take the place of the one beside the keystore, or to become it.
+/// The next key file, which will replace the one beside the keystore, or become the first one.
 const NEXT_KEY_FILE: &str = "keystore.key.new";
 
-/// Whether a keystore has, or had, a key file beside it. Ask before looking for the keystore: another process may make both
-/// meanwhile, the keystore first.
+/// Whether a keystore has, or had, a key file beside it. Call this before looking for the keystore: another process may
+/// create both meanwhile, the keystore first.
 pub(super) fn has_key_file(folder: &Path) -> bool {
     folder.join(KEY_FILE).symlink_metadata().is_ok()
 }
 
-/// The error of a key file without a keystore. A new keystore in its place would have other keys, and nobody would notice.
+/// The error for a key file without a keystore. A new keystore in its place would have other keys, and nobody would
+/// notice.
 pub(super) fn lost(folder: &Path) -> Error {
     let message = format!(
         "the keystore in {} was lost: its key file {KEY_FILE} is there, but {STORE_FILE} is missing",
@@ -31,7 +32,7 @@ pub(super) fn lost(folder: &Path) -> Error {
     ))
 }
 
-/// The key file that is to open a new keystore. One that is there already was left by a creation that was interrupted.
+/// The key file for a new keystore. If it exists already, an interrupted creation left it.
 pub(super) fn new_key_file(folder: &Path) -> Result<PathBuf> {
     let path = folder.join(NEXT_KEY_FILE);
     match KeyFile::create(&path) {
@@ -41,7 +42,7 @@ pub(super) fn new_key_file(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Gives the key file its name, if that is what opens the keystore, which the caller has just made or changed and still has
+/// Gives the key file its final name, if it opens the keystore, which the caller has just created or changed and still has
 /// open.
 pub(super) fn name_key_file(folder: &Path, unlock: &mut Unlock) -> Result<()> {
     let (now, next) = (folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
@@ -55,8 +56,8 @@ pub(super) fn name_key_file(folder: &Path, unlock: &mut Unlock) -> Result<()> {
     Ok(())
 }
 
-/// The key file of a keystore. When the naming of a new one was interrupted, it gets its name now, if it opens the keystore. One
-/// that does not stays where it is: another process may be about to use it.
+/// The key file of a keystore. If the naming of a new key file was interrupted, and the file opens the keystore, it gets its
+/// name now. Otherwise it stays where it is: another process may be about to use it.
 pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> PathBuf {
     let (store, now, next) = (folder.join(STORE_FILE), folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
     let Ok(found) = identity(&next) else { return now };
@@ -64,7 +65,7 @@ pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> Path
     match options.open(&store, &unlock) {
         Ok(_open) => match identity(&next) {
             Ok(still) if still != found => now,
-            // Should the renaming fail, the file is found again under its first name.
+            // If renaming fails, the file is found again under its first name.
             Ok(_) if std::fs::rename(&next, &now).is_err() => next,
             // Or another process named it before this one had the keystore open.
             _ => now,
@@ -76,14 +77,14 @@ pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> Path
     }
 }
 
-/// Which file it is.
+/// The identity of a file.
 #[cfg(unix)]
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
     path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Elsewhere the time at which it was made has to tell.
+/// Elsewhere the creation time must identify it.
 #[cfg(not(unix))]
 fn identity(path: &Path) -> io::Result<std::time::SystemTime> {
     path.symlink_metadata()?.created()

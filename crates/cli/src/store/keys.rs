@@ -1,4 +1,4 @@
-//! Which key a person means.
+//! Finds the key that a user names.
 
 use super::place::{TENANT, parse_name, tenant};
 use crate::args::{DEFAULT_LABEL, DEFAULT_PURPOSE};
@@ -14,15 +14,15 @@ pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
     }
 }
 
-/// Makes a key that the command itself needs, whatever it was told about others.
+/// Creates a key that the command itself needs, independent of the options for other keys.
 pub(super) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
     let new = NewKey::new(tenant()?, purpose, Algorithm::Ed25519);
     Ok(keystore.create_key(new.label(label))?)
 }
 
-/// Where a key is found by its label.
+/// A source of keys by label.
 pub(crate) trait Labels {
-    /// The key of a tenant that has the label.
+    /// The tenant's key with this label.
     fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError>;
 }
 
@@ -38,7 +38,7 @@ impl Labels for Snapshot {
     }
 }
 
-/// The key that a person means: all of it, or one version.
+/// The key that a user names: the whole key, or one version.
 pub(crate) enum Named {
     Family(KeyFamily),
     Version(KeyId),
@@ -71,7 +71,7 @@ impl Named {
         }
     }
 
-    /// The key as it is to sign.
+    /// The reference to sign with.
     pub(crate) fn as_ref(&self) -> KeyRef<'_> {
         match self {
             Self::Family(family) => family.into(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const LOG_PURPOSE: &str = "audit";
 
 impl Access {
-    /// Begins an audit log, or completes one whose beginning was interrupted; gives its folder and the key that signs it.
+    /// Starts an audit log, or completes one whose start was interrupted. Returns its folder and the key that signs it.
     pub(crate) fn begin_log(&self) -> Result<(PathBuf, KeyFamily)> {
         let keystore = self.open_unrecorded()?;
         let folder = self.folder.join(LOG_FOLDER);
@@ -47,10 +47,11 @@ impl Access {
         Ok(keys.attest(&key)?)
     }
 
-    /// Begins a log for a keystore that was made of the backup of one with a log: a backup holds the key of the log and not the log.
+    /// Starts a log for a keystore that was restored from a backup, if the original had a log: a backup contains the log's key, but
+    /// not the log.
     pub(super) fn begin_log_after_restoring(&self, keystore: Keystore) -> Result<()> {
         let has_key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_some();
-        // It is locked as long as it is open.
+        // The keystore is locked as long as it is open.
         drop(keystore);
         // A log in this folder belongs to the lost keystore, and continues.
         if has_key && begun(&self.folder.join(LOG_FOLDER))? != Begun::Whole {

@@ -1,4 +1,4 @@
-//! Passphrases: from a file, or asked for.
+//! Reads passphrases from a file, or asks for them.
 
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
@@ -11,14 +11,14 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// A passphrase is read up to this length.
+/// The maximum length of a passphrase in bytes.
 const MAX_PASSPHRASE: usize = 4096;
 
-/// How often a passphrase is asked for.
+/// How often to ask for a passphrase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Once,
-    /// A new one: a slip of the finger would lock its owner out.
+    /// A new passphrase is asked for twice: a typing error would lock its owner out.
     Twice,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn passphrase(args: &KeystoreArgs, folder: &Path, asked: Asked) -> Re
     passphrase_of(&what, args.passphrase_file.as_deref(), asked)
 }
 
-/// The passphrase of something: from a file, or asked for.
+/// The passphrase for `what`, from a file or from the user.
 pub(crate) fn passphrase_of(what: &str, file: Option<&Path>, asked: Asked) -> Result<SecretString> {
     match file {
         Some(file) => passphrase_from_file(file),
@@ -59,7 +59,7 @@ fn passphrase_from_file(path: &Path) -> Result<SecretString> {
     let cannot_read = |error| Error::io("cannot read the passphrase", &error).about(shown(path));
     let file = File::open(path).map_err(cannot_read)?;
     check_secret(path, &file.metadata().map_err(cannot_read)?)?;
-    // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
+    // The capacity is never exceeded: growing the buffer would leave a copy of the passphrase behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PASSPHRASE));
     file.take(MAX_PASSPHRASE as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
     if bytes.len() > MAX_PASSPHRASE {

@@ -6,15 +6,15 @@ use bulla_kms::Name;
 use etcetera::{BaseStrategy, base_strategy};
 use std::path::PathBuf;
 
-/// The tenant of all keys that the command line makes.
+/// The name of the tenant of all keys that the command line creates.
 pub(super) const TENANT: &str = "local";
 
-/// The folder of the audit log, in that of the keystore.
+/// The folder of the audit log, in the keystore's folder.
 pub(super) const LOG_FOLDER: &str = "audit-log";
-/// The keystore itself, in its folder.
+/// The store's file, in the keystore's folder.
 pub(super) const STORE_FILE: &str = "keystore.redb";
 
-/// Is there a keystore?
+/// Whether there is a keystore.
 pub(crate) fn exists(args: &KeystoreArgs) -> Result<bool> {
     Ok(folder(args)?.join(STORE_FILE).symlink_metadata().is_ok())
 }
@@ -36,7 +36,7 @@ pub(crate) fn log_folder(args: &KeystoreArgs) -> Result<PathBuf> {
     Ok(folder(args)?.join(LOG_FOLDER))
 }
 
-/// The tenant of all keys that the command line makes.
+/// The tenant of all keys that the command line creates.
 pub(crate) fn tenant() -> Result<Name> {
     parse_name(TENANT)
 }

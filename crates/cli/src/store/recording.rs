@@ -1,5 +1,5 @@
-//! The beginning of an audit log, which may be interrupted at any moment: first the log is made, then the key that signs it, which
-//! is recorded in it, then the first checkpoint.
+//! Starts an audit log. This may be interrupted at any moment: first the log is created, then the key that signs it, which the log
+//! records, and then the first checkpoint.
 
 use super::place::{parse_name, tenant};
 use crate::diagnostics::note_line;
@@ -22,9 +22,9 @@ pub(super) fn log_options() -> Result<AuditLogOptions> {
 pub(super) enum Begun {
     /// The folder has no log.
     No,
-    /// It has no checkpoint: its beginning was interrupted.
+    /// The log has no checkpoint: its start was interrupted.
     Half,
-    /// It has one.
+    /// The log has a checkpoint.
     Whole,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn begun(folder: &Path) -> Result<Begun> {
     }
 }
 
-/// A new log, or the one that an interrupted beginning left.
+/// A new log, or the one that an interrupted start left behind.
 pub(super) fn create_or_complete(folder: &Path) -> Result<AuditLog> {
     if begun(folder)? == Begun::Half {
         let log = AuditLog::open(folder, log_options()?)?;
@@ -47,7 +47,7 @@ pub(super) fn create_or_complete(folder: &Path) -> Result<AuditLog> {
     Ok(AuditLog::create(folder, log_options()?)?)
 }
 
-/// For a keystore without a key that signs its log: there must be no log either, or what is done would be missing in it.
+/// An error if there is a log, for a keystore without a key that signs it: operations would be missing from the log.
 pub(super) fn refuse_without_key(folder: &Path) -> Result<()> {
     let (message, hint) = match begun(folder)? {
         Begun::No => return Ok(()),

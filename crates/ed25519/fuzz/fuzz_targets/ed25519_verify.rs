@@ -1,5 +1,5 @@
-//! Every kernel says of any batch what `verify_strict` of ed25519-dalek says of each item, and batch and single agree under the cofactored
-//! predicate.
+//! For any batch, every kernel gives each item the verdict of ed25519-dalek's `verify_strict`. Under the cofactored predicate, batch and
+//! single verification agree.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -11,9 +11,9 @@ use libfuzzer_sys::fuzz_target;
 struct Signed {
     seed: [u8; 32],
     message: Vec<u8>,
-    /// Bytes of the key and the signature that are changed.
+    /// Changes to bytes of the key and the signature.
     changes: Vec<(u8, u8)>,
-    /// In place of the key or the signature.
+    /// Replaces the key or the signature.
     key: Option<[u8; 32]>,
     signature: Option<[u8; 32]>,
 }

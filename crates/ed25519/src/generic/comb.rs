@@ -1,20 +1,20 @@
-//! The table of signing: multiples of the base point, and the choice of a row without a branch or an address that depends on it.
+//! The table for signing: multiples of the base point. Neither a branch nor an address depends on the row that is chosen.
 
 use super::field::Element;
 use super::point::AffineAddend;
 use super::scalar::Windows;
 use crate::lanes::Lanes;
 
-/// Windows of a nonce.
+/// The number of windows of a nonce.
 pub(super) const COUNT: u32 = 51;
-/// Windows of five bits, from which 31 odd digits of -31 to 31 are made: no digit is 0, and half a table is enough.
+/// Windows of five bits, which give odd digits from -31 to 31. No digit is 0, and half a table is enough.
 pub(super) const WINDOWS: Windows = Windows { bits: 5, count: 0 };
 
-/// For each window, the odd multiples 1, 3, ... 31 of the base point times 32^window. Word by word as in
-/// [`AffineRow`](super::table::AffineRow), the sixteen multiples of a word side by side.
+/// For each window, the odd multiples 1, 3, ... 31 of the base point times 32^window. The words are those of
+/// [`AffineRow`](super::table::AffineRow); the sixteen multiples of each word are side by side.
 pub(crate) type Comb = [[[u64; 16]; 15]; COUNT as usize];
 
-/// The row that `index` chooses, in every lane for itself.
+/// The row that `index` chooses, separately in every lane.
 #[inline(always)]
 pub(super) fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
     let mut words = [index; 15];

@@ -12,15 +12,15 @@ pub(crate) const D2: [u64; 5] =
 pub(crate) const SQRT_M1: [u64; 5] =
     [0xe_1b27_4a0e_a0b0, 0x0_6ad2_fe47_8c4e, 0xd_fbd7_a72f_4318, 0xd_f0b2_b4d0_0993, 0x0_2b83_2480_4fc1];
 
-/// A multiple of the prime, 640 * 32 times, whose limbs are greater than any column of a folded product: added first, it keeps
-/// differences of columns from falling below zero.
+/// 640 * 32 times the prime, with limbs greater than any column of a folded product. Adding it first keeps differences of
+/// columns from becoming negative.
 pub(crate) const BIAS: [u64; 5] = [640 * (M52 - 607), 640 * M52, 640 * M52, 640 * M52, 640 * M52];
 
 /// Eight field elements, ready to be multiplied.
 ///
-/// The value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^47 + 2^17: carries leave it so, and only then
-/// is the last column of a product so small that one multiply-add folds it. What limbs 0 to 3 have above bit 52
-/// was already added to the next limb, and multiply-adds do not see it. [`Element::masked`] clears it.
+/// The value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^47 + 2^17: carries ensure this bound, and it
+/// keeps the last column of a product so small that one multiply-add folds it. The bits of limbs 0 to 3 above bit 52 were already added to the
+/// next limb, and multiply-adds ignore them. [`Element::masked`] clears them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element<V>(pub(crate) [V; 5]);
 
@@ -29,39 +29,39 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
 impl<V: Lanes> Wide<V> {
-    /// The product on top of nothing.
+    /// The product, added to 0.
     #[inline(always)]
     pub(crate) fn product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, [a.0[0].like(0); 5]))
     }
 
-    /// The product on top of [`BIAS`].
+    /// The product, added to [`BIAS`].
     #[inline(always)]
     pub(crate) fn biased_product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, bias(a.0[0])))
     }
 
-    /// The square on top of nothing.
+    /// The square, added to 0.
     #[inline(always)]
     pub(crate) fn square(a: &Element<V>) -> Self {
         Self(V::square(&a.0, [a.0[0].like(0); 5]))
     }
 
-    /// The square on top of [`BIAS`].
+    /// The square, added to [`BIAS`].
     #[inline(always)]
     pub(crate) fn biased_square(a: &Element<V>) -> Self {
         let half = a.0[0].like(BIAS[1] / 2);
         Self(V::square(&a.0, [a.0[0].like(BIAS[0]), half, half, half, half]))
     }
 
-    /// The square on top of twice [`BIAS`].
+    /// The square, added to twice [`BIAS`].
     #[inline(always)]
     pub(crate) fn twice_biased_square(a: &Element<V>) -> Self {
         let bias = a.0[0].like(BIAS[1]);
         Self(V::square(&a.0, [a.0[0].like(2 * BIAS[0]), bias, bias, bias, bias]))
     }
 
-    /// The carries, and what is above 2^255 brought round as 19.
+    /// Carries, and folds the part above 2^255 back as 19 times its value.
     ///
     /// Top limb below 2^47 + 2^17.
     #[inline(always)]
@@ -78,7 +78,7 @@ impl<V: Lanes> Wide<V> {
         self
     }
 
-    /// Column-wise difference; `self` has a bias that keeps it from falling below zero.
+    /// Column-wise difference. `self` must have a bias that keeps it from becoming negative.
     #[inline(always)]
     pub(crate) fn sub(mut self, other: &Self) -> Self {
         for k in 0..5 {
@@ -87,7 +87,7 @@ impl<V: Lanes> Wide<V> {
         self
     }
 
-    /// Lanes of `mask` negated column by column: whoever adds it has a bias.
+    /// Negates the lanes of `mask` column by column. The value that this is added to must have a bias.
     #[inline(always)]
     pub(crate) fn negate_where(mut self, mask: Mask) -> Self {
         for k in 0..5 {
@@ -179,12 +179,12 @@ impl<V: Lanes> Element<V> {
     #[inline(always)]
     pub(crate) fn canonical(&self) -> Self {
         let mut z = self.masked().0;
-        // Twice, since the first round may leave a few units above 2^255.
+        // Twice, because the first round may leave a few units above 2^255.
         for _ in 0..2 {
             let top = z[4].shr::<47>();
             z = carry_down(z, top);
         }
-        // (z + 19) / 2^255 is 1 for what is left from the prime on, else 0.
+        // (z + 19) / 2^255 is 1 if the value is the prime or more, else 0.
         let mut carry = z[0].add(z[0].like(19)).shr::<52>();
         for limb in &z[1..4] {
             carry = limb.add(carry).shr::<52>();
@@ -205,7 +205,7 @@ impl<V: Lanes> Element<V> {
         mask
     }
 
-    /// Eight numbers of 255 bits, as four little-endian words each; bit 255 is not looked at.
+    /// Eight numbers of 255 bits, as four little-endian words each; bit 255 is ignored.
     #[inline(always)]
     pub(crate) fn from_words(w: &[V; 4]) -> Self {
         let mask = w[0].like(M52);

@@ -1,4 +1,5 @@
-//! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md` has it in prose, with the bounds.
+//! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md` explains it in prose, with the
+//! bounds.
 
 pub(crate) mod comb;
 pub(crate) mod field;

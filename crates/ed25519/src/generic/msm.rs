@@ -1,5 +1,5 @@
-//! A sum of many multiples, by Pippenger's buckets with one window a lane: the eight lanes add the same point to buckets of eight different
-//! windows.
+//! A sum of many multiples, by Pippenger's buckets, with one window per lane: the eight lanes add the same point to buckets of eight
+//! different windows.
 
 use super::field::Element;
 use super::point::{AffineAddend, Point, Projective};
@@ -43,8 +43,8 @@ fn splat<V: Lanes>(like: V, row: &AffineRow) -> AffineAddend<V> {
     AffineAddend { plus, minus, t2d }
 }
 
-/// Adds the points at `places`, in each lane, to the bucket that the point's digit there says; the sign of the digit is that of the point.
-/// `buckets[b]` has bucket b of every lane, and bucket 0 is nobody's.
+/// In each lane, adds each point at `places` to the bucket of its digit there, negated if the digit is negative. `buckets[b]` has bucket b
+/// of every lane; bucket 0 is not used.
 #[inline(always)]
 pub(crate) fn accumulate<V: Lanes>(
     like: V,
@@ -75,7 +75,7 @@ pub(crate) fn accumulate<V: Lanes>(
     }
 }
 
-/// The sum of each lane's buckets, each as often as its number says.
+/// The sum of each lane's buckets, each multiplied by its number.
 #[inline(always)]
 pub(crate) fn sum_buckets<V: Lanes>(like: V, buckets: &[[Bucket; LANES]]) -> Point<V> {
     let (mut running, mut sum) = (Point::identity(like), Point::identity(like));
@@ -87,7 +87,7 @@ pub(crate) fn sum_buckets<V: Lanes>(like: V, buckets: &[[Bucket; LANES]]) -> Poi
     sum
 }
 
-/// The lanes in which a point is 0 after three doublings: of order 1, 2, 4 or 8.
+/// The lanes in which a point is 0 after three doublings: its order is 1, 2, 4 or 8.
 #[inline(always)]
 pub(crate) fn is_torsion<V: Lanes>(point: &Point<V>) -> Mask {
     let point = double_times(point.projective(), 3).projective();
@@ -95,11 +95,11 @@ pub(crate) fn is_torsion<V: Lanes>(point: &Point<V>) -> Mask {
     point.x.canonical().equal(&zero) & point.y.canonical().equal(&point.z.canonical())
 }
 
-/// What a decoded R is: x, y, and where it is a point.
+/// A decoded R: x, y, and the lanes in which it is a point.
 pub(crate) type Decoded<V> = (Element<V>, Element<V>, Mask);
 
 impl<V: Lanes> Group<V> {
-    /// Encodings must be canonical.
+    /// Clears the tests of lanes whose encodings are not canonical.
     #[inline(always)]
     pub(crate) fn require_canonical(&mut self, r: &Decoded<V>) {
         self.passed.point &= self.y.canonical().equal(&Element::from_words(&self.key));

@@ -16,7 +16,7 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// Limbs of columns below 2^116.
+/// The limbs of columns below 2^116.
 #[inline(always)]
 fn carried(mut z: [u128; 5]) -> OneElement {
     let mut limbs = [0; 5];
@@ -95,7 +95,7 @@ impl OneElement {
         let z2 = self.squares(1);
         let z9 = z2.squares(2).mul(self);
         let z11 = z9.mul(&z2);
-        // From here on, of a name that ends in n: self^(2^n - 1).
+        // From here on, a name that ends in n is self^(2^n - 1).
         let z_5 = z11.squares(1).mul(&z9);
         let z_10 = z_5.squares(5).mul(&z_5);
         let z_20 = z_10.squares(10).mul(&z_10);

@@ -13,8 +13,8 @@ use crate::lanes::{LANES, Lanes};
 /// 2 Z of a row that has Z = 1.
 const TWO: [u64; 5] = [2, 0, 0, 0, 0];
 
-/// k A + s B in every lane, by four tables of the key in lanes 0 to 3 and four of the base point in lanes 4 to 7: see
-/// [`super::table::multiply`]. The factors are those of lane 0.
+/// k A + s B in every lane, with four tables of the key in lanes 0 to 3 and four of the base point in lanes 4 to 7: see
+/// [`super::table::multiply`]. The factors come from lane 0.
 #[inline(always)]
 pub(crate) fn multiply<V: Lanes>(
     k: &Scalar<V>,
@@ -53,7 +53,8 @@ pub(crate) fn multiply<V: Lanes>(
     }
 }
 
-/// The digits at one stop: lanes 0 to 3 of the key's factor, lanes 4 to 7 of the base point's, which has one at every second stop.
+/// The digits at one stop: lanes 0 to 3 have those of the key's factor, lanes 4 to 7 those of the base point's, which has digits
+/// only at every second stop.
 #[inline(always)]
 fn digits(k: &[u64; 5], s: &[u64; 5], at: u32) -> [u64; LANES] {
     let mut digits = [0; LANES];
@@ -68,7 +69,8 @@ fn digits(k: &[u64; 5], s: &[u64; 5], at: u32) -> [u64; LANES] {
 }
 
 impl Windows {
-    /// As [`Windows::digit`], of the limbs of one number; 0 for windows that it has not. For what is public.
+    /// Like [`Windows::digit`], for the limbs of one number; 0 for windows that it does not have. Only for public
+    /// numbers.
     #[inline(always)]
     fn digit_of(self, limbs: &[u64; 5], window: u32) -> u64 {
         if window > self.count {
@@ -82,7 +84,7 @@ impl Windows {
     }
 }
 
-/// The multiple of the base point by a nonce that is the same in every lane; the sum is in every lane. Lane i takes windows i, i + 8 and so on.
+/// The base point times a nonce that is the same in every lane; the result is in every lane. Lane i takes windows i, i + 8 and so on.
 ///
 /// Nothing branches on the nonce or uses it as an address.
 #[inline(always)]
@@ -91,9 +93,9 @@ pub(crate) fn multiply_nonce<V: Lanes>(nonce: &Scalar<V>, comb: &Comb) -> Projec
     let windows = nonce.halved_odd();
     let mut sum = Completed::identity(like);
     for (round, rows) in comb.chunks(LANES).enumerate() {
-        // The compiler sees that there is such a window, and has nothing to call for the case that there were none.
+        // With this bound, the compiler sees that the window exists, and adds no call that panics.
         let window = |lane: usize| ((round * LANES + lane) as u32).min(COUNT - 1);
-        // Of a lane without a window: nothing to be subtracted, and the identity to be added.
+        // A lane without a window subtracts nothing and adds the identity.
         let mut digit = like.like(16);
         for lane in 0..rows.len() {
             digit = V::select(1 << lane, WINDOWS.digit(&windows, window(lane)), digit);
@@ -139,7 +141,7 @@ impl<V: Lanes> Point<V> {
     }
 }
 
-/// Each lane has what the lane had that `from` says.
+/// Each lane gets the value of the lane that `from` names.
 #[inline(always)]
 fn picked<V: Lanes>(element: &Element<V>, from: V) -> Element<V> {
     let mut limbs = element.0;

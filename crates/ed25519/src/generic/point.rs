@@ -10,7 +10,7 @@ const BASE_X: [u64; 5] =
 const BASE_Y: [u64; 5] =
     [0x6_6666_6666_6658, 0x6_6666_6666_6666, 0x6_6666_6666_6666, 0x6_6666_6666_6666, 0x0_6666_6666_6666];
 
-/// The five y of the points whose order divides 8, canonical.
+/// The five y coordinates of the points whose order divides 8, canonical.
 const SMALL_ORDER_Y: [[u64; 5]; 5] = [
     [0, 0, 0, 0, 0],
     [1, 0, 0, 0, 0],
@@ -19,7 +19,7 @@ const SMALL_ORDER_Y: [[u64; 5]; 5] = [
     [0x8_4d3d_706a_17c7, 0x0_d760_b3cb_a4fd, 0xa_5320_2a0f_6710, 0xc_74ec_6cc3_92cf, 0x0_7a03_ac92_77fd],
 ];
 
-/// A point with x = X/Z, y = Y/Z and xy = T/Z, as a sum takes it: Y + X and Y - X in place of X and Y.
+/// A point with x = X/Z, y = Y/Z and xy = T/Z, in the form for a sum: Y + X and Y - X instead of X and Y.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point<V> {
     pub(crate) plus: Element<V>,
@@ -28,7 +28,7 @@ pub(crate) struct Point<V> {
     pub(crate) t: Element<V>,
 }
 
-/// A point as a doubling takes it: X, Y, Z, and X + Y.
+/// A point in the form for a doubling: X, Y, Z, and X + Y.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Projective<V> {
     pub(crate) x: Element<V>,
@@ -37,8 +37,8 @@ pub(crate) struct Projective<V> {
     pub(crate) sum: Element<V>,
 }
 
-/// What a sum or a doubling leaves: X = EF, Y = GH, Z = FG and T = EH. What follows says which products are made, and which sums of them, before
-/// their carries.
+/// The result of a sum or a doubling: X = EF, Y = GH, Z = FG and T = EH. The next step decides which products, and which sums of them, are
+/// computed before their carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completed<V> {
     e: Element<V>,
@@ -93,15 +93,15 @@ impl<V: Lanes> Point<V> {
         }
     }
 
-    /// `self + other`. In lanes of `negated`, whose Y + X and Y - X are swapped already, 2dT gets its other sign here, where a bias
-    /// is at hand.
+    /// `self + other`. In lanes of `negated`, Y + X and Y - X are already swapped, and 2dT is negated here, where a bias is
+    /// available.
     #[inline(always)]
     pub(crate) fn add(&self, other: &Addend<V>, negated: Mask) -> Completed<V> {
         let d = Wide::biased_product(&self.z, &other.z2);
         self.add_to(&other.plus, &other.minus, &other.t2d, &d, negated)
     }
 
-    /// As [`Point::add`].
+    /// Like [`Point::add`].
     #[inline(always)]
     pub(crate) fn add_affine(&self, other: &AffineAddend<V>, negated: Mask) -> Completed<V> {
         let z = self.z.wide();
@@ -164,14 +164,14 @@ impl<V: Lanes> Completed<V> {
         (Wide::product(&self.e, &self.f), Wide::biased_product(&self.g, &self.h))
     }
 
-    /// What a doubling takes.
+    /// The form for a doubling.
     #[inline(always)]
     pub(crate) fn projective(&self) -> Projective<V> {
         let (x, y) = self.x_and_y();
         Projective { x: x.carry(), y: y.carry(), z: self.f.mul(&self.g), sum: y.add(&x).carry() }
     }
 
-    /// What a sum takes.
+    /// The form for a sum.
     #[inline(always)]
     pub(crate) fn point(&self) -> Point<V> {
         let (x, y) = self.x_and_y();
@@ -190,7 +190,7 @@ impl<V: Lanes> Completed<V> {
         self.point().add_to(&other.plus, &other.minus, &other.t2d, &z.add(&z), negated)
     }
 
-    /// What is added to others.
+    /// The form for adding it to others.
     #[inline(always)]
     pub(crate) fn addend(&self) -> Addend<V> {
         let (x, y) = self.x_and_y();
@@ -201,7 +201,7 @@ impl<V: Lanes> Completed<V> {
 }
 
 impl<V: Lanes> Addend<V> {
-    /// The lanes of `mask` ready to be subtracted: see [`Point::add`].
+    /// Prepares the lanes of `mask` to be subtracted: see [`Point::add`].
     #[inline(always)]
     pub(crate) fn swap_where(&self, mask: Mask) -> Self {
         Self {
@@ -213,7 +213,7 @@ impl<V: Lanes> Addend<V> {
 }
 
 impl<V: Lanes> AffineAddend<V> {
-    /// Of a point in affine coordinates, canonical.
+    /// A point from canonical affine coordinates.
     #[inline(always)]
     pub(crate) fn new(x: &Element<V>, y: &Element<V>) -> Self {
         let t2d = x.mul(y).mul(&Element::splat(x.0[0], &D2));
@@ -230,7 +230,7 @@ impl<V: Lanes> AffineAddend<V> {
         }
     }
 
-    /// As [`Addend::swap_where`].
+    /// Like [`Addend::swap_where`].
     #[inline(always)]
     pub(crate) fn swap_where(&self, mask: Mask) -> Self {
         Self {
@@ -241,7 +241,7 @@ impl<V: Lanes> AffineAddend<V> {
     }
 }
 
-/// The lanes in which a canonical y is that of a point of small order.
+/// The lanes in which a canonical y belongs to a point of small order.
 #[inline(always)]
 pub(crate) fn has_small_order<V: Lanes>(y: &Element<V>) -> Mask {
     let mut mask = 0;

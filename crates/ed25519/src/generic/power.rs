@@ -1,5 +1,5 @@
-//! Powers: inversion, and the root that decoding a point needs. Several chains run in lock step, since one alone waits for its
-//! multiplications.
+//! Powers: inversion, and the root that decoding a point needs. Several chains run in lock step, because a single one waits
+//! for its multiplications.
 
 use super::field::{D, Element, SQRT_M1};
 use crate::lanes::{Lanes, Mask};
@@ -29,7 +29,7 @@ fn common<V: Lanes, const K: usize>(z: &[Element<V>; K]) -> ([Element<V>; K], [E
     let z9 = products(squares(z2, 2), z);
     let z11 = products(z9, &z2);
     let mut power = products(squares(z11, 1), &z9);
-    // power is z^(2^n - 1): twice n, or n more by a power that was kept.
+    // power is z^(2^n - 1). A step doubles n, or adds the n of a kept power.
     let z5 = power;
     power = products(squares(power, 5), &z5);
     let z10 = power;
@@ -51,9 +51,9 @@ pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
     products(squares(power, 5), &z11)[0]
 }
 
-/// The points that `K` times eight encodings stand for (RFC 8032, section 5.1.3), and which lanes are points at all.
+/// Decodes `K` times eight encodings (RFC 8032, section 5.1.3), and returns which lanes are points at all.
 ///
-/// x is canonical. As in the field's most used library, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
+/// x is canonical. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
 #[inline(always)]
 pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element<V>, Element<V>, Mask); K] {
     let like = words[0][0];
@@ -80,7 +80,7 @@ pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element
     out
 }
 
-/// The root of u / v with the wanted parity, from a candidate that is right but for a factor that is a root of ±1.
+/// The root of u / v with the wanted parity, from a candidate that is right except for a factor that is a root of ±1.
 #[inline(always)]
 fn signed_root<V: Lanes>(
     root: &Element<V>,

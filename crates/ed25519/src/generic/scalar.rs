@@ -11,7 +11,7 @@ const ORDER: [u64; 5] = [0x2_631a_5cf5_d3ed, 0xd_ea2f_79cd_6581, 0x0_0000_0014_d
 const LOW: [u64; 3] = [ORDER[0], ORDER[1], ORDER[2]];
 const LOW_8: [u64; 3] = [0x3_1a5c_f5d3_ed00, 0xa_2f79_cd65_8126, 0x0_0000_14de_f9de];
 
-/// Multiples of l by powers of two, each greater than what is subtracted beside it.
+/// Multiples of l by powers of two, each greater than the value that is subtracted together with it.
 const ORDER_133: [u64; 8] = shifted(133);
 const ORDER_8: [u64; 8] = shifted(8);
 
@@ -35,12 +35,12 @@ const fn shifted(bits: u32) -> [u64; 8] {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scalar<V>(pub(crate) [V; 5]);
 
-/// How a scalar is cut into digits: `count` signed ones from the lowest bits on, and at the top one more that is not signed.
+/// How a scalar is cut into digits: `count` signed digits from the lowest bits on, and one unsigned digit at the top.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
-    /// Bits of a digit.
+    /// The number of bits of a digit.
     pub(crate) bits: u32,
-    /// How many digits are signed.
+    /// The number of signed digits.
     pub(crate) count: u32,
 }
 
@@ -57,7 +57,7 @@ impl Windows {
         out
     }
 
-    /// A digit of a scalar that went through [`Scalar::with_windows`].
+    /// A digit of a scalar from [`Scalar::with_windows`].
     #[inline(always)]
     pub(crate) fn digit<V: Lanes>(self, scalar: &Scalar<V>, window: u32) -> V {
         let (limb, bit) = ((window * self.bits / 52) as usize, window * self.bits % 52);
@@ -115,14 +115,14 @@ impl<V: Lanes> Scalar<V> {
         let x: [V; 8] = minus_product(&low, &ORDER_133, &LOW_8, &x[5..]);
         let low = [x[0], x[1], x[2], x[3], x[4]];
         let x: [V; 6] = minus_product(&low, &ORDER_8, &LOW_8, &x[5..]);
-        // What is above 2^252: at most ten bits.
+        // The part above 2^252: at most ten bits.
         let top = x[4].shr::<44>().or(x[5].shl::<8>());
         let low = [x[0], x[1], x[2], x[3], x[4].and(x[4].like((1 << 44) - 1))];
         let x: [V; 5] = minus_product(&low, &shifted(0), &LOW, &[top]);
         Self::select_below(&x)
     }
 
-    /// `x`, or `x - l` where that is not negative; x is below 2 l.
+    /// `x - l` if that is not negative, else `x`; x is below 2 l.
     #[inline(always)]
     fn select_below(x: &[V; 5]) -> Self {
         let less = minus_order(x);
@@ -152,7 +152,7 @@ impl<V: Lanes> Scalar<V> {
         ])
     }
 
-    /// Eight numbers of 256 bits, as they are.
+    /// Eight numbers of 256 bits, not reduced.
     #[inline(always)]
     pub(crate) fn from_words(w: &[V; 4]) -> Self {
         let mask = w[0].like(M52);
@@ -198,8 +198,8 @@ impl<V: Lanes> Scalar<V> {
         Self::reduce(&settle(z))
     }
 
-    /// `(v + 2^255 - 1) / 2`, where v is the scalar, or the scalar plus l, whichever is odd. Windows b of w bits of it stand for the odd
-    /// digits `2 b - (2^w - 1)` of v.
+    /// `(v + 2^255 - 1) / 2`, where v is the scalar, or the scalar plus l, whichever is odd. A window b of w bits of it means the odd
+    /// digit `2 b - (2^w - 1)` of v.
     #[inline(always)]
     pub(crate) fn halved_odd(&self) -> Self {
         let (mut z, like) = (self.0, self.0[0]);

@@ -2,7 +2,7 @@
 
 use crate::lanes::{LANES, Lanes, Mask};
 
-/// Bytes of a block.
+/// The length of a block in bytes.
 pub(crate) const BLOCK: usize = 128;
 
 /// A block as words in memory order.
@@ -20,7 +20,7 @@ pub(crate) const START: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The constants of the rounds: the same of the cube roots of the first eighty primes.
+/// The constants of the rounds: the same bits of the cube roots of the first eighty primes.
 const ROUNDS: [u64; 80] = [
     0x428a_2f98_d728_ae22,
     0x7137_4491_23ef_65cd,
@@ -104,7 +104,8 @@ const ROUNDS: [u64; 80] = [
     0x6c44_198c_4a47_5817,
 ];
 
-/// One block into the states of the lanes in `live`; the others stay as they are. Words of blocks are as in memory.
+/// Compresses one block into the states of the lanes in `live`; the others do not change. The words of blocks are in
+/// memory order.
 #[inline(always)]
 pub(crate) fn compress<V: Lanes>(state: &mut [V; 8], blocks: &[Block; LANES], live: Mask) {
     let like = state[0];
@@ -130,7 +131,7 @@ pub(crate) fn compress<V: Lanes>(state: &mut [V; 8], blocks: &[Block; LANES], li
     }
 }
 
-/// The next word in place of word `i`, whose turn it is.
+/// Replaces word `i` of the message schedule by the word sixteen places later.
 #[inline(always)]
 fn schedule<V: Lanes>(w: &[V; 16], i: usize) -> V {
     let (early, late) = (w[(i + 1) % 16], w[(i + 14) % 16]);

@@ -9,7 +9,7 @@ use super::power;
 use super::scalar::Scalar;
 use crate::lanes::Lanes;
 
-/// Eight signatures in the making.
+/// Eight unfinished signatures.
 #[derive(Clone, Copy)]
 pub(crate) struct Signing<V> {
     /// The secret scalars of the keys, as little-endian words.
@@ -18,7 +18,7 @@ pub(crate) struct Signing<V> {
     nonce: Scalar<V>,
     /// X, Y and Z of R.
     point: Projective<V>,
-    /// The product of all Z of those before.
+    /// The product of the Z of all groups before this one.
     before: Element<V>,
     /// R, as little-endian words.
     pub(crate) r: [V; 4],
@@ -49,7 +49,7 @@ impl<V: Lanes> Signing<V> {
         self.point = sum.projective();
     }
 
-    /// [`Signing::multiply`] for one digest that is in every lane.
+    /// Like [`Signing::multiply`], for one digest that is in every lane.
     #[inline(always)]
     pub(crate) fn multiply_alone(&mut self, digest: &[V; 8], comb: &Comb) {
         self.nonce = Scalar::from_digest(digest);

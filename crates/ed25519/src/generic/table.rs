@@ -1,4 +1,4 @@
-//! Tables of multiples in memory, one row a multiple, and sums of rows that each lane chooses for itself.
+//! Tables of multiples in memory, one row per multiple, and sums of rows that each lane chooses separately.
 
 use super::field::Element;
 use super::point::{Addend, AffineAddend, Completed, Point, Projective};
@@ -8,56 +8,56 @@ use crate::lanes::{LANES, Lanes, Mask, Staged};
 
 /// An [`Addend`] of one lane: the limbs of its elements in their order.
 pub(crate) type Row = [u64; 20];
-/// An [`AffineAddend`] of one lane, on two lines of the cache; the last word is nothing.
+/// An [`AffineAddend`] of one lane, on two cache lines; the last word is unused.
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
 pub(crate) struct AffineRow(pub(crate) [u64; 16]);
 
 impl AffineRow {
-    /// What a row has before it is filled.
+    /// A row before it is filled.
     pub(crate) const EMPTY: Self = Self([0; 16]);
 }
 
-/// Multiples 0 to 16 of eight points, each lane with its own, as they lie in vectors: what is used for one group and then forgotten.
+/// Multiples 0 to 16 of eight points, one point per lane, as vectors. They are used for one group and then dropped.
 pub(crate) type OwnTables = [[Staged; 4]; 17];
 /// Multiples 0 to 16 of one point.
 pub(crate) type KeyTable = [Row; 17];
-/// Multiples 0 to 512 of one point that is known beforehand.
+/// Multiples 0 to 512 of one fixed point.
 pub(crate) type BaseTable = [AffineRow; 513];
 
-/// What a key's table has before it is filled.
+/// A key's table before it is filled.
 pub(crate) const EMPTY_KEY_TABLE: KeyTable = [[0; 20]; 17];
-/// The same of [`OwnTables`].
+/// [`OwnTables`] before they are filled.
 pub(crate) static EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
 
-/// Tables of a key and of the base point with which one signature is verified alone: together a lane has one.
+/// The number of tables of a key, and of the base point, for verifying one signature alone: together, one per lane.
 pub(crate) const TABLES_ALONE: usize = LANES / 2;
 
 /// Digits of the factor of A: -16 to 15.
 pub(crate) const KEY_WINDOWS: Windows = Windows { bits: 5, count: 51 };
-/// Digits of the factor of the base point: -512 to 511; the top one is not signed, since its window is not full.
+/// Digits of the factor of the base point: -512 to 511; the top one is not signed, because its window is not full.
 pub(crate) const BASE_WINDOWS: Windows = Windows { bits: 10, count: 25 };
 
-/// The rows of one sum, on their way to the vectors: each lane's row is copied word by word, lane by lane, long before it is loaded. So it costs
-/// nothing of the ports that the multiplier and shuffles share.
+/// The rows of one sum, on their way to the vectors: each lane's row is copied word by word, lane by lane, long before it is loaded. So the
+/// copies do not use the ports that the multiplier and shuffles share.
 pub(super) struct StagedRows<const N: usize> {
     elements: [Staged; N],
     digits: [u64; LANES],
-    /// The lanes whose row is to be subtracted: the first two elements are swapped already.
+    /// The lanes whose row is subtracted: their first two elements are already swapped.
     pub(super) negated: Mask,
 }
 
 impl<const N: usize> StagedRows<N> {
     pub(super) const EMPTY: Self = Self { elements: [Staged::EMPTY; N], digits: [0; LANES], negated: 0 };
 
-    /// The digits that say which rows.
+    /// The digits that choose the rows.
     #[inline(always)]
     pub(super) fn choose<V: Lanes>(&mut self, digit: V) {
         self.digits = digit.store();
         self.negated = digit.negative();
     }
 
-    /// Copies the row of one lane; `word` has limb `n` of element `e` of multiple `m`, which is no more than `most`: that saves the tests of bounds.
+    /// Copies the row of one lane; `word` has limb `n` of element `e` of multiple `m`, which is at most `most`: that saves bounds checks.
     #[inline(always)]
     pub(super) fn stage<V: Lanes>(
         &mut self,
@@ -117,7 +117,7 @@ fn pair<V: Lanes, const N: usize>(like: V, rows: &[&[u64; N]; LANES], n: usize) 
     like.gather(from)
 }
 
-/// The size of a signed digit in every lane; no more than `most`, which saves the look-up its test of bounds.
+/// The absolute value of a signed digit in every lane, at most `most`, which saves the look-up its bounds check.
 #[inline(always)]
 fn sizes<V: Lanes>(digit: V, most: usize) -> [usize; LANES] {
     let sizes = digit.negate_where(digit.negative()).store();
@@ -180,12 +180,12 @@ pub(crate) fn elements<V: Lanes>(pairs: &[[V; 2]; 10]) -> [Element<V>; 4] {
     elements
 }
 
-/// Where multiples are kept.
+/// A memory layout for multiples.
 pub(crate) trait Multiples<V> {
     fn put(&mut self, multiple: usize, addend: &Addend<V>);
 }
 
-/// For use again and again.
+/// For repeated use.
 impl<V: Lanes> Multiples<V> for [KeyTable; LANES] {
     #[inline(always)]
     fn put(&mut self, multiple: usize, addend: &Addend<V>) {
@@ -234,7 +234,7 @@ pub(crate) fn fill<V: Lanes>(point: &Point<V>, tables: &mut impl Multiples<V>) {
     }
 }
 
-/// `doublings` times twice the point; at least once.
+/// Doubles the point `doublings` times; at least once.
 #[inline(always)]
 pub(crate) fn double_times<V: Lanes>(mut point: Projective<V>, doublings: u32) -> Completed<V> {
     for _ in 1..doublings {
@@ -243,7 +243,7 @@ pub(crate) fn double_times<V: Lanes>(mut point: Projective<V>, doublings: u32) -
     point.double()
 }
 
-/// Eight consecutive multiples of a point, from `first` on, as rows of a table: `first` is moved on by eight times `step`.
+/// Eight consecutive multiples of a point, from `first` on, as rows of a table. Advances `first` by eight times `step`.
 #[inline(always)]
 pub(crate) fn eight_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [AffineRow; LANES] {
     let like = first.z.0[0];
@@ -272,7 +272,7 @@ pub(crate) fn eight_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [A
 #[inline(always)]
 pub(crate) fn affine_rows<V: Lanes>(addend: &AffineAddend<V>) -> [AffineRow; LANES] {
     let mut rows = [AffineRow::EMPTY; LANES];
-    // The last element stands in for a fourth one, which rows do not have.
+    // The last element is a placeholder for a fourth one, which rows do not have.
     for (n, pair) in
         pairs([&addend.plus, &addend.minus, &addend.t2d, &addend.t2d]).into_iter().take(8).enumerate()
     {
@@ -301,7 +301,8 @@ pub(crate) fn multiply_own<V: Lanes>(
         let with_base = at.is_multiple_of(2);
         key.choose(KEY_WINDOWS.digit(&k, at));
         other.choose(BASE_WINDOWS.digit(&s, at / 2));
-        // A few lanes beside each doubling, so that there is room for the stores, and they are long done when the sums load them.
+        // Copy a few lanes during each doubling, so that there is room for the stores, and they are long done when the sums load
+        // them.
         let mut point = sum.projective();
         let first = at + 1 == KEY_WINDOWS.count;
         for step in 0..LANES / AT_ONCE {
@@ -346,7 +347,7 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
     let mut at = stops(S) - 1;
     loop {
         let (key_digit, base_digit) = (KEY_WINDOWS.digit(&k, at), BASE_WINDOWS.digit(&s, at / 2));
-        // Looked up before the last doubling, so that the loads pass beside its products.
+        // Look up before the last doubling, so that the loads run in parallel with its products.
         let key = key_multiple(&keys[0], key_digit);
         let other = base_multiple(base[0], base_digit);
         if at + 1 < stops(S) {
@@ -379,7 +380,8 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
     }
 }
 
-/// Has the cache fetch the rows of a stop of [`multiply`], while the sum is doubled: tables of many keys are far away.
+/// Prefetches the rows for a stop of [`multiply`] while the sum is doubled: the tables of many keys do not fit into
+/// near caches.
 #[inline(always)]
 fn prefetch<V: Lanes, const S: usize>(
     k: &Scalar<V>,
@@ -405,7 +407,7 @@ fn prefetch<V: Lanes, const S: usize>(
     }
 }
 
-/// Has the cache fetch the multiple `digit` of its table for every lane.
+/// Prefetches the multiple `digit` of its table for every lane.
 #[inline(always)]
 fn prefetch_rows<V: Lanes, T, const ROWS: usize>(digit: V, tables: &[&[T; ROWS]; LANES]) {
     let size = sizes(digit, ROWS - 1);
@@ -414,12 +416,12 @@ fn prefetch_rows<V: Lanes, T, const ROWS: usize>(digit: V, tables: &[&[T; ROWS];
     }
 }
 
-/// How many windows of a key's factor one of `tables` tables serves.
+/// How many windows of a key's factor each of `tables` tables covers.
 pub(crate) const fn key_step(tables: usize) -> u32 {
     KEY_WINDOWS.count.div_ceil(tables as u32)
 }
 
-/// How many windows of the base point's factor one of `tables` tables serves.
+/// How many windows of the base point's factor each of `tables` tables covers.
 pub(crate) const fn base_step(tables: usize) -> u32 {
     (BASE_WINDOWS.count + 1).div_ceil(tables as u32)
 }

@@ -8,22 +8,22 @@ use crate::lanes::interval::Interval;
 use crate::lanes::model::Model;
 use crate::lanes::{LANES, Lanes, M52};
 
-/// The top limb of what carries leave.
+/// The largest top limb after carries.
 const CARRIED: i128 = (1 << 47) + (1 << 17);
 
-/// Four limbs with anything above bit 52, and a top limb as carries leave it.
+/// Four limbs with any bits above bit 52, and a top limb as after carries.
 fn any() -> Element<Interval> {
     let any = Interval::new(0, u64::MAX.into());
     Element([any, any, any, any, Interval::new(0, CARRIED)])
 }
 
-/// What formulas ask of an element that is multiplied: a top limb that is small, and not negative.
+/// The formulas' requirement on an element that is multiplied: a small top limb that is not negative.
 fn assert_ready(name: &str, element: &Element<Interval>, top: i128) {
     let limb = element.0[4];
     assert!(limb.low >= 0 && limb.high <= top, "{name}: {limb:x?}");
 }
 
-/// Whatever follows a sum or a doubling is ready for the next.
+/// Asserts that every form after a sum or a doubling is ready for the next step.
 fn assert_carried(completed: &Completed<Interval>) {
     let (projective, point, addend) = (completed.projective(), completed.point(), completed.addend());
     for (name, element) in [
@@ -41,7 +41,7 @@ fn assert_carried(completed: &Completed<Interval>) {
     }
 }
 
-/// -A as it comes from decoding.
+/// -A after decoding.
 fn decoded() -> Point<Interval> {
     let mut canonical = Element([Interval::new(0, M52.into()); 5]);
     canonical.0[4] = Interval::new(0, (1 << 47) - 1);
@@ -82,8 +82,8 @@ fn bounds_of_decoding_and_canonical_forms_hold() {
     }
 }
 
-/// Of scalars intervals know too little: that a difference is not negative follows from all of its limbs together. So the model reduces
-/// numbers at the ends of the range.
+/// Intervals are too coarse for scalars: only all limbs together show that a difference is not negative. So the model reduces numbers
+/// at the ends of the range.
 #[test]
 fn scalars_at_the_ends_of_their_range_are_those_of_dalek() {
     for pattern in 0..256_u64 {
@@ -129,7 +129,7 @@ mod against_the_model {
     ) {
         let Some(ifma) = Ifma::detect() else {
             assert!(!std::arch::is_x86_feature_detected!("avx512ifma"));
-            // Past the capture of the harness, so that everyone sees it.
+            // Bypass the test harness's capture, so that everyone sees it.
             let note = "not tested: the limbs of x86_64/avx512ifma, which this machine does not have\n";
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return;
@@ -148,7 +148,7 @@ mod against_the_model {
         elements.iter().flat_map(|element| element.0.map(Lanes::store)).collect()
     }
 
-    /// A point of random limbs: not on the curve, which the formulas do not ask.
+    /// A point with random limbs. It is not on the curve, which these formulas do not require.
     fn point<V: Lanes>(words: &[V]) -> Point<V> {
         let element = |n: usize| Element::from_words(&[words[n], words[n + 1], words[n + 2], words[n + 3]]);
         Point { plus: element(0), minus: element(4), z: element(8), t: element(12) }

@@ -8,7 +8,7 @@ use super::scalar::Scalar;
 use super::table::{self, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
 use crate::lanes::{LANES, Lanes, Mask};
 
-/// What is known of eight signatures between two steps.
+/// The state of eight signatures between two steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<V> {
     /// Encodings of the public keys, R, and S, as little-endian words.
@@ -23,7 +23,7 @@ pub(crate) struct Group<V> {
     pub(crate) z: Element<V>,
     /// The product of all `z` of the groups before this one.
     before: Element<V>,
-    /// Which lanes have not failed which test.
+    /// The lanes that have passed each test so far.
     pub(crate) passed: Passed,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct Passed {
     pub(crate) point: Mask,
     /// A is not of small order.
     pub(crate) large_key: Mask,
-    /// R's y is not that of a point of small order.
+    /// R's y does not belong to a point of small order.
     pub(crate) large_r: Mask,
     /// The equation holds, and R is canonical.
     pub(crate) equation: Mask,
 }
 
 impl<V: Lanes> Group<V> {
-    /// A group of which nothing is known.
+    /// A group about which nothing is known yet.
     pub(crate) fn new(like: V) -> Self {
         let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
         Self {
@@ -76,8 +76,8 @@ impl<V: Lanes> Group<V> {
         words
     }
 
-    /// Takes in what decoding -A gave. A lane whose key is no point goes on with the neutral element (0, 1): the formulas are complete for points
-    /// of the curve alone, and for others a Z may become 0, which would spoil the inversion that groups share.
+    /// Takes the result of decoding -A. A lane whose key is not a point continues with the neutral element (0, 1): the formulas are complete only
+    /// for points of the curve; for other inputs, a Z may become 0, which would spoil the inversion that groups share.
     #[inline(always)]
     fn take_key(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
         let like = x.0[0];
@@ -94,7 +94,7 @@ impl<V: Lanes> Group<V> {
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
 
-    /// Multiplies by tables of each key that are there already.
+    /// Multiplies by existing tables of each key.
     #[inline(always)]
     pub(crate) fn multiply_prepared<const S: usize>(
         &mut self,
@@ -105,7 +105,7 @@ impl<V: Lanes> Group<V> {
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
 
-    /// The same for one signature in lane 0, and compares with R: [`one_signature::multiply`].
+    /// Multiplies for one signature in lane 0, and compares with R: see [`one_signature::multiply`].
     #[inline(always)]
     pub(crate) fn multiply_alone(
         &mut self,
@@ -116,14 +116,15 @@ impl<V: Lanes> Group<V> {
         self.passed.equation = Mask::from(encoding == one_signature::first(&self.r));
     }
 
-    /// Whether the affine point is the one that R encodes.
+    /// Whether R encodes the affine point.
     #[inline(always)]
     fn compare(&mut self, x: &Element<V>, y: &Element<V>) {
         let same_y = y.equal(&Element::from_words(&self.r));
         self.passed.equation = same_y & !(x.0[0].odd() ^ self.r[3].negative());
     }
 
-    /// Compares with a decoded R instead, which a single group can have at the price of its idle second chain.
+    /// Compares with a decoded R instead. A single group can decode R without extra cost, in the second chain, which is
+    /// otherwise idle.
     #[inline(always)]
     pub(crate) fn compare_decoded(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
         let canonical = y.canonical().equal(&Element::from_words(&self.r));
@@ -153,11 +154,11 @@ pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, E
     r
 }
 
-/// Compares every group with its R: one inversion for all (Montgomery's trick, each lane for itself).
+/// Compares every group with its R, with one inversion for all groups (Montgomery's trick, separately in each lane).
 ///
 /// A Z of 0 in one group would make the product 0, and with it the inverse of every other group in that lane. None is 0: each lane has a sum of
-/// multiples of the base point and of what [`Group::take_key`] left, both on the curve, and there the formulas are complete, since d is not a
-/// square (Hisil, Wong, Carter, Dawson 2008, section 3).
+/// multiples of the base point and of the point from [`Group::take_key`]. Both are on the curve, and there the formulas are complete, because d
+/// is not a square (Hisil, Wong, Carter, Dawson 2008, section 3).
 #[inline(always)]
 pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
     let [first, ..] = groups else { return };
@@ -199,7 +200,8 @@ mod tests {
         element.canonical().equal(&self::element(0))
     }
 
-    /// An encoding without a point such that the fourth multiple of what decoding leaves, by the formulas for points, has Z = 0.
+    /// An encoding that is not a point. Decoding leaves coordinates whose fourth multiple, by the formulas for points, has Z =
+    /// 0.
     const OFF_THE_CURVE: [u8; 32] = [
         0xef, 0x29, 0x45, 0xcc, 0x53, 0x83, 0xc1, 0x54, 0xc6, 0xaf, 0x59, 0x56, 0xa5, 0xd7, 0x2e, 0xdc, 0x9a,
         0xfe, 0x26, 0x30, 0x5e, 0x08, 0xb9, 0x55, 0xb5, 0xae, 0xf9, 0x40, 0x77, 0xb8, 0xe6, 0x08,
@@ -262,7 +264,7 @@ mod tests {
         assert!(!accepts(&sum, &OFF_THE_CURVE));
     }
 
-    /// y = 3 and y = 4 are not all points; those that are have a second encoding, which no signer writes.
+    /// Not every small y belongs to a point. Those that do have a second encoding, which no signer writes.
     #[test]
     fn an_r_that_is_not_canonical_is_refused() {
         let mut points = 0;

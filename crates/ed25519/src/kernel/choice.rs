@@ -1,4 +1,4 @@
-//! Which kernels are compiled, which of them the CPU supports, and which one is in use.
+//! The compiled kernels, those that the CPU supports, and the one in use.
 
 use super::engine::{Engine, PreparedKey};
 use super::lanes::LaneEngine;
@@ -24,12 +24,12 @@ pub(crate) struct Entry {
     choice: Choice,
 }
 
-/// How a kernel comes to be used.
+/// How a kernel was chosen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    /// It is the first one that runs here.
+    /// By detection: it is the first one that runs here.
     Detected,
-    /// Somebody asked for it.
+    /// By name.
     Named,
 }
 
@@ -81,21 +81,21 @@ impl Kernel {
         available().find(|kernel| kernel.name() == name).ok_or(UnknownKernel)
     }
 
-    /// [`verify_many_into`](crate::verify_many_into) by this kernel, whatever the process uses otherwise.
+    /// Like [`verify_many_into`](crate::verify_many_into), but by this kernel instead of the process's kernel.
     ///
     /// # Panics
     ///
-    /// When `out` is not as long as `items`.
+    /// If `out` is not as long as `items`.
     pub fn verify_many_into(self, items: &[Item<'_>], out: &mut [Verdict]) {
         assert_eq!(items.len(), out.len(), "one verdict for each item");
         self.verify_in(&[], items, out);
     }
 
-    /// [`sign_many_into`](crate::sign_many_into) by this kernel, whatever the process uses otherwise.
+    /// Like [`sign_many_into`](crate::sign_many_into), but by this kernel instead of the process's kernel.
     ///
     /// # Panics
     ///
-    /// When `out` is not as long as `items`.
+    /// If `out` is not as long as `items`.
     pub fn sign_many_into(self, items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         assert_eq!(items.len(), out.len(), "one signature for each item");
         self.sign_in(&[], items, out);
@@ -146,7 +146,7 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// No kernel of the wanted name runs on this machine. Its text lists those that do.
+/// The error if no kernel of the wanted name runs on this machine. Its text lists the kernels that do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownKernel;
 
@@ -162,8 +162,8 @@ impl fmt::Display for UnknownKernel {
 
 impl std::error::Error for UnknownKernel {}
 
-/// The kernels that this machine supports, best first. There are always `portable`, and `model`: the lanes of the vector
-/// kernels in plain Rust, which is slow, for tests, and never chosen by detection.
+/// The kernels that this machine supports, best first. There is always `portable`. There is also always `model`, the
+/// lanes of the vector kernels in plain Rust: it is slow, for tests, and never chosen by detection.
 pub fn available() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter_map(Entry::kernel)
 }
@@ -183,7 +183,7 @@ pub fn active() -> Kernel {
 ///
 /// # Errors
 ///
-/// [`UnknownKernel`] when it names one that this machine does not have.
+/// [`UnknownKernel`] if it names a kernel that this machine does not have.
 pub fn forced() -> Result<Option<Kernel>, UnknownKernel> {
     match std::env::var_os(FORCE_VARIABLE) {
         Some(name) if !name.is_empty() => Kernel::by_name(name.to_str().ok_or(UnknownKernel)?).map(Some),

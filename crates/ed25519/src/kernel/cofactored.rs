@@ -13,44 +13,46 @@ use crate::lanes::{LANES, Lanes};
 use crate::verdict::{Reason, Verdict};
 use curve25519_dalek::Scalar as OneScalar;
 
-/// Bits of a coefficient: a wrong batch passes with a chance of 2^-126, and one half of all windows holds it with its last carry.
+/// The number of bits of a coefficient. A wrong batch passes with a probability of 2^-126, and half of all windows hold a
+/// coefficient with its last carry.
 const COEFFICIENT_BITS: usize = 126;
-/// Below this number one verdict each is faster.
+/// For fewer signatures, separate verdicts are faster.
 const BATCH: usize = 32;
-/// Where a search for what is wrong ends with one verdict each.
+/// The number of signatures at which a search for wrong ones ends, and verifies each separately.
 const SEARCHED: usize = 16;
-/// How often a search may sum each term, on average, before it goes over to one verdict each: where one signature is wrong it sums each at most three
-/// times, and where many are, one verdict each is faster than any search.
+/// How often a search may sum each term, on average, before it verifies each signature separately. If one signature is wrong, the search sums each
+/// term at most three times; if many are wrong, separate verdicts are faster than any search.
 const SUMS: usize = 3;
 
-/// A lane has the windows of so many bits of each half of a number.
+/// The number of bits of each half of a number whose windows one lane has.
 const LANE_BITS: usize = 16;
 const HALF_BITS: usize = LANES * LANE_BITS;
-/// Blocks of windows that a number of both halves has in the finest plan.
+/// The number of blocks of windows of a number with both halves, in the finest plan.
 const MOST_BLOCKS: usize = 6;
 
-/// What the signatures bring into the sum.
+/// The signatures' terms of the sum.
 struct Terms {
-    /// How many signatures.
+    /// The number of signatures.
     count: usize,
     plan: Plan,
     /// -A of every signature.
     keys: Vec<AffineRow>,
     /// R of every signature.
     rs: Vec<AffineRow>,
-    /// The digits of the factors: those of all signatures for the first block, for the second, and so on.
+    /// The digits of the factors: first the digits of all signatures for the first block, then for the second, and so
+    /// on.
     key_digits: Vec<Digits>,
     r_digits: Vec<Digits>,
     /// The factors of the base point, below l.
     base: Vec<[u64; 4]>,
 }
 
-/// How numbers are cut into windows: the widths, from below, of those that make sixteen bits. Lane l has the sixteen bits from 16 l, and as many of
-/// the upper half of a number.
+/// How numbers are cut into windows: the widths, from the lowest bit up, of the windows that make sixteen bits. Lane l has sixteen bits from bit 16
+/// l on, of each half of a number.
 #[derive(Clone, Copy)]
 struct Plan(&'static [usize]);
 
-/// One window of every lane: all of one width, and sixteen bits apart from lane to lane.
+/// One window of every lane. All have one width, and are sixteen bits apart from lane to lane.
 #[derive(Clone, Copy)]
 struct Block {
     /// The lowest bit of lane 0.
@@ -59,12 +61,12 @@ struct Block {
 }
 
 impl Plan {
-    /// Wider windows are fewer, and have more buckets to be summed.
+    /// The plan for this number of items: wider windows are fewer, but have more buckets to sum.
     fn for_size(items: usize) -> Self {
         Self(if items < 320 { &[5, 5, 6] } else { &[8, 8] })
     }
 
-    /// The blocks of a number, or of one of a single half, from below.
+    /// The blocks of a number with one half or both, from the lowest up.
     fn blocks(self, halves: usize) -> impl DoubleEndedIterator<Item = Block> + ExactSizeIterator {
         let in_half = self.0.len();
         (0..halves * in_half).map(move |block| {
@@ -73,8 +75,8 @@ impl Plan {
         })
     }
 
-    /// Signed digits of a number that leaves two bits for the last carry, block after block: half a window is added to every window beforehand, and
-    /// subtracted again from each digit.
+    /// The signed digits, block after block, of a number that leaves two bits for the last carry. Half a window is first added to every window, and
+    /// then subtracted from each digit.
     fn digits<const HALVES: usize>(self, number: &[u128; HALVES]) -> [Digits; MOST_BLOCKS] {
         let tops = self.blocks(1).fold(0_u128, |tops, Block { bit, bits }| tops | 1 << (bit + bits - 1));
         let offset = u128::MAX / 0xffff * tops;
@@ -101,7 +103,7 @@ fn halves(words: &[u64; 4]) -> [u128; 2] {
 }
 
 impl Terms {
-    /// Room for those of `count` signatures.
+    /// Room for the terms of `count` signatures.
     fn new(count: usize) -> Self {
         let plan = Plan::for_size(count);
         Self {
@@ -115,7 +117,7 @@ impl Terms {
         }
     }
 
-    /// The next signature's: the points, and the factors of -A, R and the base point.
+    /// Adds the next signature's terms: the points, and the factors of -A, R and the base point.
     fn push(&mut self, points: [&AffineRow; 2], k: &[u64; 4], z: u128, base: [u64; 4]) {
         let (count, place) = (self.count, self.keys.len());
         for (block, digits) in self.key_digits.chunks_mut(count).zip(self.plan.digits(&halves(k))) {
@@ -163,7 +165,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         self.search(items, &terms, &sound, &mut budget, out);
     }
 
-    /// Leaves verdicts on encodings alone in `out`.
+    /// Collects the terms, and writes verdicts only on the encodings to `out`.
     fn take_terms(&self, items: &[Item<'_>], random: &[[u8; 16]], terms: &mut Terms, out: &mut [Verdict]) {
         let (mut group, r) = self.decode(items);
         let mut words = [[0; LANES]; 4];
@@ -194,11 +196,11 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         (group, r)
     }
 
-    /// One verdict each.
+    /// Verifies each item separately.
     fn each(&self, items: &[Item<'_>], out: &mut [Verdict]) {
         let mut tables = EMPTY_OWN_TABLES;
         for (items, out) in items.chunks(LANES).zip(out.chunks_mut(LANES)) {
-            // A group takes longer than one alone.
+            // A group takes longer than a single signature.
             if let ([item], [verdict]) = (items, &mut *out) {
                 *verdict = portable::verify_cofactored(item);
                 continue;
@@ -210,8 +212,8 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Finds what is wrong among the items at `places`, whose verdicts are valid so far: halves of what does not sum up to 0.
-    /// `budget` is how many terms may still be summed.
+    /// Finds the wrong items among those at `places`, whose verdicts are valid so far, by halving every part that does not
+    /// sum to 0. `budget` is the number of terms that may still be summed.
     fn search(
         &self,
         items: &[Item<'_>],
@@ -237,7 +239,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Whether the terms at `places` add up to a point that eight times is 0.
+    /// Whether eight times the sum of the terms at `places` is 0.
     fn sums_to_torsion(&self, terms: &Terms, places: &[usize]) -> bool {
         let (machine, plan, count) = (self.machine, terms.plan, terms.count);
         let like = machine.splat(0);
@@ -264,7 +266,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
             machine.sum_buckets(&like, buckets, &mut sum);
             self.add(&mut total, &sum);
         }
-        // Lane l has what is 2^(16 l) times as much: halves are folded onto each other.
+        // Lane l has the weight 2^(16 l): fold the halves onto each other.
         for distance in [1, 2, 4] {
             let mut upper = total;
             machine.double_times(&mut upper, (distance * LANE_BITS) as u32);
@@ -299,7 +301,7 @@ fn moved_down<V: Lanes>(point: &Point<V>, distance: usize) -> Point<V> {
 mod tests {
     use super::*;
 
-    /// What digits are of, modulo l.
+    /// The number that the digits represent, modulo l.
     fn number(plan: Plan, digits: &[Digits]) -> OneScalar {
         let mut sum = OneScalar::ZERO;
         for (digits, Block { bit, .. }) in digits.iter().zip(plan.blocks(2)) {

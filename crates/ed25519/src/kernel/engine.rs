@@ -1,12 +1,12 @@
-//! What every kernel can do.
+//! The operations of every kernel.
 
 use crate::generic::table::KeyTable;
 use crate::item::Item;
 use crate::signing_key::SignItem;
 use crate::verdict::{Reason, Verdict};
 
-/// The operations of a kernel. `out` is as long as `items` everywhere. `domain` comes before everything that is hashed, and is empty in
-/// Ed25519 itself.
+/// The operations of a kernel. `out` must be as long as `items`. `domain` precedes everything that is hashed; it is empty in Ed25519
+/// itself.
 pub(crate) trait Engine: Sync {
     /// Strict verdicts.
     fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]);
@@ -22,12 +22,12 @@ pub(crate) trait Engine: Sync {
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]);
 }
 
-/// A key, and its tables where it is a good one.
+/// A key, and its tables if it is a usable one.
 #[derive(Clone)]
 pub(crate) struct PreparedKey {
     /// Why no signature under it is valid.
     pub(crate) fault: Option<Reason>,
-    /// As many as it was prepared with; none by kernels that use none.
+    /// As many tables as it was prepared with; none for kernels without tables.
     pub(super) tables: Box<[KeyTable]>,
 }
 

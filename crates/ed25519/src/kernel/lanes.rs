@@ -1,4 +1,4 @@
-//! Eight at a time by the steps of a [`Machine`].
+//! Eight signatures at a time, by the steps of a [`Machine`].
 
 use super::engine::{Engine, PreparedKey};
 use super::machine::Machine;
@@ -16,10 +16,11 @@ use crate::verdict::{Reason, Verdict};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// Groups that share an inversion: more would win a thousandth and take more stack than a small thread has.
+/// The number of groups that share an inversion. More would gain a thousandth, and need more stack than a small thread
+/// has.
 const GROUPS: usize = 16;
 
-/// How often the base point is doubled before each of its tables is made: for one, two and four tables a key.
+/// How often the base point is doubled before each of its tables is made: for one, two and four tables per key.
 const SHIFTS: [u32; 5] = [0, 10 * base_step(2), 10 * base_step(4), 20 * base_step(4), 30 * base_step(4)];
 
 /// The engine of one kind of machine.
@@ -27,13 +28,13 @@ pub(crate) struct LaneEngine<V, M> {
     pub(super) machine: M,
     /// Multiples of the base point after each of [`SHIFTS`], computed on first use.
     base: [OnceLock<Box<BaseTable>>; SHIFTS.len()],
-    /// The table of signing, as well.
+    /// The table for signing, computed on first use.
     pub(super) comb: OnceLock<Box<Comb>>,
     vectors: PhantomData<fn() -> V>,
 }
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
-    /// The engine for a machine of that kind.
+    /// The engine for this kind of machine.
     pub(crate) const fn new(machine: M) -> Self {
         let base = [const { OnceLock::new() }; SHIFTS.len()];
         Self { machine, base, comb: OnceLock::new(), vectors: PhantomData }
@@ -45,7 +46,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         self.base[place].get_or_init(|| base_table(self.machine, doublings))
     }
 
-    /// Up to `8 * G` items.
+    /// Verifies up to `8 * G` items.
     fn verify_groups<const G: usize>(
         &self,
         domain: &[u8],
@@ -80,14 +81,14 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         self.machine.multiply_own(group, tables, self.base(0));
     }
 
-    /// Hashes the items and takes in their scalars.
+    /// Hashes the items and takes their scalars.
     pub(super) fn take_groups(&self, groups: &mut [Group<V>], domain: &[u8], items: &[Item<'_>]) {
         for (group, items) in groups.iter_mut().zip(items.chunks(LANES)) {
             take_items(self.machine, group, domain, items);
         }
     }
 
-    /// Compares with R, and gives the verdicts.
+    /// Compares with R, and writes the verdicts.
     pub(super) fn give_groups(&self, groups: &mut [Group<V>], out: &mut [Verdict]) {
         self.machine.compare(groups);
         for (group, out) in groups.iter().zip(out.chunks_mut(LANES)) {
@@ -98,7 +99,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 
 impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
     fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
-        // A lone last item costs as much in lanes as alone.
+        // A single last item costs as much in lanes as by the portable code.
         let lone = usize::from(items.len() % LANES == 1);
         let (items, last) = items.split_at(items.len() - lone);
         let (out, last_out) = out.split_at_mut(items.len());
@@ -153,7 +154,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
     }
 }
 
-/// Hashes up to eight items and takes in their scalars. Lanes without an item have zeros, and verdicts that nobody reads.
+/// Hashes up to eight items and takes their scalars. Lanes without an item have zeros, and their verdicts are not used.
 fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, domain: &[u8], items: &[Item<'_>]) {
     let like = machine.splat(0);
     let empty: &[u8] = &[];
@@ -199,7 +200,7 @@ pub(super) fn digest_alone<V: Lanes, M: Machine<V>>(machine: M, mut framed: Fram
     state.map(Lanes::swap_bytes)
 }
 
-/// Decodes the keys of all groups: four at a time, since their chains wait for each other less than two do.
+/// Decodes the keys of all groups, four at a time: four chains hide each other's latency better than two.
 fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
     let (fours, rest) = groups.as_chunks_mut();
     fours.iter_mut().for_each(|four| machine.decode_four(four));

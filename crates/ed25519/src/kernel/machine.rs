@@ -17,7 +17,7 @@ use {
     bulla_simd::cpu::{Isa, supports},
 };
 
-/// Hands the list of all steps to another macro: what they take, and the generic body.
+/// Passes the list of all steps to another macro: their parameters, and the generic body.
 macro_rules! steps {
     ($emit:ident! $to:tt) => {
         $emit! { $to
@@ -155,7 +155,7 @@ macro_rules! define {
         pub(crate) trait Machine<V: Lanes>: Copy + Sync + 'static {
             /// `word` in every lane.
             fn splat(self, word: u64) -> V;
-            /// Leaves nothing of what was computed in the vectors' registers.
+            /// Clears the vector registers, so that nothing of the computation remains there.
             fn wipe_registers(self);
             $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
         }
@@ -200,7 +200,7 @@ macro_rules! implement {
     };
 }
 
-/// No machine in particular: lanes in plain Rust.
+/// Any machine: lanes in plain Rust.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalars;
 

@@ -1,4 +1,4 @@
-//! One signature after the other, by `ed25519-dalek`: every machine.
+//! One signature after the other, by `ed25519-dalek`, for every machine.
 
 use super::engine::{Engine, PreparedKey};
 use crate::item::Item;
@@ -21,8 +21,8 @@ const ORDER: [u8; 32] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-/// Every y of a point of small order, the sign bit cleared, little-endian: the five below the prime, and 0 and 1 once more
-/// with the prime added.
+/// The y coordinates of all points of small order, with the sign bit cleared, little-endian: the five below the prime, and
+/// 0 and 1 again with the prime added.
 const SMALL_ORDER_Y: [[u8; 32]; 7] = {
     const LAST: u8 = 0x7f;
     const fn near_the_prime(first: u8) -> [u8; 32] {
@@ -55,7 +55,7 @@ fn is_canonical_scalar(s: &[u8; 32]) -> bool {
     s.iter().rev().lt(ORDER.iter().rev())
 }
 
-/// Whether the y of an encoding, point or not, is that of a point of small order.
+/// Whether the y of an encoding belongs to a point of small order. The encoding need not be a point.
 fn has_small_order_y(encoding: &[u8; 32]) -> bool {
     let mut y = *encoding;
     y[31] &= 0x7f;
@@ -70,7 +70,8 @@ pub(crate) fn verify_in(domain: &[u8], item: &Item<'_>) -> Verdict {
     }
 }
 
-/// The tests beside the equation are made here too, since a feature of dalek that another package may switch on loosens the one for S.
+/// The tests other than the equation are made here too, because another package may enable a feature of dalek that relaxes the one for
+/// S.
 fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
     if !is_canonical_scalar(item.s()) {
         return Err(Reason::ScalarNotCanonical);
@@ -119,8 +120,8 @@ fn cofactored(item: &Item<'_>) -> Result<(), Reason> {
     if difference.mul_by_cofactor().is_identity() { Ok(()) } else { Err(Reason::Mismatch) }
 }
 
-/// The point, if it is one and this is its canonical encoding. The other encoding of an x of 0 belongs to points of small order, which nobody
-/// accepts.
+/// Decodes a point, if this is the canonical encoding of one. The second encoding of x = 0 belongs to points of small order, which are never
+/// accepted.
 fn decode(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
     const PRIME: [u8; 32] = {
         let mut prime = [0xff; 32];
@@ -189,7 +190,7 @@ impl Engine for Portable {
     }
 }
 
-/// Leaves nonces in its own frame and in those below, which the caller wipes.
+/// Leaves nonces in its own frame and in the frames below it, which the caller wipes.
 #[inline(never)]
 fn sign_each(domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
     for (item, signature) in items.iter().zip(out) {
@@ -198,7 +199,7 @@ fn sign_each(domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
     }
 }
 
-/// Why no signature under the key is valid.
+/// The reason why no signature under the key is valid, if there is one.
 fn key_fault(public_key: &[u8; 32]) -> Option<Reason> {
     match VerifyingKey::from_bytes(public_key) {
         Err(_) => Some(Reason::KeyNotAPoint),

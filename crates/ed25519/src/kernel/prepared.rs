@@ -1,4 +1,4 @@
-//! Keys whose tables are kept.
+//! Keys with tables that are kept.
 
 use super::engine::PreparedKey;
 use super::lanes::{LaneEngine, give_verdicts};
@@ -53,7 +53,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables.
     pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         const GROUPS: usize = 16;
-        // A lone last one takes half of the time that a group does when all lanes work for it.
+        // With all lanes working for it, a single last item takes half of a group's time.
         if items.len() % LANES == 1
             && let ([first @ .., item], [first_keys @ .., key], [first_out @ .., verdict]) =
                 (items, keys, &mut *out)
@@ -109,7 +109,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 }
 
-/// What is known of the keys of a group.
+/// Takes the known properties of a group's keys.
 fn pass_keys<V: Lanes>(group: &mut Group<V>, keys: &[&PreparedKey]) {
     for (lane, key) in keys.iter().enumerate() {
         let bit = |good: bool| u8::from(good) << lane;

@@ -1,4 +1,4 @@
-//! Signatures, eight at a time.
+//! Makes signatures, eight at a time.
 
 use super::lanes::{LaneEngine, digest_alone, digests};
 use super::machine::Machine;
@@ -11,7 +11,7 @@ use crate::message::Framed;
 use crate::signing_key::SignItem;
 use crate::wipe;
 
-/// Groups that share an inversion.
+/// The number of groups that share an inversion.
 const GROUPS: usize = 8;
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
@@ -32,7 +32,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         self.machine.wipe_registers();
     }
 
-    /// Everything secret that this writes lies in its own frame and in those below, which the caller wipes.
+    /// All secrets that this writes are in its own frame and in the frames below it, which the caller wipes.
     #[inline(never)]
     fn sign_groups<const G: usize>(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         let machine = self.machine;
@@ -64,7 +64,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// One signature with all lanes; as in [`LaneEngine::sign_groups`], the caller wipes the stack.
+    /// Makes one signature with all lanes. As for [`LaneEngine::sign_groups`], the caller wipes the stack.
     #[inline(never)]
     fn sign_alone(&self, domain: &[u8], item: &SignItem<'_>, out: &mut [u8; 64]) {
         let machine = self.machine;
@@ -103,7 +103,7 @@ fn put_words(words: &[u64; 4], to: &mut [u8]) {
     }
 }
 
-/// The words of R or S of every lane into its signature.
+/// Writes the words of every lane's R or S to its signature.
 fn write_half<V: Lanes>(words: &[V; 4], at: usize, out: &mut [[u8; 64]]) {
     for (n, lanes) in words.iter().enumerate() {
         for (signature, word) in out.iter_mut().zip(lanes.store()) {

@@ -3,13 +3,13 @@
 use super::{LANES, Lanes, Mask, carry, product, square};
 use core::arch::x86_64::*;
 
-/// Eight lanes. One exists only after [`Vector::new`], whose caller knows the CPU.
+/// Eight lanes. The first one comes from [`Vector::new`], whose caller has checked the CPU.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Vector(__m512i);
 
 impl Vector {
-    /// `word` in every lane: the only way to a first vector.
+    /// `word` in every lane. This is the only way to make a first vector.
     ///
     /// # Safety
     ///
@@ -21,7 +21,7 @@ impl Vector {
     }
 }
 
-/// Methods that are nothing but one expression of intrinsics.
+/// Methods that consist of one expression of intrinsics.
 macro_rules! forward {
     ($(fn $name:ident $(<const $imm:ident: $kind:ty>)? ($($arg:ident $(: $type:ty)?),*) -> $ret:ty = $body:expr;)*) => { $(
         #[inline(always)]
@@ -84,8 +84,8 @@ impl Lanes for Vector {
         carry(columns)
     }
 
-    /// Volatile, so that it remains a move through a general register: the ports of shuffles are those of the multiplier, which
-    /// is what everything here waits for.
+    /// Volatile, so that it remains a move through a general register: shuffles would use the ports of the multiplier, for
+    /// which everything here waits.
     #[inline(always)]
     fn put(to: &mut u64, word: u64) {
         // SAFETY: an exclusive reference is valid for writes.
@@ -116,8 +116,8 @@ impl Lanes for Vector {
     }
 }
 
-/// Four lanes' pairs in one register, `start`, `start + 2` and so on: loads that broadcast, merged by mask, since the ports of shuffles
-/// are those of the multiplier.
+/// The pairs of four lanes, `start`, `start + 2` and so on, in one register: by broadcasting loads, merged by mask, because shuffles
+/// use the ports of the multiplier.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn every_second(from: [&[u64; 2]; LANES], start: usize) -> __m512i {

@@ -3,7 +3,7 @@
 
 use super::{LANES, Lanes, M52, Mask};
 
-/// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits, or, where `low` is negative, as a signed one.
+/// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits or, if `low` is negative, as a signed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) low: i128,
@@ -11,14 +11,14 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// The bounds, if 64 bits hold all between them.
+    /// An interval. All values in it must fit into 64 bits.
     pub(crate) fn new(low: i128, high: i128) -> Self {
         let end = if low < 0 { 1 << 63 } else { 1 << 64 };
         assert!(low <= high && -(1 << 63) <= low && high < end, "{low:#x} to {high:#x} in 64 bits");
         Self { low, high }
     }
 
-    /// What multiply-adds see.
+    /// The part that multiply-adds use.
     fn low_52(self) -> Self {
         let all = i128::from(M52);
         if self.low >= 0 && self.high <= all { self } else { Self::new(0, all) }
@@ -87,7 +87,7 @@ impl Lanes for Interval {
         Self::new(0, u64::MAX.into())
     }
     fn shl_by(self, count: u32) -> Self {
-        // What leaves at the top is lost, as words that are cut into limbs ask.
+        // Bits shifted out at the top are lost: cutting words into limbs relies on that.
         let all = i128::from(u64::MAX);
         if self.high << count <= all {
             Self::new(self.unsigned().low << count, self.high << count)

@@ -12,16 +12,16 @@ pub(crate) mod ifma;
 pub(crate) mod interval;
 pub(crate) mod model;
 
-/// How many items are worked on at once.
+/// The number of items that are processed at once.
 pub(crate) const LANES: usize = 8;
 
-/// One bit a lane, lane 0 lowest.
+/// One bit per lane; lane 0 has the lowest.
 pub(crate) type Mask = u8;
 
-/// The low 52 bits: what [`Lanes::madd_lo`] and [`Lanes::madd_hi`] see of their factors.
+/// The low 52 bits: the part of their factors that [`Lanes::madd_lo`] and [`Lanes::madd_hi`] use.
 pub(crate) const M52: u64 = (1 << 52) - 1;
 
-/// The low 47 bits: what the top limb of a reduced element has.
+/// The low 47 bits: those of a reduced element's top limb.
 pub(crate) const M47: u64 = (1 << 47) - 1;
 /// 2^260 modulo the prime.
 const WRAP: u64 = 608;
@@ -38,7 +38,7 @@ impl Staged {
 
 /// Eight lanes of 64 bits.
 pub(crate) trait Lanes: Copy {
-    /// `word` in every lane. `self` is only the witness that vectors can be had here.
+    /// `word` in every lane. `self` only proves that this CPU supports the vectors.
     fn like(self, word: u64) -> Self;
     /// The vector whose lane i is `words[i]`.
     fn load(self, words: &[u64; LANES]) -> Self;
@@ -55,11 +55,11 @@ pub(crate) trait Lanes: Copy {
     fn or(self, other: Self) -> Self;
     /// Lane-wise exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Exclusive or of three.
+    /// Lane-wise exclusive or of three.
     fn xor3(self, b: Self, c: Self) -> Self;
-    /// Bits of `yes` where `self` has ones, else of `no`.
+    /// The bits of `yes` where `self` has ones, and of `no` elsewhere.
     fn choose(self, yes: Self, no: Self) -> Self;
-    /// Bits that at least two of three have.
+    /// The bits that are set in at least two of the three.
     fn majority(self, b: Self, c: Self) -> Self;
     /// Every lane shifted left.
     fn shl<const N: u32>(self) -> Self;
@@ -97,13 +97,13 @@ pub(crate) trait Lanes: Copy {
     /// Which lanes are odd.
     fn odd(self) -> Mask;
 
-    /// Writes one word as one word: where vectors are loaded from memory that was written so, the compiler must not put them together in
-    /// registers instead.
+    /// Writes one word with one store. Vectors are loaded from memory that was written like this, and the compiler must not assemble
+    /// them in registers instead.
     #[inline(always)]
     fn put(to: &mut u64, word: u64) {
         *to = word;
     }
-    /// Has the cache fetch a row that is soon read, where there is an instruction for that.
+    /// Prefetches a row that is read soon, if there is an instruction for that.
     #[inline(always)]
     fn prefetch<T>(self, _row: &T) {}
     /// Two words for each lane, from eight places: the first words in one vector, the second ones in the other.
@@ -126,24 +126,25 @@ pub(crate) trait Lanes: Copy {
     fn carry(columns: [Self; 5]) -> [Self; 5] {
         carry(columns)
     }
-    /// Word `self` of the sixteen of `row`, in every lane for itself; only the low four bits of a lane count. No address depends
-    /// on a lane.
+    /// Word number `self` of the sixteen of `row`, separately in every lane; only the low four bits of a lane are used. No
+    /// address depends on a lane.
     fn pick(self, row: &[u64; 16]) -> Self;
 }
 
-/// The columns of a product on top of `start`, folded: what [`Lanes::product`] is.
+/// The folded columns of a product, added to `start`: the implementation of [`Lanes::product`].
 #[inline(always)]
 pub(crate) fn product<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 5] {
     fold(columns(a, b, start))
 }
 
-/// The columns of a square, folded: what [`Lanes::square`] is. `start` doubles as well, but for its column 0.
+/// The folded columns of a square: the implementation of [`Lanes::square`]. `start` is doubled too, except for its
+/// column 0.
 #[inline(always)]
 pub(crate) fn square<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 5] {
     fold(square_columns(a, start))
 }
 
-/// The carries of columns: what [`Lanes::carry`] is.
+/// The carries of columns: the implementation of [`Lanes::carry`].
 #[inline(always)]
 pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
     let top = z[4].shr::<47>();
@@ -155,7 +156,7 @@ pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
     z
 }
 
-/// The product's columns 0 to 9 on top of `start`, without a reduction.
+/// The product's columns 0 to 9, added to `start`, without a reduction.
 #[inline(always)]
 fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
     let zero = a[0].like(0);
@@ -171,7 +172,8 @@ fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
     z
 }
 
-/// As [`columns`] of `a` and `a`: the products of two different limbs are counted once and doubled, and with them `start`.
+/// Like [`columns`] of `a` and `a`: each product of two different limbs is computed once and doubled, together with
+/// `start`.
 #[inline(always)]
 fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
     let zero = a[0].like(0);

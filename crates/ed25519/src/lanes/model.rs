@@ -9,7 +9,7 @@ use super::{LANES, Lanes, M52, Mask};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Model(pub(crate) [u64; LANES]);
 
-/// `op` of every lane and its number. Its own function: inlined into every formula the model would be megabytes of code.
+/// Applies `op` to every lane and its number. It is not inlined: otherwise the model would be megabytes of code.
 #[inline(never)]
 fn lanes(op: impl Fn(usize) -> u64) -> Model {
     Model(std::array::from_fn(op))

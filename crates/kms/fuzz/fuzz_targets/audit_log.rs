@@ -1,4 +1,4 @@
-//! Bytes that read as a file of an audit log, as a checkpoint or as a proof are the only text of it.
+//! A file of an audit log, a checkpoint and a proof that parse have exactly one text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

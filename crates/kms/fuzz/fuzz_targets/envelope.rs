@@ -1,4 +1,4 @@
-//! Bytes that parse as a sealed envelope are the only bytes of it.
+//! A sealed envelope that parses has exactly one encoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

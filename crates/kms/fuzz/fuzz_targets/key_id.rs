@@ -1,4 +1,4 @@
-//! A text that is a key id, a family or a public key file is the only text of it.
+//! A key id, a family and a public key file that parse have exactly one text.
 #![no_main]
 
 use bulla_kms::{KeyFamily, KeyId, NamedPublicKey};

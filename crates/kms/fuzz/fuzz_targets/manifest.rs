@@ -1,4 +1,4 @@
-//! Bytes that parse as the body of a manifest are what is written for its entries.
+//! The body of a manifest that parses is exactly the text that is written for its entries.
 #![no_main]
 
 use bulla_kms::signature::manifest::{Reader, Writer};

@@ -1,4 +1,4 @@
-//! No input makes a reader of private keys panic, and a wrapped key that is read is the only text of itself.
+//! No input makes a reader of private keys panic, and a wrapped key that parses has exactly one text.
 #![no_main]
 
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey};

@@ -1,4 +1,4 @@
-//! Sealed data from a stranger: an error, never a panic, and never data that was not sealed.
+//! Sealed data from a stranger gives an error, never a panic, and never data that was not sealed.
 #![no_main]
 
 use bulla_kms::fuzzing;

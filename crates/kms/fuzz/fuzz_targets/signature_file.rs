@@ -1,4 +1,4 @@
-//! Bytes that parse as a signature file are the only text of it.
+//! A signature file that parses has exactly one text.
 #![no_main]
 
 use bulla_kms::SignatureFile;

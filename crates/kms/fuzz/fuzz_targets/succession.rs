@@ -1,4 +1,4 @@
-//! Bytes that parse as statements of succession are the only text of them, and following them ends.
+//! Statements of succession that parse have exactly one text, and following them terminates.
 #![no_main]
 
 use bulla_kms::succession::{Succession, follow};

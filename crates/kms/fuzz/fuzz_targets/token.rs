@@ -1,4 +1,5 @@
-//! No token makes its reader panic, and none that the fuzzer makes up is honoured: those of the test vectors, with which it begins, have expired.
+//! No token makes its reader panic, and no token that the fuzzer invents is accepted: the tokens of the test vectors, with which it begins, have
+//! expired.
 #![no_main]
 
 use std::str::FromStr as _;
@@ -10,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 /// RFC 8032, section 7.1, test 1: the root of the test vectors, whose signatures the fuzzer does not make.
 const ROOT: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
-/// When every token of the test vectors has expired.
+/// A time at which every token of the test vectors has expired.
 const LATER: &str = "2031-01-01T00:00:00.000Z";
 
 fuzz_target!(|text: &str| {

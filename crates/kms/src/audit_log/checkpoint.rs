@@ -1,5 +1,5 @@
-//! Checkpoints: the head of the tree, signed, in the form of the signed notes of C2SP (`tlog-checkpoint`, `signed-note`),
-//! which other programs read too.
+//! Checkpoints: the signed head of the tree, as a signed note of C2SP (`tlog-checkpoint`, `signed-note`), which other
+//! programs can read too.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
     Ok(origin) => origin,
     Err(_) => panic!("the prefix is text"),
 };
-/// What a signature line begins with: an em dash and a space.
+/// The beginning of a signature line: an em dash and a space.
 const SIGNATURE: &str = "\u{2014} ";
 
 /// The head of a log's tree at one moment, signed by a key of the keystore.
@@ -37,7 +37,8 @@ const SIGNATURE: &str = "\u{2014} ";
 /// — KEY ID BASE64
 /// ```
 ///
-/// The last base64 is of the first four bytes of a hash of the key, and of its signature of the lines before the empty one.
+/// The last base64 text encodes the first four bytes of the key's hash, followed by the key's signature of the lines before
+/// the empty one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log.
@@ -91,8 +92,8 @@ impl Checkpoint {
     }
 }
 
-/// The first four bytes of SHA-256 of the key's name, a line feed, the kind of signature, and the public key
-/// (C2SP `signed-note`). Kinds other than Ed25519 are named, as that specification leaves them to applications.
+/// The first four bytes of the SHA-256 digest of the key's name, a line feed, the kind of signature, and the public key
+/// (C2SP `signed-note`). Kinds other than Ed25519 are given by name: the specification leaves them to applications.
 fn key_hash(key: &KeyId, public_key: &PublicKey) -> [u8; 4] {
     let mut hash = Sha256::new();
     hash.update(key.to_string());
@@ -149,7 +150,7 @@ mod tests {
 
     const KEY: &str = "local/audit/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";
 
-    /// The key hash that the note libraries of others compute: SHA-256 of name, line feed, 1 and the key.
+    /// The key hash that other note libraries compute: SHA-256 of name, line feed, 1 and the key.
     #[test]
     fn the_key_hash_is_that_of_signed_notes() {
         let bytes: Vec<u8> = (0..32).collect();

@@ -1,4 +1,4 @@
-//! The lines of a log: each is a JSON object with one text form, and ends with its link in the chain.
+//! The lines of a log. Each line is a JSON object with exactly one text form, and ends with its link in the chain.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 
 /// The format that this program writes and reads.
 pub(super) const FORMAT: u32 = 1;
-/// The most bytes of a line: a checkpoint by the longest signature that there is fits.
+/// The most bytes of a line. A checkpoint with the longest possible signature fits.
 pub(super) const MAX_LINE: usize = 128 << 10;
 
 /// What stands between a line's body and its link.
@@ -56,15 +56,15 @@ pub struct Entry {
     pub number: u64,
     /// When it was recorded, by the clock of the machine.
     pub time: Timestamp,
-    /// On whose behalf.
+    /// The actor on whose behalf it was done.
     pub who: Actor,
-    /// What was done: the word of an [`Operation`](super::Operation).
+    /// The operation: the word of an [`Operation`](super::Operation).
     #[serde(rename = "op")]
     pub operation: Word,
-    /// With which key.
+    /// The key that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyName>,
-    /// How it ended: the word of an [`Outcome`](super::Outcome).
+    /// The result: the word of an [`Outcome`](super::Outcome).
     pub result: Word,
     /// The BLAKE3 digest of the message, as lower-case hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ impl FromStr for Word {
 
 serde_as_text!(Word);
 
-/// The first line of a file: what all before it come to, so that the file can be read and appended to alone.
+/// The first line of a file. It summarizes all earlier files, so that this file can be read and appended to alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
@@ -177,14 +177,14 @@ impl Header {
     }
 }
 
-/// A checkpoint in its line.
+/// A checkpoint as a line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointLine {
     checkpoint: String,
 }
 
-/// What a line says.
+/// A line's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Entry(Entry),
@@ -192,24 +192,24 @@ pub(super) enum Content {
     Checkpoint(String),
 }
 
-/// A line that has the right form; whether its link follows from the lines before is another question.
+/// A line in the right form. Its link has not been checked against the lines before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) content: Content,
     pub(super) link: Hash,
-    /// The bytes that the link is a hash of.
+    /// The bytes that the link hashes.
     pub(super) body: String,
 }
 
 impl Line {
-    /// The line of `content` that follows on `chain`, and its link.
+    /// The line for `content` that follows the link `chain`, and the new line's link.
     pub(super) fn write(content: &Content, chain: &Hash) -> (String, Hash) {
         let body = body(content);
         let link = tree::link(chain, body.as_bytes());
         (format!("{body}{LINK}{}\"}}", link.to_hex()), link)
     }
 
-    /// Reads a line without its line feed; what reads is what would be written.
+    /// Reads a line without its line feed. It accepts only a line that `write` would produce.
     pub(super) fn parse(line: &str) -> Result<Self> {
         let malformed = |why: &str| KmsError::new(Code::LogDamaged, format!("the line is malformed: {why}"));
         let at = line.len().checked_sub(TAIL).filter(|at| line.is_char_boundary(*at));

@@ -14,13 +14,13 @@ use crate::id::KeyRef;
 use crate::policy::KeyChange;
 use crate::verdict::Verdict;
 
-/// An actor: 1 to 128 bytes of UTF-8 without control characters, line separators and marks that reorder text.
-/// It is a name, never a secret: the log contains it.
+/// An actor's name: 1 to 128 bytes of UTF-8 without control characters, line separators and marks that reorder text. It
+/// must not be a secret: the log contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor(Arc<str>);
 
 thread_local! {
-    /// On whose behalf this thread acts.
+    /// The actor on whose behalf this thread acts.
     static ACTING: RefCell<Option<Actor>> = const { RefCell::new(None) };
 }
 
@@ -33,12 +33,12 @@ impl Actor {
         &self.0
     }
 
-    /// On whose behalf this thread acts; `-` when nobody said so.
+    /// The actor on whose behalf this thread acts; `-` if none was set.
     pub fn current() -> Self {
         Self::or_nobody(Self::said())
     }
 
-    /// On whose behalf this thread acts, if somebody said so.
+    /// The actor on whose behalf this thread acts, if one was set.
     pub(crate) fn said() -> Option<Self> {
         ACTING.with_borrow(Clone::clone)
     }
@@ -48,9 +48,9 @@ impl Actor {
         actor.unwrap_or_else(|| Self("-".into()))
     }
 
-    /// Runs `run` on this actor's behalf: entries that a keystore records meanwhile on this thread name the actor.
+    /// Calls `run` on this actor's behalf: the entries that a keystore records on this thread meanwhile name the actor.
     pub fn acting<T>(&self, run: impl FnOnce() -> T) -> T {
-        /// Puts the former actor back, after a panic too.
+        /// Restores the former actor on drop, so also after a panic.
         struct Former(Option<Actor>);
         impl Drop for Former {
             fn drop(&mut self) {
@@ -84,13 +84,13 @@ impl fmt::Display for Actor {
 
 serde_as_text!(Actor);
 
-/// What was done, as a word that never changes once released.
+/// An operation, as a word that never changes once released.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// A key was made.
     Create,
-    /// A key came from elsewhere.
+    /// A key was imported.
     Import,
     /// A private key was exported, wrapped.
     Export,
@@ -102,7 +102,7 @@ pub enum Operation {
     Verify,
     /// A shared key was decapsulated from its ciphertext.
     Decapsulate,
-    /// What is known of a key was signed.
+    /// An attestation of a key was signed.
     Attest,
     /// A key got another label, or none.
     Label,
@@ -110,7 +110,7 @@ pub enum Operation {
     Disable,
     /// A key was enabled.
     Enable,
-    /// The least version that may be used was set.
+    /// A key's minimum version was set.
     MinimumVersion,
     /// The rotation policy was set.
     RotationPolicy,
@@ -120,7 +120,7 @@ pub enum Operation {
     DestroyVersion,
     /// The destruction of a key was scheduled.
     ScheduleDestruction,
-    /// A destruction was called off.
+    /// A scheduled destruction was canceled.
     Restore,
     /// A key was destroyed.
     Destroy,
@@ -216,11 +216,11 @@ impl fmt::Display for Operation {
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It was done.
+    /// It succeeded.
     Done,
     /// A verification: its verdict.
     Verdict(Verdict),
-    /// It was refused, or failed.
+    /// It was refused or failed, with this error code.
     Failed(Code),
 }
 
@@ -237,14 +237,14 @@ impl Outcome {
     }
 }
 
-/// One thing that was done with a keystore.
+/// One operation on a keystore.
 #[derive(Clone, Debug)]
 pub struct AuditEvent<'a> {
-    /// On whose behalf.
+    /// The actor on whose behalf it was done.
     pub who: Actor,
-    /// What.
+    /// The operation.
     pub operation: Operation,
-    /// With which key, or version of a key.
+    /// The key, or key version, that was used.
     pub key: Option<KeyRef<'a>>,
     /// How it ended.
     pub outcome: Outcome,
@@ -254,18 +254,19 @@ pub struct AuditEvent<'a> {
 
 /// The receiver of a keystore's reports on its operations: [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
 pub trait AuditSink: fmt::Debug + Send + Sync {
-    /// Whether events of this operation are wanted at all. It is asked before each operation, so that what nobody
-    /// wants costs nothing.
+    /// Whether the sink wants events of this operation. The keystore asks before each operation, so that unwanted
+    /// events cost nothing.
     fn wants(&self, operation: Operation) -> bool;
 
-    /// Takes events. When this returns an error, so do the operations, and what they had made (signatures, say) is
-    /// withheld: nothing is done unrecorded. A change to a key that was already written stands.
+    /// Records events. If this returns an error, the operations return it too, and their results (such as signatures)
+    /// are withheld: no result leaves the keystore unrecorded. A change to a key that was already written is not
+    /// undone.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     fn record(&self, events: &[AuditEvent<'_>]) -> Result<()>;
 
-    /// Called after events were taken, with the keystore as what can sign for the sink. No lock is held.
+    /// Called after events were recorded. `signer` is the keystore, which can sign for the sink. No lock is held.
     fn recorded(&self, signer: &dyn CheckpointSigner) {
         let _ = signer;
     }

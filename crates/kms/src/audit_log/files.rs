@@ -10,13 +10,13 @@ use super::entry::Header;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 
-/// The file that is locked by who writes to the log.
+/// The file that a writer of the log locks.
 const LOCK: &str = "lock";
 /// The newest checkpoint.
 const HEAD: &str = "head";
 /// The ending of files with entries.
 const ENDING: &str = ".jsonl";
-/// No checkpoint is as long.
+/// Longer than any checkpoint.
 const MAX_HEAD: u64 = 128 << 10;
 
 /// A file of entries, by the number of the first one.
@@ -64,7 +64,8 @@ pub(super) fn no_log(folder: &Path) -> KmsError {
     KmsError::new(Code::NotFound, format!("there is no audit log in {}", folder.display()))
 }
 
-/// Makes a file with its first line, on the disk and whole, or not at all.
+/// Creates a file with its first line. When this returns, the file is complete and on the disk. A crash leaves the
+/// complete file or none.
 pub(super) fn create_part(part: &Part, header: &Header) -> Result<(File, u64)> {
     let line = header.to_line() + "\n";
     files::create(&part.path, line.as_bytes())?;
@@ -77,17 +78,18 @@ pub(super) fn append_to(part: &Part) -> Result<File> {
     file.map_err(|error| KmsError::io(format!("cannot open {}", part.path.display()), error))
 }
 
-/// How long a lock is waited for: who verifies a log asks for its lock, and has it for that moment.
+/// How long to wait for a lock. A program that verifies the log takes the lock for a moment, to learn whether another
+/// one has it.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
-/// The lock of a log. It ends with the value, and with the process.
+/// The lock of a log. Dropping the value releases it, and so does the end of the process.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Lock {
     /// # Errors
-    /// [`Code::Locked`] when another process writes to the log and goes on doing so.
+    /// [`Code::Locked`] if another process keeps writing to the log.
     pub(super) fn take(folder: &Path) -> Result<Self> {
         let path = folder.join(LOCK);
         let cannot = |error| KmsError::io(format!("cannot open {}", path.display()), error);
@@ -112,7 +114,7 @@ impl Lock {
         }
     }
 
-    /// Whether somebody writes to the log at the moment.
+    /// Whether a process is writing to the log at the moment.
     pub(super) fn is_taken(folder: &Path) -> bool {
         let Ok(file) = File::open(folder.join(LOCK)) else { return false };
         let lock = Self(file);
@@ -121,17 +123,18 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file is not enough: a process that this one is just starting has it open too, until it runs its own program.
+    /// Closing the file is not enough: a child process that is just being started also has it open, until it executes its own
+    /// program.
     fn drop(&mut self) {
-        // One that cannot be unlocked is as it would be without this.
+        // If this fails, closing the file still unlocks it.
         let _ = self.0.unlock();
     }
 }
 
-/// The newest checkpoint as it stands beside the entries; none before the first one.
+/// The newest checkpoint, from its file beside the entries; none before the first one.
 ///
 /// # Errors
-/// [`Code::LogDamaged`] when it is not a checkpoint; those of reading.
+/// [`Code::LogDamaged`] if the file is not a checkpoint; errors of reading.
 pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
     use std::io::Read as _;
     let path = folder.join(HEAD);
@@ -146,7 +149,7 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
     parsed.map(Some).ok_or_else(damaged)
 }
 
-/// Puts the newest checkpoint beside the entries, in one step.
+/// Writes the newest checkpoint to its file beside the entries, atomically.
 pub(super) fn set_head(folder: &Path, checkpoint: &Checkpoint) -> Result<()> {
     files::replace(&folder.join(HEAD), checkpoint.to_string().as_bytes())
 }
@@ -159,7 +162,7 @@ mod tests {
     fn a_lock_ends_with_its_value_though_a_process_that_is_being_started_has_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let lock = Lock::take(folder.path()).unwrap();
-        // What a fork has.
+        // The descriptor that a forked process has.
         let inherited = lock.0.try_clone().unwrap();
         assert!(Lock::is_taken(folder.path()));
         drop(lock);

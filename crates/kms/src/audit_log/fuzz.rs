@@ -1,4 +1,4 @@
-//! What the fuzzers do with the readers of logs.
+//! The fuzzers' entry point to the readers of logs.
 
 use super::checkpoint::Checkpoint;
 use super::proof::InclusionProof;

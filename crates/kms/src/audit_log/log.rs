@@ -1,4 +1,4 @@
-//! The log that is written: entries are appended, made durable in groups, and sealed by checkpoints.
+//! The writer of a log: it appends entries, makes them durable in groups, and seals them by checkpoints.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -32,7 +32,7 @@ pub enum Durability {
     AtCheckpoints,
 }
 
-/// Whether verifications are recorded. Anybody can make them, and there are many.
+/// Whether verifications are recorded. Anyone can request them, and there are many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verifications {
     /// They are.
@@ -50,17 +50,17 @@ pub struct AuditLogOptions {
     pub verifications: Verifications,
     /// The tenant and the label of the key that signs checkpoints; with none, only [`AuditLog::checkpoint`] makes them.
     pub signer: Option<(Name, Name)>,
-    /// A checkpoint is made after so many entries.
+    /// A checkpoint is made after this many entries.
     pub checkpoint_entries: u64,
-    /// Also with the first entry that comes this long after the last checkpoint.
+    /// A checkpoint is also made with the first entry that comes at least this long after the last checkpoint.
     pub checkpoint_interval: Duration,
-    /// A file that has so many bytes is followed by another one.
+    /// When a file has reached this many bytes, the log continues in a new one.
     pub max_file_bytes: u64,
 }
 
 impl Default for AuditLogOptions {
-    /// On the disk before an operation returns, without verifications, a checkpoint after 1024 entries or a minute, files
-    /// of 64 MiB; no key that signs.
+    /// Entries are on the disk before an operation returns; verifications are not recorded; a checkpoint comes after 1024
+    /// entries or a minute; files have 64 MiB; no key signs.
     fn default() -> Self {
         Self {
             durability: Durability::Grouped,
@@ -73,7 +73,7 @@ impl Default for AuditLogOptions {
     }
 }
 
-/// An incomplete line that a crash left behind, and that was removed when the log was opened.
+/// An incomplete line that a crash left behind. It was removed when the log was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The file.
@@ -82,7 +82,7 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
-/// An append-only log of the operations of a keystore: `spec/audit-log.md`.
+/// An append-only log of a keystore's operations: `spec/audit-log.md`.
 ///
 /// Many threads may call it at once.
 #[derive(Debug)]
@@ -108,9 +108,9 @@ struct State {
     /// How many entries are on the disk.
     durable: u64,
     sync: Syncing,
-    /// Why nothing can be written any more until the log is opened anew.
+    /// Why the log refuses all writes until it is reopened.
     broken: Option<KmsError>,
-    /// Why the last checkpoint that was due was not made.
+    /// Why the last due checkpoint could not be made.
     unsealed: Option<KmsError>,
 }
 
@@ -122,7 +122,7 @@ enum Syncing {
 
 #[derive(Debug)]
 enum Medium {
-    /// The text of the one file that there would be.
+    /// The text that would otherwise be in one file.
     Memory(Vec<u8>),
     Folder(Folder),
 }
@@ -150,10 +150,10 @@ impl AuditLog {
         Self::new(options, Medium::Memory(text), stand, None)
     }
 
-    /// Makes an empty log in a folder, which is made, with mode 0700, if it is missing.
+    /// Creates an empty log in a folder. A missing folder is created with mode 0700.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is a log; [`Code::Locked`]; those of writing.
+    /// [`Code::AlreadyExists`] if the folder has a log; [`Code::Locked`]; errors of writing.
     pub fn create(folder: &Path, options: AuditLogOptions) -> Result<Self> {
         let part = Part::new(folder, 0);
         match files::parts(folder) {
@@ -163,7 +163,7 @@ impl AuditLog {
         }
         let id = LogId::random()?;
         let tree = Frontier::default();
-        // The folder is made with the first file in it.
+        // `create_part` makes the folder if it is missing.
         let (file, length) = files::create_part(&part, &Header::new(id, &id.chain(), &tree))?;
         let stand = Stand { log: id, chain: id.chain(), tree, report: Report::default() };
         let lock = Lock::take(folder)?;
@@ -190,7 +190,7 @@ impl AuditLog {
         if recovered.is_some() {
             file.set_len(whole).and_then(|()| file.sync_all()).map_err(cannot)?;
         }
-        // A crash may have come between a checkpoint's line and its copy beside the entries.
+        // After a crash, a checkpoint's line may exist without its copy beside the entries.
         if let Some(newest) = &stand.report.checkpoint
             && head.as_ref() != Some(newest)
         {
@@ -247,21 +247,21 @@ impl AuditLog {
         self.len() == 0
     }
 
-    /// What was removed when the log was opened, if its last line was incomplete.
+    /// The incomplete last line that was removed when the log was opened, if there was one.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.recovered.as_ref()
     }
 
-    /// Why the last checkpoint that was due was not made; none when all is well. It is tried again with each entry.
+    /// Why the last due checkpoint could not be made; `None` if all is well. Each new entry tries again.
     pub fn unsealed(&self) -> Option<KmsError> {
         self.state().unsealed.clone()
     }
 
-    /// Seals all entries so far with a signature by the key's head. If there is no entry after the last checkpoint, it returns that one. The
-    /// checkpoint and everything that it seals are on the disk when this returns.
+    /// Seals all entries so far with a signature by the key's head. If no entry came after the last checkpoint, it returns that checkpoint.
+    /// The checkpoint and everything that it seals are on the disk when this returns.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`](crate::Keystore::sign) and of writing.
+    /// The errors of [`Keystore::sign`](crate::Keystore::sign); errors of writing.
     pub fn checkpoint<'a>(
         &self,
         signer: &dyn CheckpointSigner,
@@ -286,10 +286,10 @@ impl AuditLog {
         Ok(checkpoint)
     }
 
-    /// Proves all of the log as it is at the moment: see [`verify`](super::verify).
+    /// Verifies the whole log as it is at the moment: see [`verify`](super::verify).
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
         let state = self.state();
         match &state.medium {
@@ -309,7 +309,7 @@ impl AuditLog {
     /// All entries so far, in their order.
     ///
     /// # Errors
-    /// [`Code::LogDamaged`]; those of reading.
+    /// [`Code::LogDamaged`]; errors of reading.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         let mut each = |entry: &Entry, _: &str| {
@@ -335,12 +335,12 @@ impl AuditLog {
         }
     }
 
-    /// A panic while the lock is held leaves nothing half-changed but the end of the file, which the length tells.
+    /// A panic while the lock is held can leave only the end of the file half-written, and the known length shows that.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the first `entries` entries are on the disk. One of those that wait does it for all.
+    /// Waits until the first `entries` entries are on the disk. One waiting thread syncs for all of them.
     fn wait_for_disk<'a>(&'a self, mut state: MutexGuard<'a, State>, entries: u64) -> Result<()> {
         while state.durable < entries {
             state.check()?;
@@ -370,7 +370,7 @@ impl AuditLog {
     fn is_due(&self) -> bool {
         let state = self.state();
         let open = state.tree.size() - state.sealed;
-        // Without a clock, the attempt to make one says what is wrong.
+        // If the clock fails, the attempt to make a checkpoint reports it.
         let Ok(now) = Timestamp::now() else { return true };
         let since_last = now.unix_millis().saturating_sub(state.sealed_at.unix_millis());
         let since_last = Duration::from_millis(since_last);
@@ -425,7 +425,7 @@ impl State {
         }
     }
 
-    /// Nothing is written from now on: what the disk has is not known any more.
+    /// Refuses all writes from now on: after this error, the content of the disk is unknown.
     fn fail(&mut self, what: &str, error: io::Error) -> KmsError {
         let error =
             KmsError::io(format!("{what}; the log accepts no entries until it is opened again"), error);
@@ -479,7 +479,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes all that was written durable, and the checkpoint known.
+    /// Makes everything written so far durable, and stores the checkpoint.
     fn seal(&mut self, checkpoint: Checkpoint) -> Result<()> {
         if let Medium::Folder(folder) = &self.medium {
             if let Err(error) = folder.file.sync_data() {
@@ -494,10 +494,10 @@ impl State {
         Ok(())
     }
 
-    /// Begins another file when this one is long enough. What came before is on the disk then.
+    /// Begins a new file if this one is long enough. The earlier files are on the disk by then.
     fn rotate(&mut self, max_bytes: u64) -> Result<()> {
         let Medium::Folder(folder) = &self.medium else { return Ok(()) };
-        // A file without an entry has the name that the next one would get.
+        // If the file has no entry yet, the next file would get the same name.
         if folder.length < max_bytes || folder.part.first == self.tree.size() {
             return Ok(());
         }
@@ -518,7 +518,7 @@ impl State {
 /// of that are whole lines.
 fn read_from(folder: &Path, head: Option<&Checkpoint>) -> Result<(Stand, Part, u64)> {
     let mut parts = files::parts(folder)?;
-    // A checkpoint follows the last entry that it seals, so it is in the file of that entry or, when that was full, at the beginning of the next.
+    // A checkpoint follows the last entry that it seals: it is in that entry's file or, if that file was full, at the beginning of the next.
     let begin = match head {
         Some(head) => parts.iter().rposition(|part| part.first < head.size).unwrap_or(0),
         None => parts.len() - 1,

@@ -1,4 +1,4 @@
-//! Proofs about single entries, for people without the log.
+//! Proofs of single entries, and of consistency, for people who do not have the log.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 use crate::verdict::Verdict;
 
-/// That an entry is in the log which a checkpoint seals.
+/// A proof that an entry is in the log that a checkpoint seals.
 ///
-/// serde gives `{"entry", "path", "checkpoint"}`: the entry's line, the siblings of its way to the root in hexadecimal, and
-/// the checkpoint's text.
+/// serde gives `{"entry", "path", "checkpoint"}`: the entry's line, the siblings on the path from its leaf to the root in
+/// hexadecimal, and the checkpoint's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
@@ -27,7 +27,7 @@ pub struct InclusionProof {
 }
 
 impl InclusionProof {
-    /// The entry that is proven.
+    /// The entry that this proves.
     ///
     /// # Errors
     /// [`Code::MalformedProof`].
@@ -38,7 +38,7 @@ impl InclusionProof {
         }
     }
 
-    /// Whether the checkpoint is signed under this key and has the entry in its tree.
+    /// Whether this key signed the checkpoint, and the checkpoint's tree contains the entry.
     ///
     /// # Errors
     /// [`Code::MalformedProof`].
@@ -51,7 +51,7 @@ impl InclusionProof {
     }
 }
 
-/// That the log which one checkpoint seals begins with the one that an older checkpoint seals.
+/// A proof that the log that a checkpoint seals begins with the log that an older checkpoint seals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
@@ -86,8 +86,8 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
 /// Proves that an entry is in the log that its newest checkpoint seals.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] when no checkpoint seals such an entry; [`Code::LogDamaged`] when the log is not as the
-/// checkpoint says; those of reading.
+/// [`Code::InvalidArgument`] if no checkpoint seals an entry of that number; [`Code::LogDamaged`] if the log
+/// contradicts the checkpoint; errors of reading.
 pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
     let (Some(entry), Some(index)) = (line, place(number, &leaves)) else {
@@ -108,11 +108,11 @@ fn place(number: u64, leaves: &[Hash]) -> Option<usize> {
     usize::try_from(number).ok().filter(|index| *index < leaves.len())
 }
 
-/// Proves that the log which its newest checkpoint seals begins with the one that an older checkpoint seals.
+/// Proves that the log that its newest checkpoint seals begins with the log that an older checkpoint seals.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] when the older checkpoint is of another log, or seals more entries;
-/// [`Code::LogDamaged`] when the log is not as one of the checkpoints says; those of reading.
+/// [`Code::InvalidArgument`] if the older checkpoint belongs to another log or seals more entries; [`Code::LogDamaged`]
+/// if the log contradicts one of the checkpoints; errors of reading.
 pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyProof> {
     let Tree { leaves, checkpoint: new, .. } = Tree::read(folder, None)?;
     if old.log != new.log || old.size > new.size {
@@ -131,7 +131,7 @@ pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyP
 /// The leaves that the newest checkpoint seals.
 struct Tree {
     leaves: Vec<Hash>,
-    /// The line of the entry that was asked for.
+    /// The requested entry's line.
     line: Option<String>,
     checkpoint: Checkpoint,
 }

@@ -1,4 +1,4 @@
-//! Reading a log, and proving that it is whole.
+//! Reading and verifying a log.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use super::files::{self, Lock};
 use super::walk::{End, FindKey, Problem, ProblemKind, Report, Walk};
 use crate::error::{Code, Result};
 
-/// Checks a whole log: that nobody altered, removed or moved an entry, as far as checkpoints seal the log.
+/// Verifies a whole log: that no entry that a checkpoint seals was altered, removed or moved.
 ///
-/// `keys` gives the public keys whose checkpoints count. `known` are checkpoints that were kept elsewhere: the log must
-/// still have them. The newest checkpoint, which is beside the entries, always counts among them. But anyone who can write to the
+/// `keys` gives the public keys whose checkpoints count. `known` are checkpoints that were kept elsewhere: the log must still
+/// contain them. The newest checkpoint, which is beside the entries, always counts among them. But anyone who can write to the
 /// folder can put both back to an older state together; only a checkpoint that was kept elsewhere shows that.
 ///
-/// The log may be written to meanwhile.
+/// Another process may write to the log meanwhile.
 ///
 /// # Errors
 /// [`Code::NotFound`], [`Code::LogTooNew`]; errors of reading. Problems of the log itself are in the report, and not an error.
@@ -37,7 +37,7 @@ fn walk(
     known: &[Checkpoint],
     each: &mut dyn FnMut(&Entry, &str) -> Result<()>,
 ) -> Result<Report> {
-    // The checkpoint first, since the entries that it seals are written before it is.
+    // Read the checkpoint first: the entries that it seals were written before it.
     let head = files::head(folder);
     let is_growing = Lock::is_taken(folder);
     let parts = files::parts(folder)?;

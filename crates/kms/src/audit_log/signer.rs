@@ -1,4 +1,4 @@
-//! Who signs the checkpoints of a log.
+//! The interface to the keystore that signs a log's checkpoints.
 
 use super::checkpoint::UnsignedCheckpoint;
 use crate::error::Result;
@@ -8,21 +8,21 @@ use crate::public_key::PublicKey;
 
 /// Signs the checkpoints of a log: a [`Keystore`](crate::Keystore) does.
 pub trait CheckpointSigner {
-    /// The key of a tenant that has the label.
+    /// The tenant's key with this label.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>>;
 
-    /// The right to sign one checkpoint with the head of a key. Taking it may rotate the key, which is recorded; using it records
-    /// nothing, so that the log can be held meanwhile.
+    /// The right to sign one checkpoint with a key's head. Taking it may rotate the key, and the rotation is recorded. Using it
+    /// records nothing, so that the log's lock may be held meanwhile.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`](crate::Keystore::sign).
+    /// The errors of [`Keystore::sign`](crate::Keystore::sign).
     fn one_checkpoint(&self, key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>>;
 }
 
-/// See [`CheckpointSigner::one_checkpoint`].
+/// The right to sign one checkpoint: see [`CheckpointSigner::one_checkpoint`].
 pub trait OneCheckpoint {
     /// The public key that verifies the signature.
     fn public_key(&self) -> &PublicKey;
@@ -30,6 +30,6 @@ pub trait OneCheckpoint {
     /// Signs [`UnsignedCheckpoint::signed_text`].
     ///
     /// # Errors
-    /// Those of the key's backend.
+    /// Errors of the key's backend.
     fn sign_checkpoint(&self, checkpoint: &UnsignedCheckpoint) -> Result<Signature>;
 }

@@ -1,6 +1,6 @@
 //! The Merkle tree over the entries: the shapes, proofs and checks of RFC 9162, section 2.1, with BLAKE3 as the hash.
 //!
-//! RFC 9162 keeps leaves and nodes apart by a first byte; here each has a `derive_key` context of its own.
+//! RFC 9162 distinguishes leaves from nodes by a first byte; here, each has its own `derive_key` context.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ static LEAF: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit 
 static NODE: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 node"));
 static CHAIN: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 chain"));
 
-/// The leaf of an entry: of its whole line, without the line feed.
+/// An entry's leaf: the hash of its whole line, without the line feed.
 pub(super) fn leaf(line: &[u8]) -> Hash {
     LEAF.derive(line).into()
 }
@@ -44,7 +44,7 @@ pub(super) fn link_of(linked: &[u8]) -> Hash {
     CHAIN.derive(linked).into()
 }
 
-/// As much of a tree as it takes to append to it: the roots of its complete subtrees, the largest first.
+/// The part of a tree that appending needs: the roots of its complete subtrees, the largest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frontier {
     size: u64,
@@ -52,7 +52,7 @@ pub(super) struct Frontier {
 }
 
 impl Frontier {
-    /// Of a tree that was saved; `None` when no tree of that size has so many complete subtrees.
+    /// The frontier of a saved tree; `None` if a tree of that size has another number of complete subtrees.
     pub(super) fn from_parts(size: u64, peaks: Vec<Hash>) -> Option<Self> {
         (u32::try_from(peaks.len()) == Ok(size.count_ones())).then_some(Self { size, peaks })
     }
@@ -104,7 +104,7 @@ fn left(size: usize) -> usize {
 /// The siblings on the way from leaf `index` to the root, the lowest first (RFC 9162, section 2.1.3.1).
 ///
 /// # Panics
-/// When there is no such leaf.
+/// If there is no such leaf.
 pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
     assert!(index < leaves.len(), "no such leaf");
     if leaves.len() == 1 {
@@ -120,16 +120,16 @@ pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
     path
 }
 
-/// What shows that the tree of the first `old` leaves is the beginning of this one (RFC 9162, section 2.1.4.1).
+/// The proof that this tree begins with the tree of the first `old` leaves (RFC 9162, section 2.1.4.1).
 ///
 /// # Panics
-/// When the tree has fewer leaves.
+/// If the tree has fewer leaves.
 pub(super) fn consistency(leaves: &[Hash], old: usize) -> Vec<Hash> {
     assert!(old <= leaves.len(), "the older tree is the larger one");
     if old == 0 { Vec::new() } else { subproof(leaves, old, Known::Yes) }
 }
 
-/// Whether the verifier has the root of the subtree already.
+/// Whether the verifier already has the subtree's root.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Yes,
@@ -150,26 +150,26 @@ fn subproof(leaves: &[Hash], old: usize, known: Known) -> Vec<Hash> {
     path
 }
 
-/// Where a proof has arrived: the place of a subtree in its level, and of the last one there.
+/// The position of a proof's check: the place of a subtree in its level, and the last place of that level.
 struct Climb {
     place: u64,
     last: u64,
 }
 
-/// On which side of the node at hand the next sibling stands.
+/// The side of the current node on which the next sibling is.
 enum Side {
     Left,
     Right,
 }
 
 impl Climb {
-    /// One level up; `None` when there is nothing above.
+    /// Goes one level up; `None` at the root.
     fn step(&mut self) -> Option<Side> {
         if self.last == 0 {
             return None;
         }
         let side = if self.place & 1 == 1 || self.place == self.last {
-            // A last subtree without a sibling stands for the levels above, too. The place is not 0 here.
+            // A last subtree without a sibling is its own parent on the levels above. The place is not 0 here.
             self.up(self.place.trailing_zeros());
             Side::Left
         } else {
@@ -209,7 +209,7 @@ pub(super) fn extends(old: (u64, &Hash), new: (u64, &Hash), path: &[Hash]) -> bo
         let same = old == new && old_root == new_root;
         return path.is_empty() && (same || (old == 0 && new > 0 && *old_root == empty()));
     }
-    // An older tree that is complete is a subtree of the newer one, and its root begins the path unsaid.
+    // A complete older tree is a subtree of the newer one. The path then begins with its root, which the proof omits.
     let mut path = old.is_power_of_two().then_some(old_root).into_iter().chain(path);
     let Some(first) = path.next() else { return false };
     let mut climb = Climb { place: old - 1, last: new - 1 };

@@ -1,4 +1,4 @@
-//! Walks through a log from its first line, and finds what was altered.
+//! Walks through a log from its first line, and finds alterations.
 
 use std::io::{BufRead, Read as _};
 
@@ -16,26 +16,26 @@ use crate::public_key::PublicKey;
 /// The most problems that a report lists.
 const MAX_PROBLEMS: usize = 1000;
 
-/// What is wrong with a log, as one of a fixed set of words.
+/// A kind of problem with a log, as one of a fixed set of words.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// The content was altered.
     Altered,
-    /// Something that was written is not there.
+    /// Something that was written is missing.
     Removed,
     /// A line is in the wrong place: moved, repeated or inserted.
     OutOfPlace,
     /// A line is not a line of a log.
     Malformed,
-    /// The last line has no end: a crash, or somebody cut the file.
+    /// The last line is incomplete: the writer crashed, or somebody cut the file.
     Torn,
-    /// The log ends before a checkpoint that is known.
+    /// The log ends before a known checkpoint.
     Truncated,
-    /// A checkpoint's signature is not by the key that it names.
+    /// The key that a checkpoint names did not make its signature.
     BadSignature,
-    /// A checkpoint is signed by a key that is not among those that were given.
+    /// A checkpoint is signed by a key that the caller does not know.
     UnknownKey,
 }
 
@@ -55,53 +55,53 @@ impl ProblemKind {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What it is.
+    /// Its kind.
     pub kind: ProblemKind,
     /// The file, by its name in the log's folder.
     pub file: String,
     /// The line in the file, from 1.
     pub line: u64,
-    /// The first entry that is concerned, where that is known.
+    /// The first entry concerned, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// For a person.
+    /// An explanation for people.
     pub message: String,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// How many entries were read.
     pub entries: u64,
     /// How many valid checkpoints were read.
     pub checkpoints: u64,
-    /// How many entries the last of those seals. Later entries are chained but not signed yet: anyone who can write the
-    /// file could have invented them.
+    /// How many entries the last of these checkpoints seals. Later entries are chained but not signed yet: anyone who
+    /// can write to the file could have invented them.
     pub sealed: u64,
-    /// What is wrong; at most a thousand are listed.
+    /// The problems; at most a thousand are listed.
     pub problems: Vec<Problem>,
     /// The newest valid checkpoint.
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// Finds the public key of a key version that signed a checkpoint, if it is one to be trusted.
+/// Finds the public key of the key version that signed a checkpoint, if the caller trusts that key version.
 pub type FindKey<'a> = dyn Fn(&KeyId) -> Option<PublicKey> + 'a;
 
 /// The state of a walk.
 pub(super) struct Walk<'a> {
-    /// `None`: signatures are not looked at.
+    /// `None`: signatures are not checked.
     keys: Option<&'a FindKey<'a>>,
-    /// Checkpoints that must be met on the way.
+    /// Checkpoints that the log must contain.
     pins: Vec<(Checkpoint, Met)>,
     log: Option<LogId>,
-    /// The number that the next entry must have; none after a line that could not be read.
+    /// The number that the next entry must have; `None` after an unreadable line.
     next: Option<u64>,
-    /// What the next line may follow: the link of the line before as it stands there and, if that was wrong, as it should be.
+    /// The links that the next line may follow: the previous line's link as written and, if that was wrong, as it should be.
     chain: Vec<Hash>,
-    /// None while it is not known, because something before is wrong.
+    /// `None` while it is unknown because of an earlier problem.
     tree: Option<Frontier>,
     file: String,
     line: u64,
@@ -114,18 +114,18 @@ enum Met {
     No,
 }
 
-/// How the end of a file is to be taken.
+/// What the end of a file means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Others follow.
+    /// Other files follow.
     Inner,
-    /// The newest file of a log that nobody writes to.
+    /// The newest file of a log that no process is writing to.
     Last,
-    /// The newest file of a log that somebody writes to at the moment.
+    /// The newest file of a log that a process is writing to.
     Growing,
 }
 
-/// Where a log stands after a walk without problems.
+/// The state of a log after a walk without problems.
 pub(super) struct Stand {
     pub(super) log: LogId,
     pub(super) chain: Hash,
@@ -148,10 +148,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads a file of the log; gives how many bytes of it are whole lines. `each` gets every entry, as it reads and as its line.
+    /// Reads a file of the log and returns how many of its bytes are whole lines. `each` gets every entry, parsed and as its
+    /// line.
     ///
     /// # Errors
-    /// Those of reading; [`Code::LogTooNew`].
+    /// Errors of reading; [`Code::LogTooNew`].
     pub(super) fn file(
         &mut self,
         name: &str,
@@ -190,7 +191,7 @@ impl<'a> Walk<'a> {
     /// The end of a file without a line feed.
     fn torn(&mut self, end: End, bytes: usize) {
         match end {
-            // Whoever writes to it is in the middle of a line.
+            // The writer is in the middle of a line.
             End::Growing => {}
             End::Last if bytes < MAX_LINE => self.problem(
                 ProblemKind::Torn,
@@ -206,7 +207,7 @@ impl<'a> Walk<'a> {
             let (file, line, message) = (self.file.clone(), self.line, message.into());
             self.report.problems.push(Problem { kind, file, line, entry, message });
         }
-        // Nothing can be said of the tree from here on; the next file says what it was.
+        // The tree is unknown from here on, until the next file's header states it.
         self.tree = None;
     }
 
@@ -273,7 +274,7 @@ impl<'a> Walk<'a> {
         match &line.content {
             Content::Entry(entry) => {
                 if self.entry(entry, follows) == Place::Elsewhere {
-                    // The lines around it still follow on one another.
+                    // The lines before and after it still follow each other.
                     return Ok(());
                 }
                 self.report.entries += 1;
@@ -355,7 +356,7 @@ impl<'a> Walk<'a> {
         self.accept(checkpoint);
     }
 
-    /// A checkpoint that holds.
+    /// Takes a valid checkpoint.
     fn accept(&mut self, checkpoint: Checkpoint) {
         for (pin, met) in &mut self.pins {
             if *pin == checkpoint {
@@ -367,7 +368,7 @@ impl<'a> Walk<'a> {
         self.report.checkpoint = Some(checkpoint);
     }
 
-    /// What was found, after the last file.
+    /// The report, after the last file.
     pub(super) fn finish(mut self) -> Report {
         self.look_for_missed_pins();
         self.report
@@ -394,7 +395,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What was found, and where the log stands for who goes on writing.
+    /// The state of the log for a writer that continues it, or the report if there are problems.
     pub(super) fn stand(mut self) -> std::result::Result<Stand, Box<Report>> {
         self.look_for_missed_pins();
         match (self.log, self.chain.first().copied(), self.tree) {
@@ -405,13 +406,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Begins at a file in the middle of a log, which its own first line describes.
+    /// Begins at a file in the middle of a log. The file's first line gives the state before it.
     pub(super) fn begin_at(&mut self, first: u64) {
         (self.next, self.tree) = (Some(first), None);
     }
 }
 
-/// Where an entry stands.
+/// The position of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Here,

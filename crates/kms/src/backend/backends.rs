@@ -1,4 +1,4 @@
-//! Which backends there are.
+//! The set of backends that a keystore uses.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ pub struct Backends(Vec<Arc<dyn Backend>>);
 #[cfg(not(feature = "fast"))]
 use self::PLAIN as DEFAULT;
 
-/// The first of two with one name and algorithm is used.
+/// If two have the same name and algorithm, the first one is used.
 #[cfg(feature = "fast")]
 static DEFAULT: LazyLock<Backends> = LazyLock::new(|| {
     let fast: [Arc<dyn Backend>; _] = [
@@ -45,17 +45,17 @@ static PLAIN: LazyLock<Backends> = LazyLock::new(|| {
 });
 
 impl Backends {
-    /// Those that this build has: keys in software.
+    /// This build's own backends, which keep keys in software.
     pub fn software() -> &'static Self {
         &DEFAULT
     }
 
-    /// None at all, to begin with.
+    /// An empty set.
     pub fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// The backends of a build without the feature `fast`: the same keys and verdicts, and other signers.
+    /// The backends of a build without the feature `fast`. Keys and verdicts are the same; the signers differ.
     #[cfg(feature = "fast")]
     pub fn plain() -> &'static Self {
         &PLAIN
@@ -68,7 +68,7 @@ impl Backends {
         self
     }
 
-    /// The backend of that name for an algorithm.
+    /// The backend with this name for an algorithm.
     ///
     /// # Errors
     /// [`Code::UnsupportedAlgorithm`].
@@ -84,7 +84,7 @@ impl Backends {
             })
     }
 
-    /// The backend that verifies signatures of an algorithm: that of keys in software, else the first that can.
+    /// The backend that verifies an algorithm's signatures: the software backend or, without one, the first that can.
     ///
     /// # Errors
     /// [`Code::UnsupportedAlgorithm`].

@@ -1,8 +1,8 @@
 //! ML-DSA-65 and Ed25519 as one algorithm: `id-MLDSA65-Ed25519-SHA512` of draft-ietf-lamps-pq-composite-sigs.
 //!
-//! Both sign `M' = Prefix || Label || 00 || SHA-512(M)`, the 00 being the length of the empty context; ML-DSA has
-//! the label as its own context. Keys and signatures are the two halves one after the other, ML-DSA first. The material
-//! is both seeds, 32 bytes each. Whoever breaks one of the two algorithms cannot sign.
+//! Both sign `M' = Prefix || Label || 00 || SHA-512(M)`, the 00 being the length of the empty context; ML-DSA has the
+//! label as its own context. Keys and signatures are the two halves one after the other, ML-DSA first. The material is
+//! both seeds, 32 bytes each. Breaking one of the two algorithms is not enough to forge a signature.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Backend for Software {
 
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
         let (first, second) = halves(public_key, Algorithm::MlDsa65.public_key_length());
-        // A wrong length is that of the second half, and its error is the one that is told.
+        // A wrong length shows as a wrong length of the second half, which this call reports.
         let ed25519 = ed25519_strict::decode(second)?;
         let mldsa = MLDSA.verifying_key(first).ok_or_else(|| wrong_length(algorithm))?;
         Ok(Box::new(PublicPair { mldsa, ed25519 }))
@@ -81,7 +81,7 @@ impl Backend for Software {
     }
 }
 
-/// What both algorithms sign for a message.
+/// The text that both algorithms sign for a message: M'.
 fn representative(message: &[u8]) -> Vec<u8> {
     [PREFIX, LABEL, &[0], Sha512::digest(message).as_slice()].concat()
 }

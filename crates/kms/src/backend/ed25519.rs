@@ -1,4 +1,4 @@
-//! Ed25519 (RFC 8032) in software, by `bulla-ed25519`; what a key verifies before it is known to do so often, by `ed25519-dalek`. Verdicts and signatures are
+//! Ed25519 (RFC 8032) in software, by `bulla-ed25519`. A key that has not verified often yet verifies by `ed25519-dalek`. Verdicts and signatures are
 //! the same.
 
 use std::any::Any;
@@ -15,7 +15,7 @@ use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
 
-/// Signatures that one step of the lanes verifies or makes.
+/// How many signatures one step of the lanes verifies or makes.
 const LANES: usize = 8;
 
 /// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32 random bytes.
@@ -59,7 +59,7 @@ impl Backend for Software {
     }
 
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
-        // What cannot be an item, by its key or its length, keeps the verdict that it has from the beginning.
+        // A request whose key or length makes it no item keeps this verdict.
         let mut verdicts = vec![Verdict::Invalid; requests.len()];
         let (mut hot, mut cold) = (Vec::new(), Vec::new());
         for (place, request) in requests.iter().enumerate() {
@@ -96,25 +96,25 @@ impl Backend for Software {
     }
 }
 
-/// The request as an item; `None` for a key that is not of this backend.
+/// The request as an item; `None` if the key belongs to another backend.
 fn sign_item<'a>(request: &SignRequest<'a>) -> Option<SignItem<'a>> {
     let key: &dyn Any = request.key;
     Some(SignItem { key: &key.downcast_ref::<SoftwareKey>()?.0, message: request.message })
 }
 
-/// The item with the tables of its key.
+/// The item with its key's tables.
 fn prepared<'a>(key: &'a PreparedKey, item: &Item<'a>) -> PreparedItem<'a> {
     PreparedItem { key, message: item.message, signature: item.signature }
 }
 
-/// Whether so many signatures under keys with tables are better verified apart from so many others: a step of the lanes costs half with tables, and the same
-/// however many lanes are used.
+/// Whether `hot` signatures under keys with tables are better verified apart from the `cold` others. With tables, a step of the lanes costs half. A
+/// step costs the same however many lanes it uses.
 fn is_worth_splitting(hot: usize, cold: usize) -> bool {
     let steps = |count: usize| count.div_ceil(LANES);
     steps(hot) + 2 * steps(cold) <= 2 * steps(hot + cold)
 }
 
-/// The seed expanded, together with its public key: deriving them again for each signature would double its cost.
+/// The expanded seed with its public key: deriving them for each signature would double its cost.
 struct SoftwareKey(SigningKey);
 
 impl PrivateKey for SoftwareKey {
@@ -198,7 +198,7 @@ mod tests {
         Software.load(Algorithm::Ed25519, &Zeroizing::new(vec![seed; 32])).unwrap()
     }
 
-    /// Batches of every mixture of keys with tables and without, some signatures changed.
+    /// Batches with every mixture of keys with and without tables; some signatures are altered.
     #[test]
     fn verdicts_do_not_depend_on_which_keys_have_tables() {
         for (hot, cold) in [(0, 9), (1, 7), (3, 6), (4, 4), (8, 8), (9, 0), (17, 1), (1, 17)] {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn many_signatures_are_those_made_one_by_one_whatever_the_keys() {
-        /// A key of some other backend.
+        /// A key of another backend.
         struct Foreign(Arc<dyn PrivateKey>);
         impl PrivateKey for Foreign {
             fn public_key(&self) -> Result<Vec<u8>> {

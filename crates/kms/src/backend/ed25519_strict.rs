@@ -1,13 +1,14 @@
-//! What keys and signatures of Ed25519 are accepted, by `ed25519-dalek`: the one predicate, however it is computed.
+//! The predicate by which Ed25519 keys and signatures are accepted, computed by `ed25519-dalek`. Other implementations
+//! must agree with it.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
 
-/// A public key under which a signature says something: a point of the curve that is not of small order. A y that is not
-/// reduced is refused too, though the predicate of verification takes it: the point would have a second key, which no
-/// comparison of keys would find to be the same.
+/// Decodes a public key. Points of small order are refused: a signature under them proves nothing. A y that is not
+/// reduced is refused too, although verification alone would accept it: the same point would have two encodings, which a
+/// comparison of keys would call different.
 pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
     let invalid =
         |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));

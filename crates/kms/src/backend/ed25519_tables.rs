@@ -1,4 +1,5 @@
-//! Public keys of Ed25519 that verify often, and get tables for it: a batch of signatures then takes six tenths of the time, and one alone half.
+//! Tables for the Ed25519 public keys that verify often. With tables, a batch of signatures takes six tenths of the time, and a single signature
+//! half.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -10,11 +11,11 @@ use ed25519_dalek::VerifyingKey;
 use super::ed25519_strict;
 use crate::verdict::Verdict;
 
-/// After so many verifications without tables a key gets them: making them takes as long as about one, so that keys which push each other out cost
-/// next to nothing.
+/// A key gets tables after this many verifications without them. Making tables takes about as long as one verification, so that keys that keep
+/// displacing each other cost almost nothing.
 const OFTEN: u32 = 64;
 
-/// How many keys of the process have tables at a time: 5.3 MiB in all.
+/// How many keys of the process can have tables at a time. All tables together take 5.3 MiB.
 const MOST: usize = 512;
 
 /// Whether this machine's kernel uses tables.
@@ -22,7 +23,7 @@ static USES_TABLES: LazyLock<bool> = LazyLock::new(|| kernel::active().name() !=
 
 static SHELF: Shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
 
-/// A public key, decoded, and its tables when it has some.
+/// A decoded public key, and its tables if it has any.
 pub(crate) struct DecodedKey {
     key: VerifyingKey,
     shared: Arc<Tables>,
@@ -50,7 +51,7 @@ impl DecodedKey {
         &self.key
     }
 
-    /// The strict predicate, whichever way it is computed.
+    /// The strict predicate, computed with or without tables.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match (self.tables(), signature.try_into()) {
             (Some(tables), Ok(signature)) => verdict(tables.verify(message, signature)),
@@ -58,11 +59,11 @@ impl DecodedKey {
         }
     }
 
-    /// The tables, for one verification. A key that was asked for them often enough gets some.
+    /// The tables, for one verification. A key that needed them often enough gets them here.
     pub(super) fn tables(&self) -> Option<Arc<PreparedKey>> {
         let tables = self.shared.tables.load_full();
         if tables.is_some() {
-            // Read first: a write would take the line of the cache from all other threads.
+            // Read first: a write would take the cache line from all other threads.
             if !self.shared.used.load(Ordering::Relaxed) {
                 self.shared.used.store(true, Ordering::Relaxed);
             }
@@ -80,7 +81,7 @@ impl DecodedKey {
     }
 }
 
-/// What a verdict of the library is called here.
+/// The library's verdict as this crate's type.
 pub(super) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
     match verdict {
         bulla_ed25519::Verdict::Valid => Verdict::Valid,
@@ -88,17 +89,18 @@ pub(super) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
     }
 }
 
-/// The keys that have tables.
+/// The places for keys with tables.
 struct Shelf(Mutex<Places>);
 
 struct Places {
     keys: Vec<Weak<Tables>>,
-    /// The place that is looked at first when one has to be had: a clock.
+    /// The place to look at first when a free one is needed: the hand of a clock (second-chance replacement).
     hand: usize,
 }
 
 impl Shelf {
-    /// Gives a key its tables, and takes those of a key that was not used of late. Nobody waits: when another thread is at it, the key has to come again.
+    /// Gives a key its tables. If all places are taken, it drops the tables of a key that was not used lately. It never waits: if another thread has
+    /// the lock, the key tries again at its next use.
     fn put(&self, key: &Arc<Tables>, make: impl FnOnce() -> PreparedKey) {
         let Ok(mut places) = self.0.try_lock() else { return };
         if key.tables.load().is_some() {
@@ -112,7 +114,7 @@ impl Shelf {
 }
 
 impl Places {
-    /// A place in which no key has tables.
+    /// Frees a place and returns it.
     fn free(&mut self) -> usize {
         if self.keys.len() < MOST {
             self.keys.push(Weak::new());
@@ -139,7 +141,7 @@ mod tests {
     use ed25519_dalek::{Signature, Signer, SigningKey};
     use proptest::prelude::*;
 
-    /// A key that has been verified with just not often enough for tables, and its private key.
+    /// A key that is one verification short of getting tables, and its private key.
     fn warm(seed: u8) -> (SigningKey, DecodedKey) {
         let signing = SigningKey::from_bytes(&[seed; 32]);
         let key = DecodedKey::from(signing.verifying_key());
@@ -156,7 +158,7 @@ mod tests {
         let signing = SigningKey::from_bytes(&[3; 32]);
         let signature = signing.sign(b"message").to_bytes();
         let key = DecodedKey::from(signing.verifying_key());
-        // More often than needed, since a test beside this one may be at the shelf.
+        // More often than needed: a test that runs at the same time may have the lock.
         for uses in 1..=4 * OFTEN {
             assert_eq!(key.verify(b"message", &signature), Verdict::Valid);
             assert!(uses >= OFTEN || !has_tables(&key), "{uses}");
@@ -176,7 +178,7 @@ mod tests {
             key
         };
         let mut keys: Vec<_> = (0..MOST).map(|_| new()).collect();
-        // One that is gone leaves its place, once the hand has been round.
+        // A dropped key's place is free after the hand has gone round once.
         keys.remove(7);
         keys.push(new());
         let held = |keys: &[Arc<Tables>]| keys.iter().filter(|key| key.tables.load().is_some()).count();

@@ -5,29 +5,29 @@ use std::sync::OnceLock;
 
 use crate::algorithm::Algorithm;
 
-/// A public key as its backend wants it for verification, decoded once: see [`EncodedKey::prepared`].
+/// A public key in the form in which its backend verifies with it, decoded once: see [`EncodedKey::prepared`].
 pub type Prepared = Box<dyn Any + Send + Sync>;
 
-/// Decodes the bytes of a public key; `None` when they are none.
+/// Decodes a public key's bytes; `None` if they are not a public key.
 pub(crate) type Decode = fn(Algorithm, &[u8]) -> Option<Prepared>;
 
-/// A public key of an algorithm, as the algorithm's specification encodes it, and what it was decoded to. A
-/// [`PublicKey`](crate::PublicKey) has one and gives it out by `Deref`.
+/// An algorithm's public key, in its specification's encoding and decoded. A [`PublicKey`](crate::PublicKey)
+/// dereferences to it.
 pub struct EncodedKey {
     algorithm: Algorithm,
     bytes: Box<[u8]>,
     decode: Decode,
-    /// Decoded when it is first needed, which is at once for bytes from outside; none when they are no key.
+    /// Decoded when first needed, which is at once for bytes from outside; `None` if they are not a key.
     prepared: OnceLock<Option<Prepared>>,
 }
 
 impl EncodedKey {
-    /// A key that is decoded when that is needed.
+    /// A key that is decoded when first needed.
     pub(crate) fn new(algorithm: Algorithm, bytes: &[u8], decode: Decode) -> Self {
         Self { algorithm, bytes: bytes.into(), decode, prepared: OnceLock::new() }
     }
 
-    /// A key that was decoded already.
+    /// A key that is already decoded.
     pub(crate) fn decoded(algorithm: Algorithm, bytes: &[u8], decode: Decode, prepared: Prepared) -> Self {
         Self { prepared: OnceLock::from(Some(prepared)), ..Self::new(algorithm, bytes, decode) }
     }
@@ -42,8 +42,7 @@ impl EncodedKey {
         &self.bytes
     }
 
-    /// The decoded key, which the backend that verifies in software made as a `T`; `None` when it made something
-    /// else.
+    /// The key as the software backend decoded it; `None` if that is not a `T`.
     pub fn prepared<T: 'static>(&self) -> Option<&T> {
         let prepared = self.prepared.get_or_init(|| (self.decode)(self.algorithm, &self.bytes));
         prepared.as_ref()?.downcast_ref()

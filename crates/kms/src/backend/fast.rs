@@ -1,5 +1,5 @@
-//! The feature `fast`: Ed25519 and ECDSA on P-256 sign by `aws-lc-rs`, which is written in assembly for the usual processors. All else is the
-//! plain backend's, verification too: it is strict there, and in lanes.
+//! The feature `fast`: Ed25519 and ECDSA on P-256 sign by `aws-lc-rs`, which is written in assembly for the usual processors. The plain
+//! backend does everything else. It also verifies: strictly, and in lanes.
 //!
 //! The name and the material are those of the plain backend, so that a keystore opens with and without the feature.
 
@@ -21,7 +21,7 @@ use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
 use crate::verdict::Verdict;
 
-/// Makes the quick key of a material, which has the plain one behind it.
+/// Makes a key that signs quickly from its material, and falls back to the plain key.
 type Load = fn(&KeyMaterial, Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>>;
 
 /// The plain backend of an algorithm with a quicker signer.
@@ -94,13 +94,13 @@ impl Backend for Fast {
     }
 }
 
-/// The request with the plain backend's key; `None` for keys of other algorithms than Ed25519, which the plain backend signs with one by one.
+/// The request with the plain backend's key; `None` for algorithms other than Ed25519, for which the plain backend signs one by one.
 fn plain<'a>(request: &SignRequest<'a>) -> Option<SignRequest<'a>> {
     let key: &dyn Any = request.key;
     Some(SignRequest { key: &*key.downcast_ref::<Ed25519>()?.plain, message: request.message })
 }
 
-/// A material that the plain backend reads and `aws-lc-rs` does not.
+/// The error for a material that the plain backend reads and `aws-lc-rs` does not.
 fn unreadable(_: aws_lc_rs::error::KeyRejected) -> KmsError {
     KmsError::damaged("a sealed private key cannot be read")
 }
@@ -157,7 +157,7 @@ impl PrivateKey for P256 {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let signature = self.pair.sign(&SystemRandom::new(), message);
         let signature = signature.ok().and_then(|signature| p256::normalize(signature.as_ref()));
-        // It fails when there are no random bytes; the plain backend needs none.
+        // It fails if it gets no random bytes; the plain backend needs none.
         signature.map_or_else(|| self.plain.sign(message), Ok)
     }
 }

@@ -26,7 +26,7 @@ fn set(algorithm: Algorithm) -> Option<ParameterSet> {
     }
 }
 
-/// The set of an algorithm that the backend said to serve.
+/// The parameter set of an algorithm that the backend supports.
 fn served(algorithm: Algorithm) -> ParameterSet {
     set(algorithm).expect("only algorithms that are served are asked for")
 }

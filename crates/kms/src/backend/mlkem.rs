@@ -29,7 +29,7 @@ fn kem(algorithm: Algorithm) -> Option<kem::Algorithm> {
     }
 }
 
-/// The implementation of an algorithm that the backend said to serve.
+/// The implementation of an algorithm that the backend supports.
 fn served(algorithm: Algorithm) -> kem::Algorithm {
     kem(algorithm).expect("only algorithms that are served are asked for")
 }
@@ -79,7 +79,7 @@ impl Backend for Software {
         }
     }
 
-    /// Nothing verifies under a key that does not sign.
+    /// A key that does not sign verifies nothing.
     fn verify(&self, _request: Request<'_>) -> Verdict {
         Verdict::Invalid
     }
@@ -121,7 +121,8 @@ mod tests {
         std::array::from_fn(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
     }
 
-    /// The u of all points of low order, on the curve and its twist, and the encodings of them that are not reduced.
+    /// The u coordinates of all points of low order, on the curve and its twist, with their encodings that are not
+    /// reduced.
     fn low_order() -> Vec<[u8; 32]> {
         let near_p = |low| {
             let mut u = [0xff; 32];
@@ -132,7 +133,7 @@ mod tests {
         all.extend([0xec, 0xed, 0xee].map(near_p));
         all.push(bytes("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"));
         all.push(bytes("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"));
-        // The highest bit is not looked at by X25519.
+        // X25519 ignores the highest bit.
         let with_bit: Vec<_> =
             all.iter().map(|u| std::array::from_fn(|at| u[at] | if at == 31 { 0x80 } else { 0 })).collect();
         all.extend(with_bit);

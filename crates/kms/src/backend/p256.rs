@@ -2,7 +2,7 @@
 //! bytes, big-endian, from 1 to n - 1.
 //!
 //! Nonces are deterministic (RFC 6979). If (r, s) is a signature of a message, (r, n - s) satisfies the equation too. This module makes the
-//! lower one and refuses the other, so that nobody without the private key can turn a signature into another one.
+//! signature with the lower s and refuses the other, so that nobody can turn a signature into another one without the private key.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Backend for Software {
         let mut scalar = Zeroizing::new(vec![0; SCALAR]);
         loop {
             crate::random::fill(&mut scalar)?;
-            // Zero, and what is not below the order: one in 2^32.
+            // Refused are zero and numbers not below the order: one in 2^32.
             if SigningKey::from_slice(&scalar).is_ok() {
                 return Ok(scalar);
             }
@@ -66,7 +66,7 @@ impl Backend for Software {
 
 fn signing_key(material: &[u8]) -> Result<SigningKey> {
     let invalid = || KmsError::damaged("a sealed key of ecdsa-p256 is not a scalar of 32 bytes");
-    // Shorter slices would be read too, as if zeros stood before them.
+    // `from_slice` would also accept shorter slices, as if preceded by zeros.
     if material.len() != SCALAR {
         return Err(invalid());
     }
@@ -98,13 +98,13 @@ fn is_low(signature: &Signature) -> bool {
     signature.normalize_s() == *signature
 }
 
-/// The public key in the form that [`Algorithm::EcdsaP256`] has, from any form of SEC 1.
+/// The public key in the form of [`Algorithm::EcdsaP256`], from any form of SEC 1.
 #[cfg(any(feature = "pkcs11", feature = "transfer"))]
 pub(crate) fn compress(point: &[u8]) -> Option<Vec<u8>> {
     Some(encode(&VerifyingKey::from_sec1_bytes(point).ok()?))
 }
 
-/// The uncompressed form of a public key that is one.
+/// The uncompressed form of a valid public key.
 #[cfg(any(feature = "fast", feature = "transfer"))]
 pub(crate) fn uncompressed(public_key: &[u8]) -> Option<Vec<u8>> {
     decode(public_key).map(|key| key.to_sec1_point(false).as_bytes().to_vec()).ok()
@@ -116,7 +116,7 @@ pub(crate) fn is_pair(scalar: &[u8], point: &[u8]) -> bool {
     signing_key(scalar).is_ok_and(|key| key.verifying_key().to_sec1_point(false).as_bytes() == point)
 }
 
-/// The signature with the lower s; `None` when the bytes are no r and s.
+/// The signature with the lower s; `None` if the bytes are not an r and an s.
 #[cfg(any(feature = "fast", feature = "pkcs11"))]
 pub(crate) fn normalize(signature: &[u8]) -> Option<Vec<u8>> {
     Some(Signature::from_slice(signature).ok()?.normalize_s().to_vec())
@@ -126,7 +126,7 @@ fn encode(key: &VerifyingKey) -> Vec<u8> {
     key.to_sec1_point(true).as_bytes().to_vec()
 }
 
-/// The crate wipes it when it is dropped.
+/// The crate wipes the key on drop.
 struct SoftwareKey(SigningKey);
 
 impl PrivateKey for SoftwareKey {
@@ -153,7 +153,7 @@ mod tests {
     const SECRET: &str = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721";
     const PUBLIC: &str = "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6";
 
-    /// RFC 6979, section A.2.5, with SHA-256: message, r, s as it stands there.
+    /// RFC 6979, section A.2.5, with SHA-256: message, r, and s as printed there.
     const RFC_6979: [[&str; 3]; 2] = [
         [
             "sample",

@@ -1,4 +1,4 @@
-//! What the post-quantum signatures of `bulla-pq` have in common here.
+//! The shared part of the backends for `bulla-pq`'s post-quantum signatures.
 
 use bulla_pq::VerifyingKey;
 
@@ -29,7 +29,7 @@ pub(super) fn verify(request: Request<'_>) -> Verdict {
     }
 }
 
-/// The error of a public key that does not have the length of its algorithm.
+/// The error for a public key whose length is not its algorithm's.
 pub(super) fn wrong_length(algorithm: Algorithm) -> KmsError {
     let length = algorithm.public_key_length();
     let message = format!("not a public key of {algorithm}: it does not have {length} bytes");

@@ -1,4 +1,5 @@
-//! A backend for tests: the one for Ed25519 in software, of which a test replaces what it wants to see or to spoil.
+//! A backend for tests: the software backend for Ed25519, in which a test replaces the parts that it wants to observe
+//! or to break.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::verdict::Verdict;
 
-/// What a test replaces; by default nothing.
+/// The parts that a test replaces; by default none.
 pub(crate) trait Replaced: fmt::Debug + Send + Sync {
     fn load(&self, key: Arc<dyn PrivateKey>) -> Arc<dyn PrivateKey> {
         key
@@ -34,7 +35,7 @@ pub(crate) fn software() -> &'static Arc<dyn Backend> {
     Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap()
 }
 
-/// No backend but one with these replacements.
+/// A set of one backend, with these replacements.
 pub(crate) fn backends_with(replaced: impl Replaced + 'static) -> Backends {
     Backends::none().with(Arc::new(TestBackend(replaced)))
 }

@@ -27,14 +27,14 @@ use crate::seal::{KeyProvider, Place, Sealer, Unlock};
 use crate::store::{EmbeddedStore, Rows, STATE};
 use crate::time::Timestamp;
 
-/// What a backup is sealed beside, so that no other sealed data passes for one.
+/// The associated data of a backup's encryption, so that no other sealed data passes for a backup.
 const ASSOCIATED: &[u8] = b"bulla keystore backup v1";
 const MAGIC: &[u8; 4] = b"BBAK";
 const FORMAT: u8 = 1;
 const FIXED_HEADER: usize = 29;
 
-/// A backup that was opened and proven: every record reads, every private key gives the public key of its version, and
-/// every attestation is its head's.
+/// A backup that was opened and checked: every record can be read, every private key matches its version's public key,
+/// and every attestation was signed by its key's head.
 pub struct Backup {
     summary: BackupSummary,
     entries: Vec<Entry>,
@@ -43,7 +43,7 @@ pub struct Backup {
 /// One key.
 struct Entry {
     record: KeyRecord,
-    /// Signed by the head, if it can sign.
+    /// The attestation that the head signed, if it can sign.
     attestation: Option<SignedAttestation>,
     /// In the order of their versions.
     private_keys: Vec<(KeyId, KeyMaterial)>,
@@ -105,14 +105,14 @@ impl Keystore {
     }
 }
 
-/// Whether a backup must have an attestation of the key. A disabled key signs nothing, this neither.
+/// Whether a backup must have an attestation of the key. A disabled key signs nothing, not even this.
 fn attests_itself(record: &KeyRecord) -> bool {
     record.state == KeyState::Enabled
         && record.key.algorithm().usage() == Use::Signature
         && record.head_version().is_held()
 }
 
-/// Length (4, big-endian) and bytes.
+/// Writes a part: its length (4 bytes, big-endian), then its bytes.
 fn write_part(sealing: &mut Sealing<impl Write>, part: &[u8]) -> Result<()> {
     let length = u32::try_from(part.len()).expect("a record has less than 4 GiB");
     sealing.write(&length.to_be_bytes())?;
@@ -144,7 +144,7 @@ impl Backup {
         Ok(backup)
     }
 
-    /// What it holds.
+    /// A summary of its content.
     pub fn summary(&self) -> BackupSummary {
         self.summary
     }
@@ -190,7 +190,7 @@ impl Backup {
     /// Makes a keystore from the backup, in a new file that `unlock` opens, under a new root key: see [`KeystoreOptions::create`].
     /// It needs a new rollback guard too, because it is a separate store. It continues to count changes from the backup's number.
     ///
-    /// Limits on the number of signatures count from the state in the backup: later signatures are not known.
+    /// Limits on the number of signatures count from the state in the backup: signatures made later are unknown to it.
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if `path` exists; errors of writing.
@@ -200,7 +200,7 @@ impl Backup {
         }
         let (mut rows, sealer) = open::new_rows(&*unlock.provider()?, &*options.guard)?;
         self.fill(&mut rows, &sealer, &*options.guard)?;
-        // Before the first byte is written, all of it opens as a store does.
+        // Before the first byte is written, open all of it as a store would be opened.
         load::index(&sealer, &rows, None)?;
         let store = EmbeddedStore::create(path, &rows)?;
         open::unseal(Box::new(store), rows, sealer, options)
@@ -263,7 +263,7 @@ impl Entry {
     }
 }
 
-/// What is still to be read.
+/// The bytes that are still unread.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -307,8 +307,8 @@ mod tests {
     use crate::algorithm::Algorithm;
     use crate::keystore::NewKey;
 
-    /// A backup in the clear, and what a change to it is found as: who has the key to a backup may still hand over a false
-    /// one, and none that contradicts itself is restored.
+    /// A decrypted backup, and the problem that is reported after a change to it. The holder of a backup's key could make
+    /// a false backup; one that contradicts itself must not be restored.
     fn made() -> Backup {
         let keystore = Keystore::in_memory();
         for label in ["a", "b"] {
@@ -361,7 +361,7 @@ mod tests {
         made().prove(Backends::software()).unwrap();
         for (name, edit) in edits {
             let mut backup = made();
-            // Entries come in no order.
+            // Entries have no order.
             backup.entries.sort_by(|a, b| a.record.key.cmp(&b.record.key));
             edit(&mut backup);
             assert_eq!(backup.prove(Backends::software()).unwrap_err().code, Code::MalformedBackup, "{name}");

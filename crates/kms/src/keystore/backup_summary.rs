@@ -1,4 +1,4 @@
-//! What a backup says of itself.
+//! The summary of a backup's content.
 
 use crate::time::Timestamp;
 

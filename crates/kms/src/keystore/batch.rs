@@ -15,7 +15,7 @@ use crate::verdict::Verdict;
 /// One signature to verify: see [`Keystore::verify_batch`].
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyItem<'a> {
-    /// The key version that is said to have signed.
+    /// The key version that supposedly signed.
     pub key: &'a KeyId,
     /// The message.
     pub message: &'a [u8],
@@ -32,15 +32,15 @@ pub struct SignItem<'a> {
     pub message: &'a [u8],
 }
 
-/// What one backend signs in one call, and where the signatures belong.
+/// The requests that one backend signs in one call, and the positions of their signatures.
 type Together<'a> = (Vec<usize>, Vec<SignRequest<'a>>);
 
-/// On which threads a batch is computed.
+/// The threads that compute a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// The caller's own.
+    /// The calling thread.
     Own,
-    /// All of the pool, where the build has one.
+    /// All threads of the pool, if the build has one.
     All,
 }
 
@@ -65,13 +65,15 @@ impl Threads {
     }
 }
 
-/// The backend's verdicts. When there is not one for each request, nobody knows which verdict belongs where, and none counts.
+/// The backend's verdicts. If their number is not that of the requests, nobody can tell which verdict belongs to which
+/// request, and none counts.
 fn verdicts_of(backend: &dyn Backend, requests: &[Request<'_>]) -> Vec<Verdict> {
     let verdicts = backend.verify_many(requests);
     if verdicts.len() == requests.len() { verdicts } else { vec![Verdict::Unusable; requests.len()] }
 }
 
-/// The backend's signatures. When there is not one for each request, nobody knows which one belongs where, and none counts.
+/// The backend's signatures. If their number is not that of the requests, nobody can tell which signature belongs to which
+/// request, and none counts.
 fn signatures_of(
     backend: &dyn Backend,
     algorithm: Algorithm,
@@ -87,16 +89,16 @@ fn no_signature(backend: &str) -> KmsError {
 }
 
 impl Keystore {
-    /// The verdict on each item, in their order: the one of [`Keystore::verify`], or [`Verdict::Unusable`] where that
-    /// is an error. No item's verdict depends on another one. All see the keys as they are at one moment.
+    /// The verdict on each item, in their order: the verdict of [`Keystore::verify`], or [`Verdict::Unusable`] where that
+    /// returns an error. No item's verdict depends on another item. All verdicts use the keys as they are at one moment.
     ///
-    /// With the feature `parallel-batch`, many items are shared between the caller's thread and those of the rayon pool that
-    /// this is called in.
+    /// With the feature `parallel-batch`, large batches are divided between the calling thread and the threads of the rayon
+    /// pool that the call runs in.
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
         self.verify_batch_as(items, Threads::All, &|_| Actor::current())
     }
 
-    /// The same, each item on behalf of somebody.
+    /// The same, with the actor of each item.
     pub(crate) fn verify_batch_as(
         &self,
         items: &[VerifyItem<'_>],
@@ -135,7 +137,7 @@ impl Keystore {
         verdicts
     }
 
-    /// Why a key version verifies nothing, if it does not.
+    /// Checks that the key version may be used to verify.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`], [`Code::UnsupportedAlgorithm`].
@@ -150,12 +152,13 @@ impl Keystore {
         self.verify_batch(items).into_iter().all(Verdict::is_valid)
     }
 
-    /// What [`Keystore::sign`] gives for each item, in their order. Messages for keys of one algorithm go to their backend together.
+    /// The result of [`Keystore::sign`] for each item, in their order. The backend gets all messages for keys of one algorithm
+    /// together.
     pub fn sign_batch(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
         self.sign_batch_as(items, &|_| Actor::current())
     }
 
-    /// The same, each item on behalf of somebody.
+    /// The same, with the actor of each item.
     pub(crate) fn sign_batch_as(
         &self,
         items: &[SignItem<'_>],
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
     use crate::backend::test_backend::{self, Replaced};
 
-    /// The backend in software, whose answers about many have another number than there are requests.
+    /// The software backend, except that the number of its answers to a batch is wrong.
     #[derive(Debug)]
     struct Miscounting(usize);
 

@@ -1,8 +1,8 @@
-//! Private keys on a device: when a key gives up a private key, it is deleted on the device too.
+//! Private keys on a device: when a keystore gives up a private key, the device deletes it too.
 //!
 //! The store and the device cannot change at the same moment. So the store changes first, and with the change it notes what must still be
-//! deleted. When the device has deleted it, the note is removed. Whatever fails between the two, nothing that a key still needs is
-//! deleted, and no deletion is forgotten.
+//! deleted. When the device has deleted it, the note is removed. Whatever fails between these steps, no private key that is still needed
+//! is deleted, and no deletion is forgotten.
 
 use zeroize::Zeroizing;
 
@@ -15,13 +15,13 @@ use crate::error::{KmsError, Result};
 use crate::id::KeyFamily;
 use crate::record::{KeyRecord, VersionRecord};
 
-/// Whether private keys of the key are still to be deleted from a device.
+/// Whether the device still has to delete private keys of this key.
 pub(super) fn has_leftovers(record: &KeyRecord) -> bool {
     record.versions.iter().any(|version| version.leftover.is_some())
 }
 
 impl Keystore {
-    /// Notes in a key's next record which private keys it gives up.
+    /// Notes in a key's next record which private keys this change gives up.
     pub(super) fn note_leftovers(&self, old: &LoadedKey, new: &mut KeyRecord) -> Result<()> {
         if new.backend == SOFTWARE {
             return Ok(());
@@ -40,10 +40,10 @@ impl Keystore {
         Ok(())
     }
 
-    /// Deletes what is noted from the device, and then the notes.
+    /// Deletes the noted private keys from the device, and then the notes.
     ///
     /// # Errors
-    /// Those of the device; those of writing. The notes stay, and the next call tries again.
+    /// Errors of the device; errors of writing. The notes stay, and the next call tries again.
     pub(super) fn delete_leftovers(&self, family: &KeyFamily) -> Result<()> {
         let key = self.index.load().key(family)?.clone();
         let record = &key.record;

@@ -1,4 +1,4 @@
-//! How a keystore changes: on the store first and then for those who read.
+//! Changes to a keystore: first in the store, then in the snapshot that readers see.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::backend::{KeyMaterial, SOFTWARE};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
-/// For how long a change is tried when others keep changing the same store.
+/// How long a change is retried while other processes keep changing the same store.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest pause between two tries.
+/// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// A private key that was made on a device for a change which may not be made.
+/// A private key that was made on a device for a change that may still fail.
 struct OnDevice {
     backend: String,
     algorithm: Algorithm,
@@ -36,11 +36,11 @@ impl OnDevice {
 }
 
 impl Keystore {
-    /// Makes a change that `plan` works out from the keys as they are; `None` when there is nothing to change. When
-    /// another process changes the store at the same time, `plan` is asked again.
+    /// Makes a change that `plan` derives from the current keys; `plan` returns `None` if there is nothing to change.
+    /// If another process changes the store at the same time, `plan` is called again.
     ///
     /// # Errors
-    /// Those of `plan`; those of writing; [`Code::Busy`] when others keep changing the store.
+    /// The errors of `plan`; errors of writing; [`Code::Busy`] if others keep changing the store.
     pub(super) fn edit(
         &self,
         mut plan: impl FnMut(&Index) -> Result<Option<Edit>>,
@@ -52,7 +52,7 @@ impl Keystore {
             let key = match writer.commit(&self.sealer, index, edit, now) {
                 Ok(key) => Arc::new(key),
                 Err(error) => {
-                    // Only then is it known that the store does not have the key.
+                    // Only this error proves that the store does not have the key.
                     if let Some(made) = made.filter(|_| error.code == Code::StoreChanged) {
                         self.discard(made);
                     }
@@ -65,16 +65,15 @@ impl Keystore {
         })
     }
 
-    /// Makes a change by `attempt`, which gives the keys as they are then, and `None` when there is nothing to change; when
-    /// another process changed the store meanwhile, takes up what it changed and tries again. Then tells the rollback
-    /// guard.
+    /// Makes a change by `attempt`, which returns the keys after it, or `None` if there is nothing to change. If another
+    /// process changed the store meanwhile, it reads that change and tries again. Then it tells the rollback guard.
     pub(super) fn persist<T>(
         &self,
         mut attempt: impl FnMut(&mut Writer, &Index) -> Result<Option<(Index, T)>>,
     ) -> Result<Option<T>> {
         let attempt = |writer: &mut Writer, index: &Index| match attempt(writer, index) {
             Ok(Some((next, done))) => {
-                // What was made is to be seen, also when the guard could not be told.
+                // Readers must see the change even if the guard could not be told.
                 let told = self.advance_guard(writer);
                 Ok(Attempt::Made { next, result: told.map(|()| done) })
             }
@@ -95,7 +94,7 @@ impl Keystore {
         }
     }
 
-    /// Tells the guard of the state that the store has now: see [`crate::rollback`] for why not before.
+    /// Tells the guard the store's new state. [`crate::rollback`] explains why this comes after the change.
     fn advance_guard(&self, writer: &Writer) -> Result<()> {
         let mark = writer.state.mark(self.sealer.store(), &writer.sealed_state);
         self.guard.advance(&mark).map_err(|error| {
@@ -104,7 +103,8 @@ impl Keystore {
         })
     }
 
-    /// Deletes a private key of which no record knows. When that fails it stays on the device, where it does no harm.
+    /// Deletes a private key that no record mentions. If this fails, the key stays on the device, where it does no
+    /// harm.
     fn discard(&self, key: OnDevice) {
         let backend = self.backends.find(&key.backend, key.algorithm);
         let _ = backend.and_then(|backend| backend.destroy(key.algorithm, &key.material));
@@ -116,7 +116,7 @@ impl Keystore {
         self.key_pair(backend, algorithm, material)
     }
 
-    /// The key pair of a private key that is there.
+    /// The key pair of an existing private key.
     pub(super) fn key_pair(
         &self,
         backend: &str,
@@ -131,20 +131,20 @@ impl Keystore {
         match loaded {
             Ok((private_key, public_key)) => Ok(NewKeyPair { material, private_key, public_key }),
             Err(error) => {
-                // Nobody would know of it. Why it is of no use is what is to be told.
+                // No record would mention it. Report why it is unusable, not that deleting it failed.
                 let _ = backend.destroy(algorithm, &material);
                 Err(error)
             }
         }
     }
 
-    /// The store, for those who read all of it.
+    /// Locks the store, for callers that read all of it.
     pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// How long to wait between two tries, and for how long in all.
+/// The pauses between attempts, and the limit on their sum.
 struct Pace {
     start: Instant,
     pause: Duration,
@@ -155,7 +155,7 @@ impl Pace {
         Self { start: Instant::now(), pause: Duration::from_micros(100) }
     }
 
-    /// Waits; false when it has been long enough.
+    /// Waits; returns false once the limit is reached.
     fn again(&mut self) -> bool {
         std::thread::sleep(self.pause);
         self.pause = LONGEST_PAUSE.min(self.pause * 2);

@@ -15,7 +15,7 @@ use crate::rollback::RollbackGuard;
 use crate::seal::Sealer;
 use crate::store::Changed;
 
-/// The pause after a store could not be read and before it is tried again.
+/// The pause between a failed read of the store and the next attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Keystore {
@@ -42,7 +42,7 @@ fn catch_up(
     })
 }
 
-/// What the thread that follows a store knows of its keystore: nothing that would keep that alive.
+/// The following thread's view of its keystore. It must not keep the keystore alive.
 struct Follower {
     index: Weak<ArcSwap<Index>>,
     writer: Weak<Mutex<Writer>>,
@@ -50,10 +50,10 @@ struct Follower {
     guard: Arc<dyn RollbackGuard>,
 }
 
-/// Takes up each change of which `changed` tells, until the store is dropped.
+/// Reads each change that `changed` announces, until the store is dropped.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// An error if the system cannot start a thread.
 pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<()> {
     let follower = Follower {
         index: Arc::downgrade(&keystore.index),
@@ -75,7 +75,8 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
 }
 
 impl Follower {
-    /// Nothing when the keystore is gone. What is wrong with the store is not reported here: whoever writes next is told.
+    /// Catches up once; `None` if the keystore is gone. Problems of the store are not reported here: the next write
+    /// reports them.
     fn catch_up(&self) -> Option<Result<()>> {
         let (index, writer) = (self.index.upgrade()?, self.writer.upgrade()?);
         Some(catch_up(&index, &writer, &self.sealer, &*self.guard))

@@ -8,26 +8,26 @@ use crate::record::StoreState;
 use crate::rollback::RollbackGuard;
 use crate::store::{GUARD, Row, Rows, Table};
 
-/// What the state has of a guard.
+/// The digest of a guard's name that the state contains.
 pub(super) fn digest(guard: &dyn RollbackGuard) -> Option<[u8; 32]> {
     guard.name().map(|name| bulla_blake3::hash(name.as_bytes()).into())
 }
 
-/// The row with a guard's name; without a value when it is to be forgotten.
+/// The row with a guard's name. Without a value, the row is deleted.
 pub(super) fn row(guard: &dyn RollbackGuard) -> Row {
     (Table::Meta, GUARD.to_owned(), guard.name().map(|name| name.as_bytes().to_vec()))
 }
 
-/// The name in the rows, whoever wrote it.
+/// The name in the rows. It is not authenticated.
 pub(super) fn name(rows: &Rows) -> Result<Option<&str>> {
     let edited = |_| KmsError::damaged("the name of the keystore's rollback guard is not text");
     rows.meta.get(GUARD).map(|name| std::str::from_utf8(name).map_err(edited)).transpose()
 }
 
-/// Whether `guard` is the one that the store remembers, if it does.
+/// Checks that `guard` is the one that the store remembers, if it remembers one.
 ///
 /// # Errors
-/// [`Code::GuardMismatch`]; [`Code::StoreDamaged`] when the name is not the one that the state binds.
+/// [`Code::GuardMismatch`]; [`Code::StoreDamaged`] if the state binds another name.
 pub(super) fn check_name(state: &StoreState, rows: &Rows, guard: &dyn RollbackGuard) -> Result<()> {
     let name = name(rows)?;
     if state.guard != name.map(|name| bulla_blake3::hash(name.as_bytes()).into()) {
@@ -42,7 +42,7 @@ pub(super) fn check_name(state: &StoreState, rows: &Rows, guard: &dyn RollbackGu
     }
 }
 
-/// Nobody may go on with a guard that others replaced.
+/// An error if another process replaced the guard: this one must not continue with the old guard.
 pub(super) fn check_unchanged(old: &StoreState, new: &StoreState) -> Result<()> {
     if old.guard == new.guard {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a keystore has in its hands.
+//! The keystore's handle: the type [`Keystore`] and its fields.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use crate::seal::Sealer;
 
 /// Keys, in memory or in a sealed file.
 ///
-/// Many threads may make all calls at once. Signing and verifying read a snapshot and wait for nothing, neither
-/// for another thread nor for the disk. Calls that change something run one after another, and their changes
-/// are on the disk when they return.
+/// Many threads may make all calls at once. Signing and verifying read a snapshot and never wait, neither for another
+/// thread nor for the disk. Calls that change something run one after another, and their changes are on the disk when they
+/// return.
 ///
-/// The file stays locked for other processes as long as the keystore lives: open it late, drop it early. Whoever only looks
-/// at keys takes a [`Snapshot`](super::Snapshot) ([`Keystore::snapshot`]), which locks nothing and writes nothing.
+/// The file stays locked for other processes as long as the keystore lives: open it late, drop it early. To look at keys
+/// only, take a [`Snapshot`](super::Snapshot) ([`Keystore::snapshot`]): it keeps no lock and writes nothing.
 pub struct Keystore {
-    /// First, so that an audit log is free again before the store is.
+    /// The first field, so that an audit log is unlocked before the store is.
     pub(super) observers: Observers,
     pub(super) index: Arc<ArcSwap<Index>>,
     pub(super) writer: Arc<Mutex<Writer>>,

@@ -1,4 +1,4 @@
-//! A keystore as what opens sealed data.
+//! A keystore as an identity that opens sealed data.
 
 use super::handle::Keystore;
 use crate::error::{Code, KmsError, Result};

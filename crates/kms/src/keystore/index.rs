@@ -15,11 +15,11 @@ use crate::policy::VersionState;
 use crate::record::{KeyRecord, VersionRecord};
 use crate::seal::{Place, Sealer};
 
-/// All keys, at one moment. A change makes another one, which shares what did not change.
+/// All keys at one moment. A change makes a new index, which shares the unchanged parts with the old one.
 #[derive(Clone, Default)]
 pub(super) struct Index {
     keys: HashTrieMapSync<KeyFamily, Arc<LoadedKey>>,
-    /// By tenant and label.
+    /// The keys by tenant and label.
     labels: HashTrieMapSync<(Name, Name), KeyFamily>,
 }
 
@@ -38,12 +38,12 @@ impl Index {
         })
     }
 
-    /// All that may be known of a key.
+    /// Everything about a key except its private keys.
     pub(super) fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
         Ok(Attestation::from(&self.key(family)?.record))
     }
 
-    /// The same of all keys, sorted by their names.
+    /// The attestations of all keys, sorted by their names.
     pub(super) fn list(&self) -> Vec<Attestation> {
         let mut keys: Vec<_> = self.keys().collect();
         keys.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
@@ -54,7 +54,7 @@ impl Index {
         self.labels.get(&(tenant.clone(), label.clone()))
     }
 
-    /// The index with a key in it, in place of its former self.
+    /// Inserts a key, or replaces its former state.
     pub(super) fn insert(&mut self, key: Arc<LoadedKey>) {
         let family = key.record.key.clone();
         if let Some(label) = self.keys.get(&family).and_then(|old| old.record.label.clone()) {
@@ -67,13 +67,13 @@ impl Index {
     }
 }
 
-/// A key, ready for use. It is replaced as a whole when something of it changes.
+/// A key, ready for use. It is replaced as a whole when any part of it changes.
 pub(super) struct LoadedKey {
     pub(super) record: KeyRecord,
-    /// What the record adds to the store's state.
+    /// The record's contribution to the store's state.
     pub(super) binding: [u8; 32],
     pub(super) head: Arc<Sealed>,
-    /// The private keys of older versions, where those are of use: they decapsulate what was sent to them, and sign
+    /// The private keys of older versions, for algorithms that need them: they decapsulate old ciphertexts, and sign
     /// nothing.
     pub(super) older: BTreeMap<u32, Arc<Sealed>>,
 }
@@ -83,27 +83,27 @@ pub(super) struct LoadedKey {
 pub(super) struct Sealed {
     sealed: Vec<u8>,
     opened: OnceLock<Arc<dyn PrivateKey>>,
-    /// How many of the uses that the store counts as made are still to be made.
+    /// How many uses are left of those that the store already counts.
     reserved: AtomicU64,
 }
 
 impl Sealed {
-    /// Of the private key's row; empty for a key that was destroyed.
+    /// A private key from its row; the row is empty for a destroyed key.
     pub(super) fn new(sealed: Vec<u8>) -> Arc<Self> {
         Arc::new(Self { sealed, opened: OnceLock::new(), reserved: AtomicU64::new(0) })
     }
 
-    /// Of a key that was just made.
+    /// A private key that was just made, and its row.
     pub(super) fn opened(sealed: Vec<u8>, key: Arc<dyn PrivateKey>) -> Arc<Self> {
         Arc::new(Self { sealed, opened: OnceLock::from(key), reserved: AtomicU64::new(0) })
     }
 
-    /// Whether this is the key that lies sealed in `row`.
+    /// Whether `row` holds this key.
     pub(super) fn is(&self, row: &[u8]) -> bool {
         self.sealed == row
     }
 
-    /// Adds uses that the store now counts as made.
+    /// Adds uses that the store now counts.
     pub(super) fn reserve(&self, uses: u64) {
         self.reserved.fetch_add(uses, Ordering::Relaxed);
     }
@@ -137,8 +137,8 @@ impl LoadedKey {
         Ok(version)
     }
 
-    /// The private key of a version that `record`, of the same key, has with the same public key; opened perhaps, and
-    /// with the uses that are reserved.
+    /// The private key of this version, if `record` (a record of the same key) has the version with the same public
+    /// key. It may be open already, and keeps its reserved uses.
     pub(super) fn sealed_as(&self, record: &KeyRecord, version: u32) -> Option<&Arc<Sealed>> {
         let was = self.record.version(version)?;
         if !was.is_held() || was.public_key != record.version(version)?.public_key {
@@ -147,12 +147,12 @@ impl LoadedKey {
         if version == self.record.head().get() { Some(&self.head) } else { self.older.get(&version) }
     }
 
-    /// The head's private key; opened and checked against the record when it is first needed.
+    /// The head's private key. It is opened, and checked against the record, when first needed.
     pub(super) fn signer(&self, sealer: &Sealer, backends: &Backends) -> Result<&Arc<dyn PrivateKey>> {
         self.open(&self.head, self.record.head(), sealer, backends)
     }
 
-    /// The private key of a version that may be used; the same way.
+    /// The private key of a version that may be used. It is opened and checked like [`LoadedKey::signer`]'s.
     pub(super) fn private_key(
         &self,
         id: &KeyId,
@@ -169,7 +169,7 @@ impl LoadedKey {
         self.open(sealed, NonZeroU32::new(id.version()).ok_or_else(gone)?, sealer, backends)
     }
 
-    /// The private key itself of a version that may be used, in the clear.
+    /// The private key of a version that may be used, unencrypted.
     #[cfg(feature = "tokens")]
     pub(super) fn material(&self, id: &KeyId, sealer: &Sealer, backends: &Backends) -> Result<KeyMaterial> {
         // This also proves that it belongs to the public key.
@@ -183,7 +183,7 @@ impl LoadedKey {
         self.sealed_material(id, sealer)
     }
 
-    /// What the backend keeps of a version whose private key the keystore still has.
+    /// The backend's material for a version whose private key the keystore still has.
     pub(super) fn sealed_material(&self, id: &KeyId, sealer: &Sealer) -> Result<KeyMaterial> {
         let is_head = id.version() == self.record.head().get();
         let sealed = if is_head { Some(&self.head) } else { self.older.get(&id.version()) };

@@ -24,9 +24,9 @@ use crate::verdict::Verdict;
 /// The key that [`Keystore::create_key`] makes. [`NewKey::new`] fills in the usual values.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Whose key it is.
+    /// The tenant that owns the key.
     pub tenant: Name,
-    /// What it is for.
+    /// The key's purpose.
     pub purpose: Name,
     /// Its algorithm.
     pub algorithm: Algorithm,
@@ -36,7 +36,7 @@ pub struct NewKey {
     pub backend: String,
     /// Whether its private keys may ever be exported. It cannot be changed later.
     pub exportable: bool,
-    /// When its versions are replaced.
+    /// When the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
 }
 
@@ -54,7 +54,7 @@ impl NewKey {
         }
     }
 
-    /// The same with a label.
+    /// Sets the label.
     #[must_use]
     pub fn label(self, label: Name) -> Self {
         Self { label: Some(label), ..self }
@@ -65,9 +65,9 @@ impl Keystore {
     /// Makes a key with its version 1.
     ///
     /// # Errors
-    /// [`Code::LabelTaken`] when another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
-    /// [`Code::NotExportable`] when `new` is exportable and its backend never gives private keys away; those of the
-    /// backend; those of writing.
+    /// [`Code::LabelTaken`] if another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
+    /// [`Code::NotExportable`] if `new` is exportable but its backend cannot export private keys; errors of the
+    /// backend; errors of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
         let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
         self.add_key(Operation::Create, new, || {
@@ -87,7 +87,7 @@ impl Keystore {
         Err(KmsError::new(Code::NotExportable, message))
     }
 
-    /// Adds a key whose version 1 `first` gives.
+    /// Adds a key whose version 1 `first` makes.
     pub(super) fn add_key(
         &self,
         operation: Operation,
@@ -142,12 +142,13 @@ impl Keystore {
         })
     }
 
-    /// The key of 32 bytes that a ciphertext carries, which [`PublicKey::encapsulate`] made for this version of a key.
+    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`] made for this version of a key. Returns the shared key
+    /// of 32 bytes.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`]; [`Code::KeyDisabled`],
-    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; [`Code::WrongUse`] when the key signs;
-    /// [`Code::InvalidCiphertext`]; those of the backend.
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; [`Code::WrongUse`] if the key is one for signatures;
+    /// [`Code::InvalidCiphertext`]; errors of the backend.
     pub fn decapsulate(&self, key: &KeyId, ciphertext: &[u8]) -> Result<SharedKey> {
         self.observed(Subject::message(Operation::Decapsulate, key, ciphertext), || {
             let index = self.index.load();
@@ -168,11 +169,11 @@ impl Keystore {
         Ok(self.index.load().key(key.family())?.version(key)?.public_key.clone())
     }
 
-    /// Makes the next version of a key, which is its head from now on. It is on the disk when this returns.
+    /// Makes a key's next version, which becomes its head. It is on the disk when this returns.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
-    /// [`Code::VersionsExhausted`]; those of the backend; those of writing.
+    /// [`Code::VersionsExhausted`]; errors of the backend; errors of writing.
     pub fn rotate(&self, family: &KeyFamily) -> Result<KeyId> {
         self.observed(Subject::key(Operation::Rotate, family), || {
             self.rotate_if(family, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
@@ -182,7 +183,7 @@ impl Keystore {
     /// Rotates a key if this version is its head.
     ///
     /// # Errors
-    /// [`Code::Conflict`] when it is not; those of [`Keystore::rotate`].
+    /// [`Code::Conflict`] if it is not; the errors of [`Keystore::rotate`].
     pub fn rotate_from(&self, head: &KeyId) -> Result<KeyId> {
         self.observed(Subject::key(Operation::Rotate, head.family()), || {
             let rotated = self.rotate_if(head.family(), |record| {
@@ -199,7 +200,7 @@ impl Keystore {
         })
     }
 
-    /// Rotates a key if `wanted` says so of its record.
+    /// Rotates a key if `wanted` returns true for its record.
     pub(super) fn rotate_if(
         &self,
         family: &KeyFamily,
@@ -214,7 +215,7 @@ impl Keystore {
         })
     }
 
-    /// Adds the version that `next` makes for a key's record, if it makes one.
+    /// Adds the version that `next` makes from a key's record, if it makes one.
     pub(super) fn add_version(
         &self,
         family: &KeyFamily,
@@ -228,7 +229,7 @@ impl Keystore {
                 return Err(KmsError::new(Code::VersionsExhausted, message));
             }
             let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
-            // A clock that was put back does not make a version older than the one before it.
+            // If the clock was set back, the new version must still not be older than the previous one.
             let created = Timestamp::now()?.max(record.head_version().created);
             record.versions.push(first_use(created, public_key, origin));
             record.revision += 1;
@@ -243,9 +244,9 @@ impl Keystore {
     /// is made, and the same call deletes them later.
     ///
     /// # Errors
-    /// [`Code::Conflict`] when the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
+    /// [`Code::Conflict`] if the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
     /// [`Code::LabelTaken`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::DestructionNotDue`];
-    /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; those of writing; those of the backend, after
+    /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; errors of writing; errors of the backend, after
     /// a change that is made.
     pub fn update(
         &self,
@@ -289,7 +290,7 @@ impl Keystore {
         }
     }
 
-    /// All that may be known of a key.
+    /// Everything about a key except its private keys.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`].
@@ -341,15 +342,15 @@ impl Keystore {
     /// Disables a key: it does not sign until it is enabled. Its signatures still verify. Does nothing to a disabled key.
     ///
     /// # Errors
-    /// Those of [`Keystore::update`].
+    /// The errors of [`Keystore::update`].
     pub fn disable(&self, family: &KeyFamily) -> Result<()> {
         self.update(family, None, &KeyChange::Disable).map(drop)
     }
 
-    /// Makes a disabled key sign again. Does nothing to an enabled one.
+    /// Enables a disabled key: it signs again. Does nothing to an enabled key.
     ///
     /// # Errors
-    /// Those of [`Keystore::update`].
+    /// The errors of [`Keystore::update`].
     pub fn enable(&self, family: &KeyFamily) -> Result<()> {
         self.update(family, None, &KeyChange::Enable).map(drop)
     }

@@ -1,4 +1,4 @@
-//! What the state of a key permits, and what becomes of the state.
+//! What a key's state permits, and how the state changes.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,7 @@ use crate::policy::{KeyChange, KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
 
-/// Whether a key's private keys may be used, and new ones made.
+/// An error unless a key's private keys may be used and new ones made.
 pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
     if record.is_public_only() {
         let message = format!("the key {} was imported as a public key: it only verifies", record.key);
@@ -18,7 +18,7 @@ pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
     check_state(record)
 }
 
-/// Whether a key may be changed by a new version.
+/// An error unless a key may get a new version.
 pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
     let key = &record.key;
     let (code, message) = match record.state {
@@ -36,7 +36,7 @@ pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
 }
 
 impl VersionRecord {
-    /// Takes away the private key; what was revoked remains so.
+    /// Removes the private key. A revoked version stays revoked.
     fn destroy(&mut self) {
         if self.state == VersionState::Usable {
             self.state = VersionState::Destroyed;
@@ -49,7 +49,7 @@ fn refuse<T>(code: Code, message: String) -> Result<T> {
 }
 
 impl KeyChange {
-    /// The record after the change. The ids that it no longer holds ([`KeyRecord::held`]) are those to delete.
+    /// The record after the change. The caller deletes the ids that it no longer holds ([`KeyRecord::held`]).
     pub(super) fn apply(&self, record: &mut KeyRecord, now: Timestamp) -> Result<()> {
         let key = record.key.clone();
         if record.state == KeyState::Destroyed && !matches!(self, Self::Label(_)) {
@@ -111,7 +111,7 @@ impl KeyChange {
     }
 }
 
-/// A version that may be withdrawn: one that is there and is not the head.
+/// A version that may be withdrawn: it exists and is not the head.
 fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecord> {
     let (key, head) = (record.key.clone(), record.head());
     if number == head {
@@ -126,7 +126,7 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     }
 }
 
-/// Whether the private keys of older versions are of any use: they decapsulate, and those on a device are to be deleted there.
+/// Whether the private keys of older versions are still needed: to decapsulate, or because a device still has to delete them.
 pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
         Use::Signature => record.backend != SOFTWARE,

@@ -1,4 +1,4 @@
-//! Reading the rows of a store, with the proof that they are whole.
+//! Reads a store's rows and checks that none was changed, removed or added.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -22,7 +22,7 @@ pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
     Ok(Sealer::new(&protection(rows)?.open(&*unlock.provider()?)?))
 }
 
-/// Reads how the store is protected, after its format, which decides whether the rest can be read at all.
+/// Reads the store's format, which decides whether the rest can be read at all, and then how the store is protected.
 pub(super) fn protection(rows: &Rows) -> Result<Protection> {
     let format = rows.meta.get(FORMAT).and_then(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).ok());
     match format.map(u32::from_be_bytes) {
@@ -49,9 +49,9 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
 /// A store's state, the row in which it is stored, and the keys.
 pub(super) type Loaded = (StoreState, Vec<u8>, Index);
 
-/// Opens all rows and proves that they belong together: each record opens as that of its family, all records are
-/// those that the state binds, and there is a private key for each version that has one and for nothing else. What is
-/// in `known` as it is in the store is taken from there.
+/// Opens all rows and proves that they belong together: each record opens under its family's name, the state binds
+/// exactly these records, and there is a private key for each version that has one and for nothing else. Keys in
+/// `known` that the store has unchanged are taken from there.
 pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Loaded> {
     let sealed_state = meta(rows, STATE)?.to_vec();
     let state = StoreState::parse(&sealer.open(&Place::StoreState, &sealed_state)?)?;
@@ -76,10 +76,10 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
     Ok((state, sealed_state, index))
 }
 
-/// Fewer records than these are opened by the caller's thread alone.
+/// The calling thread alone opens fewer records than this.
 const SHARED: usize = 1024;
 
-/// Gives the keys of all records to `take`, in their order; they are opened by as many threads as there are processors.
+/// Opens the keys of all records on as many threads as there are processors, and passes them to `take` in their order.
 fn for_each_key(
     sealer: &Sealer,
     rows: &Rows,
@@ -106,8 +106,8 @@ fn for_each_key(
 /// How many items a thread works on before it hands them over.
 const PART: usize = 256;
 
-/// Gives what `run` makes of each item to `take`, in their order, while more is made; or ends with the error of the first for which there
-/// is one.
+/// Passes the result of `run` for each item to `take`, in order, while threads compute more; or ends with the error of the first item
+/// that has one.
 fn by_threads<I: Sync, O: Send>(
     threads: usize,
     items: &[I],
@@ -123,7 +123,7 @@ fn by_threads<I: Sync, O: Send>(
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(part) = items.chunks(PART).nth(number) else { return };
             let made = part.iter().map(&run).collect::<Result<Vec<_>>>();
-            // Nobody takes it any more after an error in an earlier part.
+            // After an error in an earlier part, no one receives this.
             if done.send((number, made)).is_err() {
                 return;
             }
@@ -152,11 +152,11 @@ fn by_threads<I: Sync, O: Send>(
     })
 }
 
-/// What becomes of `index` and `state` by the rows that others changed since; nothing when the rows do not lead from
-/// there to a state that binds them, so that everything has to be looked at.
+/// Applies the rows that other processes changed since to `index` and `state`. Returns `None` if these rows do not lead
+/// to a state that binds them: then the caller must read everything.
 ///
 /// # Errors
-/// [`Code::StoreDamaged`] when a row does not open.
+/// [`Code::StoreDamaged`] if a row does not open.
 pub(super) fn advance(
     sealer: &Sealer,
     state: &StoreState,
@@ -191,16 +191,16 @@ pub(super) fn advance(
     Ok(Some((new_state, sealed_state.clone(), next)))
 }
 
-/// What is known of the row of a private key.
+/// The known state of a private key's row.
 enum Row<'a> {
     Read(&'a [u8]),
-    /// It is as it was when the key was last loaded.
+    /// Unchanged since the key was last loaded.
     Unchanged,
     Missing,
 }
 
-/// Opens a record and proves that its private keys are there and open. None of them is kept in the clear, except those
-/// that `known`, the same key as it was, has in use.
+/// Opens a record and proves that its private keys exist and open. None stays decrypted, except those that `known`, the
+/// same key's former state, has in use.
 fn load_key<'a>(
     sealer: &Sealer,
     family: &str,
@@ -271,7 +271,8 @@ mod tests {
             let items: Vec<_> = (0..count).collect();
             let doubled = all(threads, &items, &|item| Ok(2 * item)).unwrap();
             assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>(), "{threads}, {count}");
-            // One in the second part and the last are at fault: the first of them is named, whoever met it.
+            // Two items are faulty, one in the second part and the last: the error must name the first, whichever
+            // thread met it.
             let faulty = |item: &usize| match *item == PART + 1 || *item + 1 == count {
                 true => Err(KmsError::damaged(format!("record {item}"))),
                 false => Ok(*item),

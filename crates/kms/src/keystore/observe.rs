@@ -21,18 +21,18 @@ use crate::key_signature::Signature;
 use crate::metrics::Metrics;
 use crate::verdict::Verdict;
 
-/// What an operation is about, as far as that is known before it.
+/// The subject of an operation, as far as it is known before the operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     operation: Operation,
-    /// None for an operation on the store as a whole.
+    /// `None` for an operation on the whole store.
     key: Option<KeyRef<'a>>,
-    /// The message, of which only a digest is recorded.
+    /// The message. Only its digest is recorded.
     message: Option<&'a [u8]>,
 }
 
 impl<'a> Subject<'a> {
-    /// An operation on the store as a whole.
+    /// An operation on the whole store.
     pub(crate) fn store(operation: Operation) -> Self {
         Self { operation, key: None, message: None }
     }
@@ -64,9 +64,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What an operation gives.
+/// The result of an operation.
 pub(crate) trait Made {
-    /// The key, when it is only known afterwards.
+    /// The key, if it is known only afterwards.
     fn key(&self) -> Option<KeyRef<'_>> {
         None
     }
@@ -118,7 +118,7 @@ fn outcome<T: Made>(result: &Result<T>) -> Outcome {
     }
 }
 
-/// The time that an operation takes, where somebody wants to know.
+/// Measures the time of an operation, if anything records it.
 struct Watch<'a> {
     #[cfg(feature = "with-metrics")]
     metrics: Option<(&'a Metrics, Instant)>,
@@ -127,7 +127,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Counts what was done, and how long all of it took.
+    /// Counts the operations, and how long all of them took.
     #[cfg(feature = "with-metrics")]
     fn stop<'a>(self, operation: Operation, done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
         let Some((metrics, started)) = self.metrics else { return };
@@ -142,18 +142,17 @@ impl Watch<'_> {
 }
 
 impl Keystore {
-    /// The same keystore, which records every operation from now on, as with
-    /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
+    /// Records every operation from now on, as with [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
     #[must_use]
     pub fn audited(mut self, sink: Arc<dyn AuditSink>) -> Self {
         self.observers.audit = Some(sink);
         self
     }
 
-    /// Runs an operation and tells of it.
+    /// Runs an operation and reports it.
     ///
     /// # Errors
-    /// Those of `run`; those of recording, which withhold what `run` gave.
+    /// The errors of `run`; errors of recording, which withhold the result of `run`.
     pub(crate) fn observed<T: Made>(
         &self,
         subject: Subject<'_>,
@@ -174,8 +173,8 @@ impl Keystore {
         result.and_then(|made| recorded.map(|()| made))
     }
 
-    /// Runs operations of one kind together and tells of each. `who` says on whose behalf each is; what cannot be recorded
-    /// is replaced by what `withheld` makes of the error.
+    /// Runs operations of one kind together and reports each. `who` gives the actor of each. The results of operations
+    /// that cannot be recorded are replaced by what `withheld` makes of the error.
     pub(super) fn observed_together<'a, T>(
         &self,
         operation: Operation,
@@ -206,7 +205,7 @@ impl Keystore {
         results
     }
 
-    /// Tells of something that was done beside an operation.
+    /// Reports something that happened in addition to an operation.
     pub(super) fn note(&self, subject: Subject<'_>) -> Result<()> {
         self.observed(subject, || Ok(()))
     }
@@ -231,7 +230,7 @@ impl Keystore {
         Ok(())
     }
 
-    /// Where operations are counted.
+    /// The counters of operations, if there are any.
     #[cfg(feature = "with-metrics")]
     pub(crate) fn metrics(&self) -> Option<&Arc<Metrics>> {
         self.observers.metrics.as_ref()

@@ -21,30 +21,30 @@ use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer, Unlock, Unloc
 use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
 
 impl Keystore {
-    /// An empty keystore in memory: nothing of it reaches the disk, and dropping it deletes it.
+    /// An empty keystore in memory. Nothing of it reaches the disk, and dropping it deletes it.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system gives no random bytes.
     pub fn in_memory() -> Self {
         KeystoreOptions::default().in_memory()
     }
 
-    /// Makes an empty keystore in a new file (mode 0600) that `unlock` opens. Its folder is made, with mode 0700, if it
-    /// is missing. The file appears whole, or not at all.
+    /// Creates an empty keystore in a new file (mode 0600) that `unlock` opens. A missing folder is created with mode
+    /// 0700. The file appears complete, or not at all.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`; those of reading a key file; those of writing.
+    /// [`Code::AlreadyExists`] if something exists at `path`; errors of reading a key file; errors of writing.
     pub fn create(path: &Path, unlock: &Unlock) -> Result<Self> {
         KeystoreOptions::default().create(path, unlock)
     }
 
-    /// Opens a keystore and checks that all of it is as it was last written.
+    /// Opens a keystore and checks that all of it is as last written.
     ///
     /// It waits for up to twenty seconds if another process has it open.
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
-    /// [`Code::WrongUnlockMethod`], [`Code::StoreTooNew`], [`Code::StoreDamaged`]; those of reading a key file:
+    /// [`Code::WrongUnlockMethod`], [`Code::StoreTooNew`], [`Code::StoreDamaged`]; errors of reading a key file:
     /// [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`], [`Code::MalformedKeyFile`].
     pub fn open(path: &Path, unlock: &Unlock) -> Result<Self> {
         KeystoreOptions::default().open(path, unlock)
@@ -74,7 +74,7 @@ impl KeystoreOptions {
     /// As [`Keystore::in_memory`].
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system gives no random bytes.
     pub fn in_memory(&self) -> Keystore {
         in_memory(self).expect("the operating system gives random bytes")
     }
@@ -82,7 +82,7 @@ impl KeystoreOptions {
     /// As [`Keystore::create`].
     ///
     /// # Errors
-    /// Those of [`Keystore::create`].
+    /// The errors of [`Keystore::create`].
     pub fn create(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
         create(path, unlock, self)
     }
@@ -90,7 +90,7 @@ impl KeystoreOptions {
     /// As [`Keystore::open`].
     ///
     /// # Errors
-    /// Those of [`Keystore::open`].
+    /// The errors of [`Keystore::open`].
     pub fn open(&self, path: &Path, unlock: &Unlock) -> Result<Keystore> {
         open(path, unlock, self)
     }
@@ -121,7 +121,7 @@ fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Key
     unseal(Box::new(store), rows, sealer, options)
 }
 
-/// The rows of a store without keys, and what seals them.
+/// The rows of a store without keys, and the sealer that encrypts them.
 pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, Sealer)> {
     let (protection, root) = Protection::create(provider)?;
     let sealer = Sealer::new(&root);
@@ -142,19 +142,19 @@ fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Ve
     Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
 }
 
-/// The root key is opened first, from a look at the file that changes nothing: a wrong secret or a newer format leaves
-/// it as it is, and no other process waits while a passphrase is worked on.
+/// The root key is opened first, from a read-only look at the file: a wrong secret or a newer format leaves the file
+/// unchanged, and no other process waits while a key is derived from the passphrase.
 fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let rows = EmbeddedStore::peek(path)?;
     let sealer = load::open_root(&rows, unlock)?;
-    // Opening checks the whole file, which takes long for a large one: its rows are opened meanwhile.
+    // Opening the database checks the whole file, which takes long for a large one. Decrypt its rows meanwhile.
     let (store, loaded) = std::thread::scope(|scope| {
         let store = scope.spawn(|| EmbeddedStore::open(path));
         let loaded = load::index(&sealer, &rows, None);
         (store.join().unwrap_or_else(|panic| resume_unwind(panic)), loaded)
     });
     let mut store = store?;
-    // Each change replaces the state: nothing has changed since the look.
+    // Each change replaces the state, so nothing has changed since that look.
     if store.state()?.as_ref() == rows.meta.get(STATE) {
         return begin(Box::new(store), &rows, sealer, loaded?, options);
     }
@@ -166,7 +166,7 @@ fn unlock_method(path: &Path) -> Result<UnlockMethod> {
     Ok(load::protection(&EmbeddedStore::peek(path)?)?.method())
 }
 
-/// The keys as they are now, proven as [`open`] does it. The guard is asked and told nothing.
+/// The current keys, verified as [`open`] does it. The guard is asked, but told nothing.
 fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Index> {
     let mut rows = EmbeddedStore::peek(path)?;
     let sealer = load::open_root(&rows, unlock)?;
@@ -175,7 +175,7 @@ fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<I
         guard_name::check_name(&state, &rows, &*options.guard)?;
         match options.guard.check(&state.mark(sealer.store(), &sealed_state)) {
             Ok(()) => return Ok(index),
-            // Another process may have made a change, and told the guard of it, since the store was read.
+            // Since the store was read, another process may have changed it and told the guard.
             Err(error) if error.code == Code::RolledBack => {
                 rows = EmbeddedStore::peek(path)?;
                 if rows.meta.get(STATE) == Some(&sealed_state) {
@@ -187,7 +187,7 @@ fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<I
     }
 }
 
-/// Opens whatever store it is handed.
+/// Opens any given store.
 #[cfg(test)]
 pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
     let rows = store.load()?;
@@ -206,7 +206,7 @@ pub(super) fn unseal(
     begin(store, &rows, sealer, loaded, options)
 }
 
-/// The keystore on a store with these rows, of which this was loaded.
+/// The keystore on a store with these rows, which were loaded as `loaded`.
 fn begin(
     mut store: Box<dyn Store>,
     rows: &Rows,

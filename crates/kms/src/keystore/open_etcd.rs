@@ -13,7 +13,7 @@ impl KeystoreOptions {
     /// As [`Keystore::create_etcd`].
     ///
     /// # Errors
-    /// Those of [`Keystore::create_etcd`].
+    /// The errors of [`Keystore::create_etcd`].
     pub fn create_etcd(&self, etcd: &EtcdOptions, unlock: &Unlock) -> Result<Keystore> {
         create(etcd, unlock, self)
     }
@@ -21,21 +21,21 @@ impl KeystoreOptions {
     /// As [`Keystore::open_etcd`].
     ///
     /// # Errors
-    /// Those of [`Keystore::open_etcd`].
+    /// The errors of [`Keystore::open_etcd`].
     pub fn open_etcd(&self, etcd: &EtcdOptions, unlock: &Unlock) -> Result<Keystore> {
         open(etcd, unlock, self)
     }
 }
 
 impl Keystore {
-    /// Makes an empty keystore in an etcd cluster that `unlock` opens.
+    /// Creates an empty keystore in an etcd cluster. `unlock` opens the keystore.
     ///
     /// etcd sees only sealed rows. Its nodes, and anyone who may write to it, can destroy the keystore, and can put all of it back to
     /// an older state while nobody has it open: see `spec/keystore.md`.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is anything under the prefix;
-    /// [`Code::InvalidArgument`] for options that make no sense;
+    /// [`Code::AlreadyExists`] if there is anything under the prefix;
+    /// [`Code::InvalidArgument`] for invalid options;
     /// [`Code::Unavailable`], [`Code::OutcomeUnknown`],
     /// [`Code::PermissionDenied`], [`Code::StorageFull`]; those
     /// of reading a key file.
@@ -43,21 +43,21 @@ impl Keystore {
         KeystoreOptions::default().create_etcd(etcd, unlock)
     }
 
-    /// Opens a keystore in an etcd cluster and proves that all of it is as it was last written. Any number of processes
-    /// may have it open at a time: each change is made to what its maker saw, or not at all, and is seen by the others
-    /// within moments ([`Keystore::catch_up`]).
+    /// Opens a keystore in an etcd cluster and checks that all of it is as last written. Any number of processes may have
+    /// it open at a time. A change takes effect only if the store is still as its author saw it, and the other processes
+    /// see the change within moments ([`Keystore::catch_up`]).
     ///
-    /// Signing and verifying ask nobody: they go on with the keys as they were last seen when the cluster is out of reach,
-    /// except that a key that counts its uses stops when those that this process reserved are used up. Changes then fail
-    /// with [`Code::Unavailable`] within a few times the timeout of the options. A change to
-    /// which the answer did not come, and of which it cannot be found out whether it was made, fails with
-    /// [`Code::OutcomeUnknown`]. A key whose record would not fit into a request, or which
-    /// has too many versions to destroy at once, fails with [`Code::TooLarge`].
+    /// Signing and verifying send no requests. If the cluster is out of reach, they continue with the keys as last seen,
+    /// except that a key with a limited number of signatures stops when this process has used up its reservation. Changes
+    /// then fail with [`Code::Unavailable`] within a few times the timeout in the options. If no answer to a change
+    /// arrives, and it cannot be found out whether the change was made, the change fails with [`Code::OutcomeUnknown`]. A
+    /// change fails with [`Code::TooLarge`] if a key's record would not fit into a request, or the key has too many
+    /// versions to destroy at once.
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Unavailable`],
     /// [`Code::PermissionDenied`], [`Code::InvalidArgument`];
-    /// those of [`Keystore::open`] but `Locked`.
+    /// the errors of [`Keystore::open`] except `Locked`.
     pub fn open_etcd(etcd: &EtcdOptions, unlock: &Unlock) -> Result<Self> {
         KeystoreOptions::default().open_etcd(etcd, unlock)
     }

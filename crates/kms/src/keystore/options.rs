@@ -1,4 +1,4 @@
-//! What a keystore works with.
+//! The options of a keystore.
 
 use std::sync::Arc;
 
@@ -8,17 +8,19 @@ use crate::backend::Backends;
 use crate::metrics::Metrics;
 use crate::rollback::{RollbackGuard, StoreGuard};
 
-/// What a keystore works with beside its store; the default is what [`Keystore::open`](crate::Keystore::open) takes.
+/// The parts that a keystore uses in addition to its store. [`Keystore::open`](crate::Keystore::open) uses the
+/// defaults.
 #[derive(Clone, Debug)]
 pub struct KeystoreOptions {
     /// The backends that make, keep and use private keys.
     pub backends: Backends,
-    /// What notices that an older copy was put in the place of the store; [`StoreGuard`] by default, which notices that
-    /// only while the store is open. A guard belongs to one store. A keystore in memory needs none and asks none.
+    /// The rollback guard, which detects that the store was replaced by an older copy. The default, [`StoreGuard`],
+    /// detects it only while the store is open. A guard belongs to one store. A keystore in memory needs none and asks
+    /// none.
     pub guard: Arc<dyn RollbackGuard>,
-    /// Where every operation is recorded; nowhere by default.
+    /// The sink that records every operation; none by default.
     pub audit: Option<Arc<dyn AuditSink>>,
-    /// Where operations are counted; nowhere by default.
+    /// The metrics that count operations; none by default.
     #[cfg(feature = "with-metrics")]
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -35,7 +37,7 @@ impl Default for KeystoreOptions {
     }
 }
 
-/// Who is told.
+/// The receivers of reports on operations.
 #[derive(Default)]
 pub(super) struct Observers {
     pub(super) audit: Option<Arc<dyn AuditSink>>,

@@ -17,7 +17,7 @@ impl Keystore {
     /// opened with that guard: anyone who may write to the file may have changed it, which is detected then.
     ///
     /// # Errors
-    /// Those of [`Keystore::unlock_method`].
+    /// The errors of [`Keystore::unlock_method`].
     pub fn guard_name(path: &Path) -> Result<Option<String>> {
         Ok(guard_name::name(&EmbeddedStore::peek(path)?)?.map(str::to_owned))
     }

@@ -1,5 +1,5 @@
-//! Keeps readers and the store consistent: there is one snapshot that readers take without waiting, and writers
-//! replace it one after another, first in the store and then for readers.
+//! Keeps readers and the store consistent. Readers take the one snapshot without waiting. Writers replace it one after
+//! another, first in the store and then for readers.
 //!
 //! The locks are traits, so that a model checker can run exactly this code: see the tests.
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-/// Where readers find the newest snapshot.
+/// The place where readers find the newest snapshot.
 pub(super) trait Snapshot {
     type Value;
 
@@ -17,20 +17,20 @@ pub(super) trait Snapshot {
     fn publish(&self, next: Self::Value);
 }
 
-/// What one writer at a time may use.
+/// A value that one writer at a time may use.
 pub(super) trait Exclusive {
     type Value;
 
     fn exclusively(&self) -> impl DerefMut<Target = Self::Value>;
 }
 
-/// What came of one attempt to change the store.
+/// The result of one attempt to change the store.
 pub(super) enum Attempt<S, T> {
     /// There was nothing to change.
     Unneeded,
-    /// The store has the change; this is what readers are to see from now on.
+    /// The store has the change. From now on, readers see `next`.
     Made { next: S, result: T },
-    /// Others changed the store first, and it was left as it is.
+    /// Another process changed the store first; the attempt changed nothing.
     Outrun,
 }
 
@@ -39,16 +39,16 @@ pub(super) enum Attempt<S, T> {
 pub(super) enum Edited<T> {
     Unneeded,
     Made(T),
-    /// Others were quicker each time.
+    /// Other processes were quicker each time.
     GaveUp,
 }
 
-/// Makes a change. `attempt` works it out from the newest snapshot and writes it to the store, on the condition that the
-/// store is still what the snapshot shows. When others were quicker and `again` allows, `catch_up` reads what they left,
-/// readers get to see it, and `attempt` is asked anew.
+/// Makes a change. `attempt` derives it from the newest snapshot and writes it to the store, provided that the store is
+/// still as the snapshot shows it. If another process was quicker and `again` allows it, `catch_up` reads the newer
+/// state, readers get to see it, and `attempt` is called again.
 ///
 /// # Errors
-/// Those of `attempt` and `catch_up`. Readers then see what they saw before.
+/// The errors of `attempt` and `catch_up`. Readers then see what they saw before.
 pub(super) fn edit<S: Snapshot, W: Exclusive, T, E>(
     snapshot: &S,
     writer: &W,
@@ -75,17 +75,17 @@ pub(super) fn edit<S: Snapshot, W: Exclusive, T, E>(
     }
 }
 
-/// Lets readers see what others changed in the store; `catch_up` gives nothing when they changed nothing.
+/// Shows readers the changes that other processes made to the store; `catch_up` returns `None` if there are none.
 ///
 /// # Errors
-/// Those of `catch_up`. Readers then see what they saw before.
+/// The errors of `catch_up`. Readers then see what they saw before.
 pub(super) fn refresh<S: Snapshot, W: Exclusive, E>(
     snapshot: &S,
     writer: &W,
     catch_up: impl FnOnce(&mut W::Value, &S::Value) -> Result<Option<S::Value>, E>,
 ) -> Result<(), E> {
     let mut writer = writer.exclusively();
-    // Taken under the lock: a writer that published meanwhile must not be undone.
+    // Read under the lock, so that the snapshot of a writer that published meanwhile is not overwritten.
     let newest = snapshot.newest();
     if let Some(next) = catch_up(&mut writer, &newest)? {
         snapshot.publish(next);
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// A key as a list of who made each of its versions.
+    /// A key, as the list of the processes that made its versions.
     type Versions = Vec<&'static str>;
 
     /// The pointer of `arc-swap`, as the checker can see it.
@@ -148,10 +148,10 @@ mod tests {
         }
     }
 
-    /// The store that the nodes share: it takes a change of who saw all before it, and no other one.
+    /// The store that the nodes share. It accepts a change only from a node that saw all earlier changes.
     type Store = LoomArc<LoomMutex<Versions>>;
 
-    /// What a writer believes the store to hold.
+    /// A writer, with its belief about the store's content.
     struct Writer {
         store: Store,
         seen: usize,
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// One process: what its readers see, and what its writers use.
+    /// One process: the snapshot of its readers, and the state of its writers.
     struct Node {
         snapshot: Pointer,
         writer: LoomMutex<Writer>,
@@ -188,7 +188,7 @@ mod tests {
             LoomArc::new(Self { snapshot, writer: LoomMutex::new(writer) })
         }
 
-        /// Gives the number of the version that it made.
+        /// Adds a version and returns its number.
         fn rotate(&self, who: &'static str) -> usize {
             let attempt = |writer: &mut Writer, newest: &Versions| {
                 let mut next = newest.clone();
@@ -276,7 +276,7 @@ mod tests {
         });
     }
 
-    /// The checker itself is put to the test: a store that does not compare loses rotations, and that is found.
+    /// Tests the checker itself: a store that does not compare loses rotations, and the checker finds that.
     #[test]
     #[should_panic(expected = "a rotation was lost")]
     fn a_store_that_does_not_compare_is_found_out() {

@@ -23,17 +23,16 @@ use crate::rollback::SignedTime;
 use crate::time::Timestamp;
 
 impl Keystore {
-    /// Signs `message` with the head of a key. When the head has reached a bound of the key's rotation policy, the
-    /// key is rotated first.
+    /// Signs `message` with a key's head. If the head has reached a limit of the key's rotation policy, the key is
+    /// rotated first.
     ///
-    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are refused: a
-    /// signature of one would be that of a signature file or of an attestation.
+    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are refused: their
+    /// signature would pass for that of a signature file or an attestation.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version,
-    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`],
-    /// [`Code::WrongUse`]; those of
-    /// the backend; where the key has a rotation policy, those of writing.
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version, [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`], [`Code::WrongUse`]; errors
+    /// of the backend; if the key has a rotation policy, errors of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
         self.observed(Subject::message(Operation::Sign, key, message), || {
@@ -43,8 +42,8 @@ impl Keystore {
         })
     }
 
-    /// Whether a signature by the key's head takes microseconds: it needs neither the disk nor a device, and the algorithm is fast. An
-    /// answer about a key that does not exist means nothing.
+    /// Whether a signature by the key's head takes microseconds: it needs neither the disk nor a device, and the algorithm is fast.
+    /// The answer for a key that does not exist means nothing.
     pub fn signs_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
         let family = key.into().family();
         family.algorithm() == Algorithm::Ed25519
@@ -55,7 +54,7 @@ impl Keystore {
                 .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
     }
 
-    /// The head of a key, if it may sign this message, with one of its uses taken.
+    /// A key's head, if it may sign this message; counts one use.
     pub(super) fn head_for_message(
         &self,
         key: KeyRef<'_>,
@@ -74,8 +73,8 @@ impl Keystore {
         self.head_for_one_use(key)
     }
 
-    /// Signs what `message` makes of the head's id and public key, which are settled first. Whatever it makes begins
-    /// with one of [`RESERVED_PREFIXES`].
+    /// Signs the message that `message` makes from the head's id and public key, once the head is chosen. The message
+    /// must begin with one of [`RESERVED_PREFIXES`].
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,
@@ -89,13 +88,13 @@ impl Keystore {
         self.observed(Subject::message(Operation::Sign, key, &message), || signing.sign(&message))
     }
 
-    /// The right to make one signature with the head of a key. Taking it may rotate the key; using it changes nothing.
+    /// The right to make one signature with a key's head. Taking it may rotate the key; using it changes nothing.
     fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
         let (id, loaded) = self.head_for_one_use(key)?;
         Ok(OneSignature { keystore: self, id, loaded })
     }
 
-    /// Signs the digest that `message` makes of the head's id and public key, which are settled first.
+    /// Signs the digest that `message` makes from the head's id and public key, once the head is chosen.
     pub(crate) fn sign_form(
         &self,
         key: KeyRef<'_>,
@@ -117,20 +116,20 @@ impl Keystore {
         })
     }
 
-    /// Signs a digest with the head of an Ed25519 key: [`Keystore::sign`] for a message that was hashed before.
+    /// Signs a digest with the head of an Ed25519 key: like [`Keystore::sign`], for a message that is already hashed.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] when the key is of another algorithm, or its backend does not sign digests of that kind; those of
-    /// [`Keystore::sign`].
+    /// [`Code::WrongUse`] if the key has another algorithm, or its backend does not sign digests of that kind; the errors
+    /// of [`Keystore::sign`].
     pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
         self.sign_form(key.into(), |_, _| message.clone())
     }
 
-    /// The time by the system's clock, signed with the head of a key in answer to a nonce: for a
+    /// Signs the system clock's time and a nonce with a key's head, in answer to a
     /// [`TimeGuard`](crate::rollback::TimeGuard) elsewhere.
     ///
     /// # Errors
-    /// [`Code::ClockOutOfRange`]; those of [`Keystore::sign`].
+    /// [`Code::ClockOutOfRange`]; the errors of [`Keystore::sign`].
     pub fn sign_time(&self, family: &KeyFamily, nonce: &[u8; 32]) -> Result<SignedTime> {
         let time = Timestamp::now()?;
         let message = SignedTime::signed_bytes(nonce, time);
@@ -138,10 +137,10 @@ impl Keystore {
         Ok(SignedTime { time, signature })
     }
 
-    /// What is known of a key, signed by its head.
+    /// A key's attestation, signed by its head.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`].
+    /// The errors of [`Keystore::sign`].
     pub fn attest_signed(&self, family: &KeyFamily) -> Result<SignedAttestation> {
         self.observed(Subject::key(Operation::Attest, family), || {
             let signing = self.one_signature(KeyRef::Family(family))?;
@@ -151,7 +150,7 @@ impl Keystore {
         })
     }
 
-    /// The head of a key, if it may sign, with one of its uses taken.
+    /// A key's head, if it may sign; counts one use.
     pub(super) fn head_for_one_use(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
         loop {
             let (id, loaded) = self.head(key)?;
@@ -171,7 +170,8 @@ impl Keystore {
         }
     }
 
-    /// Rotates a key whose head is still `head`, if it is still `due`: of many threads that find it so, one does.
+    /// Rotates a key if its head is still `head` and it is still `due`: of many threads that find it due, only one
+    /// rotates it.
     fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
         let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record)?);
         match self.rotate_if(head.family(), wanted)? {
@@ -180,7 +180,7 @@ impl Keystore {
         }
     }
 
-    /// Has the store count some more uses of a head as made, so that they may be.
+    /// Reserves further uses of a head: the store counts them before they are made.
     fn reserve(&self, head: &KeyId) -> Result<()> {
         let mut reserved = 0;
         let edited = self.edit(|index| {
@@ -199,7 +199,7 @@ impl Keystore {
         Ok(())
     }
 
-    /// The head of a key, if it may sign.
+    /// A key's head, if it may sign.
     fn head(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
         let index = self.index.load();
         let loaded = index.key(key.family())?;
@@ -218,8 +218,8 @@ impl Keystore {
     }
 }
 
-/// The purpose of keys that sign tokens and nothing else. A message that could be chosen might be a token's block, which has no prefix of
-/// its own. This holds in every build, for a store may be used by several.
+/// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's block, which has no prefix of its own.
+/// Every build enforces this, because builds with different features may use one store.
 const TOKENS: &str = "tokens";
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
@@ -230,7 +230,7 @@ pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     Err(KmsError::new(Code::WrongUse, message))
 }
 
-/// See [`Keystore::one_signature`].
+/// The right to make one signature: see [`Keystore::one_signature`].
 struct OneSignature<'a> {
     keystore: &'a Keystore,
     id: KeyId,
@@ -243,7 +243,7 @@ impl OneSignature<'_> {
         &self.loaded.record.head_version().public_key
     }
 
-    /// Signs. Nothing is observed of it, and no lock of the keystore is taken.
+    /// Signs without recording, and without taking a lock of the keystore.
     fn sign(&self, message: &[u8]) -> Result<Signature> {
         let Keystore { sealer, backends, .. } = self.keystore;
         let bytes = self.loaded.signer(sealer, backends)?.sign(message)?;

@@ -7,7 +7,7 @@ use crate::attestation::Attestation;
 use crate::error::Result;
 use crate::id::{KeyFamily, Name};
 
-/// The keys of a keystore as they were at one moment, to be looked at: see [`Keystore::snapshot`](crate::Keystore::snapshot).
+/// A keystore's keys as they were at one moment, for reading only: see [`Keystore::snapshot`](crate::Keystore::snapshot).
 ///
 /// It does not sign or decapsulate, because somebody may have disabled or replaced the key since then.
 pub struct Snapshot {
@@ -32,7 +32,7 @@ impl Snapshot {
         self.index.list()
     }
 
-    /// The key of a tenant that has the label.
+    /// The tenant's key with this label.
     pub fn find(&self, tenant: &Name, label: &Name) -> Option<KeyFamily> {
         self.index.find(tenant, label).cloned()
     }

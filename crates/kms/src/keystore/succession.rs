@@ -1,4 +1,4 @@
-//! Statements of succession, made by versions that sign nothing else any more.
+//! Statements of succession. Older versions sign them, and nothing else.
 
 use super::handle::Keystore;
 use super::index::LoadedKey;
@@ -27,7 +27,7 @@ impl Keystore {
     /// [`Code::KeyNotFound`](crate::Code::KeyNotFound), [`Code::KeyDisabled`](crate::Code::KeyDisabled),
     /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
     /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed), [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
-    /// [`Code::WrongUse`](crate::Code::WrongUse); those of reading the store, of the backend, and of recording it.
+    /// [`Code::WrongUse`](crate::Code::WrongUse); errors of reading the store, of the backend, and of recording.
     pub fn successions(&self, family: &KeyFamily) -> Result<Vec<Succession>> {
         let algorithm = family.algorithm();
         if algorithm.usage() != Use::Signature {

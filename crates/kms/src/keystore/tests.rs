@@ -1,4 +1,4 @@
-//! What needs a look inside: a store that is edited row by row, and passphrases at a cost that tests can pay.
+//! Tests that need internals: a store that is edited row by row, and passphrases at a low cost.
 
 use std::sync::{Arc, Mutex};
 
@@ -86,7 +86,7 @@ fn what_was_changed_is_there_when_the_store_is_opened_again() {
     let keystore = open(&rows).unwrap();
     assert_eq!(keystore.list().unwrap().len(), 2);
     assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 2);
-    // And it goes on from there.
+    // It can be changed further.
     rotate(&keystore);
     assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 3);
 }
@@ -168,12 +168,12 @@ fn values_that_are_swapped_between_rows_are_detected() {
 #[test]
 fn a_row_that_is_put_back_to_an_older_form_is_detected() {
     let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
-    // The head back to version 1: the record alone, with its key, and with the state of another time.
+    // Put the head back to version 1: the record alone, with its private key, and with an older state.
     let record_back = Rows { records: one.records.clone(), ..two.clone() };
     assert_damaged(&record_back);
     assert_damaged(&Rows { private_keys: one.private_keys.clone(), ..record_back });
     assert_damaged(&Rows { meta: one.meta.clone(), ..two.clone() });
-    // A key that was disabled, enabled again.
+    // Make a disabled key look enabled again.
     let [enabled, disabled] = history(&[&create("a"), &disable]).try_into().unwrap();
     assert_damaged(&Rows { records: enabled.records, ..disabled });
 }
@@ -278,7 +278,7 @@ fn a_version_is_never_older_than_the_one_before_it() {
     let [rows] = history(&[&create("a")]).try_into().unwrap();
     let keystore = open(&rows).unwrap();
     let key = key_a(&keystore);
-    // As if the clock had been put back since the key was made.
+    // As if the clock had been set back since the key was made.
     let future = Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() + 3_600_000).unwrap();
     let edited = keystore.edit(|index| {
         let mut record = index.key(&key)?.record.clone();
@@ -294,7 +294,7 @@ fn a_version_is_never_older_than_the_one_before_it() {
     );
 }
 
-/// The seed of each key, as text and in its raw bytes, is in nothing that can be printed.
+/// Nothing that can be printed contains a key's seed, neither as text nor as raw bytes.
 #[test]
 fn nothing_that_is_printed_shows_a_secret() {
     let keystore = open(&empty_rows()).unwrap();

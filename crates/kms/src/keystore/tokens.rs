@@ -14,10 +14,11 @@ use crate::public_key::PublicKey;
 use crate::token::{Grant, Permit, ROOT, Request, Revocations, Rights, Token};
 
 impl Keystore {
-    /// Makes the root key of a tenant, which signs its tokens.
+    /// Makes a tenant's root key, which signs its tokens.
     ///
     /// # Errors
-    /// [`Code::LabelTaken`] when the tenant has one, or another key with that label; those of [`Keystore::create_key`].
+    /// [`Code::LabelTaken`] if the tenant already has a root key, or another key with that label; the errors of
+    /// [`Keystore::create_key`].
     pub fn create_token_root(&self, tenant: &Name) -> Result<KeyId> {
         let name: Name = ROOT.parse()?;
         self.create_key(NewKey::new(tenant.clone(), name.clone(), Algorithm::Ed25519).label(name))
@@ -37,11 +38,11 @@ impl Keystore {
         })
     }
 
-    /// Whether a token permits `request`: one of the root key of the request's tenant.
+    /// Checks that a token permits `request`. The root key of the request's tenant must have signed the token.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
-    /// [`Code::KeyDestroyed`] when that one is; those of [`Token::authorize`].
+    /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`] if that key is; the errors of [`Token::authorize`].
     pub fn authorize(&self, token: &Token, request: &Request<'_>, revoked: &Revocations) -> Result<Permit> {
         token.authorize(self.trusted(request.tenant())?, request, revoked)
     }
@@ -72,8 +73,8 @@ impl Keystore {
     /// signing key exports only its newest version.
     ///
     /// # Errors
-    /// [`Code::NotExportable`]; [`Code::NotHead`]; those of [`Keystore::authorize`]; [`Code::WrongUse`] when the recipient's key does
-    /// not encapsulate; those of [`Keystore::decapsulate`] that are about the state of the key.
+    /// [`Code::NotExportable`]; [`Code::NotHead`]; the errors of [`Keystore::authorize`]; [`Code::WrongUse`] if the recipient's key
+    /// does not encapsulate; the errors of [`Keystore::decapsulate`] about the key's state.
     #[cfg(feature = "transfer")]
     pub fn export_key(
         &self,

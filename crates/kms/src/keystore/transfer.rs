@@ -1,4 +1,4 @@
-//! Imported keys, and the only way by which a private key leaves.
+//! Importing keys, and the only way to export a private key.
 
 use super::handle::Keystore;
 use super::keys::NewKey;
@@ -16,11 +16,11 @@ use crate::public_key::PublicKey;
 use crate::transfer::{PrivateKeyData, WrappedKey};
 
 impl Keystore {
-    /// Makes a key whose version 1 is an imported private key. The copy that it came from is not this keystore's to wipe.
+    /// Makes a key whose version 1 is an imported private key. The keystore does not wipe the original.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when `new` is of another algorithm; [`Code::UnsupportedAlgorithm`] when its backend takes
-    /// no keys from outside; those of [`Keystore::create_key`].
+    /// [`Code::InvalidArgument`] if `new` has another algorithm; [`Code::UnsupportedAlgorithm`] if its backend cannot
+    /// import keys; the errors of [`Keystore::create_key`].
     pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         let backend = new.backend.clone();
@@ -47,7 +47,7 @@ impl Keystore {
     /// Makes a key with only a public key: it verifies signatures or receives exported keys, and does nothing else.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when `new` is of another algorithm or exportable; [`Code::LabelTaken`]; those of writing.
+    /// [`Code::InvalidArgument`] if `new` has another algorithm or is exportable; [`Code::LabelTaken`]; errors of writing.
     pub fn import_public_key(&self, new: NewKey, key: &PublicKey) -> Result<KeyId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         if new.exportable {
@@ -61,8 +61,8 @@ impl Keystore {
     /// Makes a public key the next version of a key that has only public keys.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when the key is of another algorithm, has private keys, or has that public key already;
-    /// those of [`Keystore::rotate`].
+    /// [`Code::InvalidArgument`] if the key has another algorithm, has private keys, or already has that public key; the
+    /// errors of [`Keystore::rotate`].
     pub fn import_public_version(&self, family: &KeyFamily, key: &PublicKey) -> Result<KeyId> {
         check_algorithm(family.algorithm(), key.algorithm())?;
         self.observed(Subject::key(Operation::Import, family), || {
@@ -83,8 +83,8 @@ impl Keystore {
     /// Opens a private key that was wrapped for a key of this keystore.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when it was wrapped for another recipient; [`Code::MalformedKey`] when it was changed; those of
-    /// [`Keystore::decapsulate`].
+    /// [`Code::InvalidArgument`] if it was wrapped for another recipient; [`Code::MalformedKey`] if it was changed; the errors
+    /// of [`Keystore::decapsulate`].
     pub fn unwrap_key(&self, recipient: &KeyId, wrapped: &WrappedKey) -> Result<PrivateKeyData> {
         wrapped.check_recipient(&self.public_key(recipient)?)?;
         wrapped.open(&self.decapsulate(recipient, wrapped.encapsulated())?)
@@ -133,7 +133,7 @@ fn check_algorithm(wanted: Algorithm, found: Algorithm) -> Result<()> {
     Err(KmsError::new(Code::InvalidArgument, message))
 }
 
-/// A version that repeats a former one would not replace it.
+/// An error if a former version has this key: repeating it would replace nothing.
 fn check_new<'a>(mut versions: impl Iterator<Item = &'a PublicKey>, key: &PublicKey) -> Result<()> {
     if versions.any(|version| version == key) {
         let message = "the key already has a version with this public key";

@@ -1,4 +1,4 @@
-//! How a keystore's store is written: one record at a time, together with the state that binds all of them.
+//! Writes to a keystore's store: one record at a time, together with the state that binds all records.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -26,7 +26,7 @@ pub(super) struct Writer {
     pub(super) sealed_state: Vec<u8>,
 }
 
-/// A change to one key: what its record becomes, and the private key of its head if that is new.
+/// A change to one key: its next record, and the private key of its head if that is new.
 pub(super) struct Edit {
     pub(super) record: KeyRecord,
     pub(super) new_head: Option<NewKeyPair>,
@@ -39,28 +39,28 @@ pub(super) struct NewKeyPair {
     pub(super) public_key: PublicKey,
 }
 
-/// What the next version of a key has.
+/// The content of a key's next version.
 pub(super) struct NewVersion {
     pub(super) public_key: PublicKey,
     pub(super) origin: Origin,
-    /// The private key; none where only the public key is had.
+    /// The private key; `None` if only the public key is known.
     pub(super) pair: Option<NewKeyPair>,
 }
 
 impl NewVersion {
-    /// One whose key was just made.
+    /// A version with a new key pair.
     pub(super) fn generated(pair: NewKeyPair) -> Self {
         Self { public_key: pair.public_key.clone(), origin: Origin::Generated, pair: Some(pair) }
     }
 }
 
 impl Writer {
-    /// The keys as the store has them now; nothing when that is what is known. Of a store that tells what changed, only
-    /// that is read.
+    /// Reads the store's current keys; `None` if nothing changed. If the store tells which rows changed, only those are read.
     ///
     /// # Errors
-    /// [`Code::RolledBack`](crate::Code::RolledBack) when the store was put back to an older state; [`Code::GuardMismatch`](crate::Code::GuardMismatch) when it has another guard;
-    /// [`Code::StoreDamaged`](crate::Code::StoreDamaged); those of reading and of the guard. Nothing is taken up then.
+    /// [`Code::RolledBack`](crate::Code::RolledBack) if the store was put back to an older state; [`Code::GuardMismatch`](crate::Code::GuardMismatch)
+    /// if it has another guard; [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of reading and of the guard. After an error, nothing has
+    /// changed here.
     pub(super) fn catch_up(
         &mut self,
         sealer: &Sealer,
@@ -119,7 +119,7 @@ impl Writer {
         Ok(LoadedKey { record, binding, head, older })
     }
 
-    /// Writes rows together with the state that they lead to, as the next change after the one that was last seen.
+    /// Writes rows and the state that results from them, as the next change after the last one seen.
     pub(super) fn commit_rows(
         &mut self,
         sealer: &Sealer,

@@ -29,10 +29,10 @@ pub(super) const ID: usize = 16;
 /// The object identifiers of the curves, in DER: id-Ed25519 (RFC 8410) and secp256r1 (RFC 5480).
 const ED25519_OID: &[u8] = &[0x06, 0x03, 0x2b, 0x65, 0x70];
 const P256_OID: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-/// The name of Ed25519's curve as PKCS #11 3.0 has it: a PrintableString in DER.
+/// The name of Ed25519's curve in PKCS #11 3.0: a PrintableString in DER.
 const EDWARDS25519_NAME: &[u8] = b"\x13\x0cedwards25519";
 
-/// A token as a backend. Cloning it is cheap, and the clones are the same token.
+/// A token as a backend. Cloning is cheap, and all clones use the same token.
 #[derive(Clone)]
 pub struct Pkcs11 {
     config: Arc<TokenConfig>,
@@ -52,7 +52,7 @@ impl Pkcs11 {
         Ok(token)
     }
 
-    /// A token that is opened when it is needed for the first time: nothing asks for it as long as signatures are only verified.
+    /// A token that is opened on its first use. As long as signatures are only verified, it is not needed.
     pub fn when_needed(config: &TokenConfig) -> Self {
         Self { config: Arc::new(config.clone()), token: Arc::default() }
     }
@@ -78,10 +78,10 @@ impl fmt::Debug for Pkcs11 {
     }
 }
 
-/// What the token is told for an algorithm.
+/// The parameters of an algorithm on a token.
 struct Scheme {
     key_type: KeyType,
-    /// The names of the curve, the better one first.
+    /// The curve's names, the preferred one first.
     curves: &'static [&'static [u8]],
 }
 
@@ -115,7 +115,7 @@ impl Backend for Pkcs11 {
     }
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        // Whether the token has them too shows when a key is made.
+        // Whether the token supports the algorithm shows when a key is made.
         matches!(algorithm, Algorithm::Ed25519 | Algorithm::EcdsaP256).then_some(Capabilities {
             verify_lanes: 1,
             sign_lanes: 1,
@@ -126,7 +126,7 @@ impl Backend for Pkcs11 {
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {
         let id = self.token()?.run(Access::Write, |at| generate(at, algorithm))?;
         let key = self.key(algorithm, id)?;
-        // Whether the token means by all this what we mean.
+        // Check that the token computes the algorithm that we expect.
         let (public_key, signature) = (key.public_key()?, key.sign(&id)?);
         match PublicKey::from_bytes(algorithm, &public_key)?.verify(&id, &signature) {
             Verdict::Valid => Ok(Zeroizing::new(id.to_vec())),
@@ -172,7 +172,7 @@ fn id(material: &[u8]) -> Result<[u8; ID]> {
     material.try_into().map_err(|_| KmsError::damaged("the id of a key on a token does not have 16 bytes"))
 }
 
-/// Makes a pair of objects; gives their id.
+/// Makes a pair of objects and returns their id.
 fn generate(at: &At<'_>, algorithm: Algorithm) -> Result<[u8; ID], Fault> {
     let mut id = [0; ID];
     crate::random::fill(&mut id)?;
@@ -210,7 +210,7 @@ fn generate(at: &At<'_>, algorithm: Algorithm) -> Result<[u8; ID], Fault> {
     Err(refused.map_or_else(|| Fault::failed("no curve is known"), Fault::Failed))
 }
 
-/// Whether the token will keep a private key to itself, as it was told; deletes the pair otherwise.
+/// Checks that the token will never reveal the private key, as requested; deletes the pair otherwise.
 fn check_kept(at: &At<'_>, [public, private]: [ObjectHandle; 2]) -> Result<(), Fault> {
     let wanted = [
         Attribute::Sensitive(true),
@@ -239,7 +239,7 @@ struct TokenKey {
     token: Arc<Token>,
     algorithm: Algorithm,
     id: [u8; ID],
-    /// The private object, in one life of the module.
+    /// The private object's handle, and the life of the module for which it is valid.
     handle: Mutex<Option<(u64, ObjectHandle)>>,
 }
 
@@ -249,7 +249,7 @@ impl TokenKey {
         at.find(&[Attribute::Class(class), Attribute::KeyType(key_type), Attribute::Id(self.id.to_vec())])
     }
 
-    /// The error of a key that is not on the token, although that is there.
+    /// The error for a key that is missing from a token that is present.
     fn missing(&self, at: &At<'_>) -> Fault {
         if let Err(lost) = at.check_present() {
             return lost;
@@ -279,7 +279,7 @@ impl TokenKey {
     }
 
     fn read_public_key(&self, at: &At<'_>) -> Result<Vec<u8>, Fault> {
-        // Some tokens keep no public objects, and the point with the private one.
+        // Some tokens keep no public objects, and store the point with the private object.
         for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
             for object in self.objects(at, class)? {
                 let attributes = at.session.get_attributes(object, &[AttributeType::EcPoint])?;
@@ -296,7 +296,7 @@ impl TokenKey {
         self.token.run(Access::Write, |at| {
             *lock(&self.handle) = None;
             let mut found = 0;
-            // The private one first: what is left after a loss is found by its id again.
+            // The private object first: if the token is lost in between, the rest can be found by its id later.
             for class in [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY] {
                 for object in self.objects(at, class)? {
                     at.session.destroy_object(object)?;
@@ -314,7 +314,7 @@ impl PrivateKey for TokenKey {
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
-        // ECDSA of a digest is what every token has.
+        // Every token supports ECDSA of a digest.
         let digest: [u8; 32];
         let data: &[u8] = match self.algorithm {
             Algorithm::EcdsaP256 => {
@@ -327,7 +327,7 @@ impl PrivateKey for TokenKey {
         self.token.run(Access::Read, |at| {
             let object = self.private_object(at)?;
             let signature = at.session.sign(&mechanism, object, data).inspect_err(|_| {
-                // It may be another object's by now.
+                // The handle may belong to another object by now.
                 *lock(&self.handle) = None;
             })?;
             encoding::signature(self.algorithm, &signature)

@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use crate::error::{Code, KmsError, Result};
 
-/// Sessions that one token is used with at the same time, when nothing else is said.
+/// The default maximum number of open sessions.
 const SESSIONS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
-/// A PIN is read up to this length.
+/// The maximum length of a PIN in bytes.
 const MAX_PIN: usize = 4096;
 
 /// A token and how to reach it.
@@ -43,7 +43,7 @@ pub struct TokenName {
     pub label: Option<String>,
     /// The serial number.
     pub serial: Option<String>,
-    /// Who made it.
+    /// The manufacturer.
     pub manufacturer: Option<String>,
     /// The model.
     pub model: Option<String>,
@@ -54,7 +54,7 @@ pub struct TokenName {
 pub enum PinSource {
     /// The first line of a file.
     File(PathBuf),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
     /// The PIN itself.
     Given(SecretString),
@@ -78,7 +78,7 @@ impl PinSource {
     /// Reads the PIN.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when there is none; those of reading.
+    /// [`Code::InvalidArgument`] if there is none; errors of reading.
     pub(super) fn read(&self) -> Result<SecretString> {
         let pin = match self {
             Self::Given(pin) => return Ok(pin.clone()),
@@ -113,7 +113,7 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>> {
     let cannot_read = |error| KmsError::io(format!("cannot read the PIN in {}", path.display()), error);
     let refuse =
         |why: &str| KmsError::new(Code::InvalidArgument, format!("the PIN in {} {why}", path.display()));
-    // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
+    // The capacity is never exceeded: growing the buffer would leave a copy of the PIN behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PIN));
     let file = File::open(path).map_err(cannot_read)?;
     file.take(MAX_PIN as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
@@ -127,7 +127,7 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>> {
 }
 
 impl TokenName {
-    /// Whether the name fits a token that says this of itself.
+    /// Whether this name matches a token with that description.
     pub(super) fn fits(&self, token: &Self) -> bool {
         let fits = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
         fits(&self.label, &token.label)

@@ -1,19 +1,20 @@
-//! Public keys and signatures as tokens write them, and as we do.
+//! Converts public keys and signatures from the tokens' encodings to ours.
 
 use crate::algorithm::Algorithm;
 use crate::backend::p256;
 
 /// The public key in an attribute `CKA_EC_POINT`.
 ///
-/// PKCS #11 asks for a DER OCTET STRING around the point of a Weierstrass curve; of an Edwards curve, version 3.0 asks for the bytes of
-/// RFC 8032 alone, and later ones were read either way. Tokens give both of both, and their lengths tell them apart.
+/// PKCS #11 wants a DER OCTET STRING around the point of a Weierstrass curve. For an Edwards curve, version 3.0 wants only the bytes of
+/// RFC 8032; later versions have been read either way. In practice tokens return both forms for both kinds of curve, and the lengths
+/// tell them apart.
 pub(super) fn public_key(algorithm: Algorithm, attribute: &[u8]) -> Option<Vec<u8>> {
     let is_bare = |length: usize| match algorithm {
         Algorithm::Ed25519 => length == 32,
         // Uncompressed and compressed.
         _ => length == 65 || length == 33,
     };
-    // By the length alone: a bare key may begin with the bytes of an OCTET STRING.
+    // Decide by the length alone: a bare key may begin with the same bytes as an OCTET STRING.
     let point = match attribute {
         bare if is_bare(bare.len()) => bare,
         [4, length, wrapped @ ..] if usize::from(*length) == wrapped.len() && is_bare(wrapped.len()) => {
@@ -27,7 +28,7 @@ pub(super) fn public_key(algorithm: Algorithm, attribute: &[u8]) -> Option<Vec<u
     }
 }
 
-/// The signature that a token made, in the one form that we verify.
+/// A token's signature, in the only form that we verify.
 pub(super) fn signature(algorithm: Algorithm, bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() != algorithm.output_length() {
         return None;

@@ -1,13 +1,14 @@
-//! What a library's answers mean to us.
+//! Interprets a library's errors.
 
 use cryptoki::error::{Error, RvError};
 
 use crate::error::{Code, KmsError};
 
-/// Why something on a token failed.
+/// The reason why an operation on a token failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The session, the token or the library was lost: the call may work on a new session, or when the token is back.
+    /// The session, the token or the library was lost. The call may succeed in a new session, or when the token is
+    /// back.
     Lost(String),
     /// Trying again does not help.
     Failed(KmsError),
@@ -33,7 +34,7 @@ impl From<Error> for Fault {
             );
         };
         let code = match value {
-            // Some libraries, SoftHSM among them, know no better word than a general error for a token that is gone.
+            // Some libraries, such as SoftHSM, return only a general error for a token that is gone.
             RvError::CryptokiNotInitialized
             | RvError::DeviceError
             | RvError::DeviceRemoved

@@ -1,4 +1,4 @@
-//! A keystore's counter on a token.
+//! A rollback guard on a token: it keeps a keystore's counter.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,10 +12,10 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::Name;
 use crate::rollback::{RollbackGuard, StoreMark, rolled_back};
 
-/// What the objects say of their application.
+/// The application attribute of the guard's objects.
 const APPLICATION: &[u8] = b"bulla rollback guard v1";
 
-/// How often the objects are read when others replace them meanwhile.
+/// How often reading the objects is tried while other processes replace them.
 const TRIES: usize = 20;
 
 /// A guard in a private data object of a token. Somebody who puts back the store needs the token and its PIN to put back the guard.
@@ -29,11 +29,11 @@ const TRIES: usize = 20;
 pub struct TokenGuard {
     token: Arc<Token>,
     name: Name,
-    /// Threads take turns; processes notice one another.
+    /// Makes threads take turns. Processes detect each other's changes.
     turn: Arc<Mutex<()>>,
 }
 
-/// What an object says.
+/// The content of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     store: [u8; 16],
@@ -54,10 +54,10 @@ impl Known {
 }
 
 impl TokenGuard {
-    /// The guard of that name, which is on the token; it is read when it is used.
+    /// The guard with this name on the token. It is read on each use.
     ///
     /// # Errors
-    /// Those of [`Pkcs11::open`].
+    /// The errors of [`Pkcs11::open`].
     pub fn new(token: &Pkcs11, name: Name) -> Result<Self> {
         Ok(Self { token: token.token()?, name, turn: Arc::default() })
     }
@@ -65,7 +65,7 @@ impl TokenGuard {
     /// Makes a guard that no store has used yet.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when the token has a guard of that name; those of the token.
+    /// [`Code::AlreadyExists`] if the token has a guard with this name; errors of the token.
     pub fn create(token: &Pkcs11, name: Name) -> Result<Self> {
         let guard = Self::new(token, name)?;
         guard.token.run(Access::Write, |at| {
@@ -97,11 +97,11 @@ impl TokenGuard {
         Ok(())
     }
 
-    /// What is known, and the objects that say so or less.
+    /// The newest known state, and the objects with that state or an older one.
     fn read(&self, at: &At<'_>) -> Result<(Option<Known>, Vec<ObjectHandle>), Fault> {
         for _ in 1..TRIES {
             match self.read_once(at) {
-                // Another process may have replaced an object after it was found.
+                // Another process may have replaced the object since it was found.
                 Err(Fault::Lost(_)) => at.check_present()?,
                 done => return done,
             }

@@ -1,8 +1,8 @@
 //! The libraries of tokens, each loaded and initialized once in a process.
 //!
 //! Initialization belongs to the process, not to the caller (PKCS #11 3.1, section 5.4), so all tokens of a library share it. Some libraries,
-//! including SoftHSM, see a returned token only after they are initialized again. That ends all sessions, so it waits until nobody is in
-//! the middle of one.
+//! including SoftHSM, see a returned token only after they are initialized again. That ends all sessions, so it waits until no thread is
+//! using one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use cryptoki::session::Session;
 use super::fault::Fault;
 use crate::error::{Code, KmsError, Result};
 
-/// A library is initialized again at most so often: for some that is slow, and it disturbs all tokens of the library.
+/// The shortest time between two initializations of a library: initializing is slow for some, and disturbs all tokens
+/// of the library.
 const PAUSE: Duration = Duration::from_secs(1);
 
 static MODULES: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new());
@@ -24,15 +25,15 @@ static MODULES: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new
 /// A library.
 pub(super) struct Module {
     library: Pkcs11,
-    /// Held for reading by whoever uses a session, and for writing by who initializes the library again.
+    /// A thread that uses a session holds it for reading; a thread that initializes the library again, for writing.
     life: RwLock<Life>,
-    /// Sessions that wait for their next use, by the number of their token.
+    /// Idle sessions, by the number of their token.
     idle: Mutex<BTreeMap<u64, Vec<Session>>>,
 }
 
 /// The time between two initializations.
 pub(super) struct Life {
-    /// One more with each initialization: handles of objects do not outlive it.
+    /// Increases by one with each initialization. Object handles are valid only within one life.
     pub(super) number: u64,
     pub(super) state: State,
     began: Instant,
@@ -49,7 +50,7 @@ pub(super) enum State {
 }
 
 impl Module {
-    /// The library at `path`, which is loaded when nobody did so before.
+    /// The library at `path`, loaded if it is not loaded yet.
     pub(super) fn load(path: &Path) -> Result<Arc<Self>> {
         let shown = path.display();
         let path = path
@@ -77,28 +78,28 @@ impl Module {
         &self.library
     }
 
-    /// The present life, which lasts as long as this is held.
+    /// The current life. It lasts as long as the caller holds this guard.
     pub(super) fn enter(&self) -> RwLockReadGuard<'_, Life> {
         self.life.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session of a token that waits for its next use.
+    /// Takes an idle session of a token.
     pub(super) fn take_idle(&self, token: u64) -> Option<Session> {
         lock(&self.idle).get_mut(&token)?.pop()
     }
 
-    /// Keeps a session for its next use. Its life must be the one that is entered.
+    /// Keeps a session for its next use. It must belong to the current life.
     pub(super) fn keep(&self, token: u64, session: Session) {
         lock(&self.idle).entry(token).or_default().push(session);
     }
 
-    /// Closes the sessions of a token that wait.
+    /// Closes a token's idle sessions.
     pub(super) fn close_idle(&self, token: u64) {
         let sessions = lock(&self.idle).remove(&token);
         drop(sessions);
     }
 
-    /// Begins a new life after the one with this number; whether there is a later one now.
+    /// Begins a new life after the one with this number. Returns whether there is a later one now.
     pub(super) fn restart(&self, after: u64) -> bool {
         let mut life = self.life.write().unwrap_or_else(PoisonError::into_inner);
         if life.number != after {
@@ -107,10 +108,10 @@ impl Module {
         if life.state == State::Others || life.began.elapsed() < PAUSE {
             return false;
         }
-        // Before the end: their numbers will be those of other sessions afterwards.
+        // Close them before the life ends: afterwards, their numbers will belong to other sessions.
         lock(&self.idle).clear();
         if life.state == State::Ours {
-            // Whether it is ended shows when it begins again.
+            // If this fails, the next initialization reports it.
             let _ = self.library.clone().finalize();
         }
         let state = initialize(&self.library).unwrap_or(State::Down);
@@ -131,7 +132,7 @@ fn initialize(library: &Pkcs11) -> Result<State, String> {
     }
 }
 
-/// A panic while one of these is held leaves nothing half-changed.
+/// Locks a mutex and ignores poisoning: a panic under one of these locks leaves nothing half-changed.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,13 +16,14 @@ use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider};
 /// The length of a capsule and of a key in bytes.
 const SIZE: usize = 32;
 
-/// What is put before the capsule, so that the token's key gives nothing away that it is asked for elsewhere.
+/// The prefix of the capsule in the HMAC's input, so that no other use of the token's key computes the same value.
 const CONTEXT: &[u8] = b"bulla key encryption key from token v1\0";
 
 /// Key-encryption keys from a secret key on a token.
 ///
-/// The method is `pkcs11`, the name that of the key on the token (`CKA_LABEL`), the capsule 32 random bytes. The key is HMAC-SHA-256 (RFC
-/// 2104), computed by the token, of `bulla key encryption key from token v1`, a zero byte and the capsule. Without the token nothing opens.
+/// The method is `pkcs11`, the name is the label of the key on the token (`CKA_LABEL`), and the capsule is 32 random bytes. The
+/// key-encryption key is HMAC-SHA-256 (RFC 2104), computed by the token, of `bulla key encryption key from token v1`, a zero byte and the
+/// capsule. Nothing opens without the token.
 #[derive(Clone, Debug)]
 pub struct TokenKeyProvider {
     token: Arc<Token>,
@@ -30,20 +31,21 @@ pub struct TokenKeyProvider {
 }
 
 impl TokenKeyProvider {
-    /// The key of that name, which is on the token.
+    /// The key with this name on the token.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] when it is not; those of the token.
+    /// [`Code::KeyNotFound`] if the token does not have it; errors of the token.
     pub fn new(token: &Pkcs11, name: Name) -> Result<Self> {
         let provider = Self { token: token.token()?, name };
         provider.token.run(Access::Read, |at| provider.find(at).map(drop))?;
         Ok(provider)
     }
 
-    /// Makes the key on the token. It cannot be copied from there: when the token is lost, so is all that only this key opens.
+    /// Makes the key on the token. It cannot be copied from there: if the token is lost, so is all data that only this key
+    /// opens.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when the token has a key of that name; those of the token.
+    /// [`Code::AlreadyExists`] if the token has a key with this name; errors of the token.
     pub fn create(token: &Pkcs11, name: Name) -> Result<Self> {
         let provider = Self { token: token.token()?, name };
         provider.token.run(Access::Write, |at| provider.make(at))?;

@@ -17,12 +17,12 @@ use super::fault::Fault;
 use super::module::{Module, State, lock};
 use crate::error::{Code, KmsError, Result};
 
-/// What a session is for.
+/// The purpose of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Using keys. Such sessions are kept.
+    /// Using keys. These sessions are kept for later calls.
     Read,
-    /// Making and deleting them.
+    /// Making and deleting keys.
     Write,
 }
 
@@ -32,16 +32,16 @@ pub(super) struct Token {
     path: PathBuf,
     name: TokenName,
     pin: Option<SecretString>,
-    /// The token refused the PIN once: it is not tried again.
+    /// The token refused the PIN once: do not try it again.
     refused: AtomicBool,
-    /// Tells this token's sessions from those of others.
+    /// Distinguishes this token's sessions from those of other tokens.
     number: u64,
-    /// Where the token was found, in which life of the module.
+    /// The slot in which the token was found, and the life of the module at that time.
     place: Mutex<Option<(u64, Slot)>>,
     turns: Turns,
 }
 
-/// A session at work.
+/// A session in use.
 pub(super) struct At<'a> {
     pub(super) session: &'a Session,
     /// The life of the module: handles do not outlive it.
@@ -68,13 +68,13 @@ impl Token {
         Ok(token)
     }
 
-    /// Does `work` on a session that nobody else uses meanwhile. When the token was lost, on a new one, and then once more after
-    /// the library was initialized again: so `work` must bear being repeated.
+    /// Does `work` on a session that no other thread uses meanwhile. If the token was lost, it tries again in a new session, and
+    /// then once more after initializing the library again: `work` must be safe to repeat.
     ///
     /// # Errors
-    /// [`Code::TokenUnavailable`]; [`Code::WrongPin`], [`Code::PinLocked`]; those of `work`.
+    /// [`Code::TokenUnavailable`]; [`Code::WrongPin`], [`Code::PinLocked`]; the errors of `work`.
     pub(super) fn run<T>(&self, access: Access, work: impl Fn(&At<'_>) -> Result<T, Fault>) -> Result<T> {
-        // Before the module's life, which otherwise could not end while one waits here.
+        // Take the turn before entering the module's life: a life cannot end while a thread that waits here holds it.
         let _turn = self.turns.take();
         let mut why = match self.attempt(access, &work) {
             (_, Ok(value)) => return Ok(value),
@@ -106,7 +106,7 @@ impl Token {
         KmsError::new(Code::TokenUnavailable, message)
     }
 
-    /// One try, and the life of the module in which it was made.
+    /// One attempt, and the module's life in which it was made.
     fn attempt<T>(
         &self,
         access: Access,
@@ -128,7 +128,7 @@ impl Token {
         (life.number, done)
     }
 
-    /// Where the token is.
+    /// The slot with the token.
     fn slot(&self, life: u64) -> Result<Slot, Fault> {
         let mut place = lock(&self.place);
         if let Some((_, slot)) = place.filter(|(found, _)| *found == life) {
@@ -137,7 +137,7 @@ impl Token {
         let library = self.module.library();
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for slot in library.get_slots_with_token()? {
-            // One token that fails is no reason not to look at the next.
+            // If one token fails, still look at the next.
             let Ok(info) = library.get_token_info(slot) else { continue };
             let name = name_of(&info);
             if info.token_initialized() && self.name.fits(&name) {
@@ -202,7 +202,7 @@ impl At<'_> {
         Ok(self.session.find_objects(template)?)
     }
 
-    /// Whether the token is there: some libraries say of a token that is gone only that it has no objects.
+    /// An error unless the token is present: some libraries report a missing token only as one without objects.
     pub(super) fn check_present(&self) -> Result<(), Fault> {
         match self.token.module.library().get_token_info(self.slot) {
             Ok(info) if self.token.name.fits(&name_of(&info)) => Ok(()),
@@ -234,7 +234,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// How many may be at work at the same time.
+/// Limits how many threads use the token at the same time.
 struct Turns {
     left: Mutex<usize>,
     given_back: Condvar,

@@ -9,7 +9,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::{encoding, files};
 
 const HEADER: &str = "bulla rollback guard v1\n";
-/// More than any guard file has.
+/// Larger than any guard file.
 const MOST: u64 = 1024;
 
 /// A guard in a small text file. It helps only if somebody who can put back the store cannot put back this file: keep it on
@@ -23,14 +23,14 @@ const MOST: u64 = 1024;
 /// checksum: <64 hexadecimal digits: BLAKE3 of the lines before>
 /// ```
 ///
-/// It belongs to the first store that is opened with it. Each change replaces it with a temporary file that is synced and
-/// renamed. Processes that share it take turns with a lock on it.
+/// It belongs to the first store that is opened with it. Each change writes a temporary file, syncs it, and renames it to
+/// the guard file. Processes that share the guard take turns with a lock on it.
 #[derive(Clone, Debug)]
 pub struct FileGuard {
     path: PathBuf,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     store: [u8; 16],
@@ -39,21 +39,21 @@ struct Known {
 }
 
 impl FileGuard {
-    /// The guard that is at `path`; it is read when it is used.
+    /// The guard at `path`. It is read on each use.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    /// Makes a guard that no store has used yet. Its folder is made, with mode 0700, if it is missing.
+    /// Creates a guard that no store has used yet. A missing folder is created with mode 0700.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`; those of writing.
+    /// [`Code::AlreadyExists`] if something exists at `path`; errors of writing.
     pub fn create(path: &Path) -> Result<Self> {
         files::create(path, text(None).as_bytes())?;
         Ok(Self::new(path))
     }
 
-    /// The file, locked, and what it says. The lock ends when the file is dropped.
+    /// Locks the file, and reads it. Dropping the file releases the lock.
     fn lock(&self) -> Result<(File, Option<Known>)> {
         let shown = self.path.display();
         let unusable = |error| KmsError::io(format!("cannot use the rollback guard {shown}"), error);
@@ -137,7 +137,8 @@ fn text(known: Option<&Known>) -> String {
     format!("{body}checksum: {checksum}\n")
 }
 
-/// What a text says, if it is one that was written here: `Some(None)` for a guard that was not used yet.
+/// Parses a guard file's text, if this module could have written it; `Some(None)` for a guard that no store has used
+/// yet.
 fn parse(read: &str) -> Option<Option<Known>> {
     if read == text(None) {
         return Some(None);

@@ -1,4 +1,4 @@
-//! What a rollback guard is, and the one that every store has.
+//! The interface of rollback guards, and the guard that every store has.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +11,11 @@ use crate::time::Timestamp;
 pub struct StoreMark {
     /// The store's name, derived from its root key. It is not a secret.
     pub store: [u8; 16],
-    /// One more with each change of the store.
+    /// Increases by one with each change of the store.
     pub counter: u64,
     /// The time of the last change: the result of [`RollbackGuard::time`] at that moment.
     pub changed: Timestamp,
-    /// BLAKE3 of the sealed state: two copies of a store that went different ways differ in it.
+    /// The BLAKE3 digest of the encrypted state. It differs between two copies of a store that were changed separately.
     pub digest: [u8; 32],
 }
 
@@ -23,36 +23,37 @@ pub struct StoreMark {
 ///
 /// Many threads may use one guard. If it is outside the process, many processes may use it too.
 pub trait RollbackGuard: fmt::Debug + Send + Sync {
-    /// Whether a store that was just read may be used.
+    /// Checks that a store that was just read may be used.
     ///
     /// # Errors
-    /// [`Code::RolledBack`] when it is older than the guard allows; [`Code::GuardMismatch`] when the guard is another store's
-    /// or damaged; those of reaching the guard. A guard that is not there is an error: who can take away the guard must
-    /// not thereby switch it off.
+    /// [`Code::RolledBack`] if it is older than the guard allows; [`Code::GuardMismatch`] if the guard belongs to another
+    /// store or is damaged; errors of reaching the guard. A missing guard is an error: otherwise, anyone who can remove the
+    /// guard could disable it.
     fn check(&self, mark: &StoreMark) -> Result<()>;
 
-    /// Remembers that the store has come this far; it is durable when this returns. A mark behind what the guard
-    /// has is ignored: another process was quicker.
+    /// Remembers this state of the store. The guard's new state is durable when this returns. A mark that is older than
+    /// the guard's own is ignored: another process was quicker.
     ///
     /// # Errors
-    /// Those of reaching the guard.
+    /// Errors of reaching the guard.
     fn advance(&self, mark: &StoreMark) -> Result<()>;
 
-    /// The name by which a store remembers this guard; by default it does not: see [`NamedGuard`](super::NamedGuard).
+    /// The name by which a store remembers this guard. By default there is none, and the store does not remember it:
+    /// see [`NamedGuard`](super::NamedGuard).
     fn name(&self) -> Option<&str> {
         None
     }
 
-    /// The time with which the next change is marked; by default that of the system's clock.
+    /// The time with which the next change is marked; by default the system clock's.
     ///
     /// # Errors
-    /// Those of reaching the guard.
+    /// Errors of reaching the guard.
     fn time(&self) -> Result<Timestamp> {
         Timestamp::now()
     }
 }
 
-/// The error of a store that is behind its guard.
+/// The error for a store that is behind its guard.
 pub(crate) fn rolled_back(found: u64, known: u64) -> KmsError {
     KmsError::new(
         Code::RolledBack,

@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 
 /// A guard with a name that its store remembers. A store that was made with it, or that got it from
 /// [`Keystore::set_guard`](crate::Keystore::set_guard), opens only with a guard of this name. So nobody can forget to ask the guard. If
-/// somebody who may write to the store removes the name, that is damage.
+/// someone who can write to the store removes the name, the store is reported as damaged.
 ///
 /// The name tells the program that opens the store where to find the guard ([`Keystore::guard_name`](crate::Keystore::guard_name)). The
 /// program defines what the name means.
@@ -27,7 +27,7 @@ impl NamedGuard {
     /// a secret: the store contains it as plain text.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] when the name is none.
+    /// [`Code::InvalidArgument`] if the name breaks these rules.
     pub fn new(name: &str, guard: Arc<dyn RollbackGuard>) -> Result<Self> {
         if name.is_empty() || name.len() > Self::MAX_NAME || name.chars().any(encoding::is_deceptive) {
             return Err(KmsError::new(

@@ -1,4 +1,4 @@
-//! A guard that trusts a clock of somebody else, by his signature.
+//! A guard that trusts another party's clock, by that party's signature.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::reserved;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
-/// What time it is, said by a named key in answer to a nonce: see [`Keystore::sign_time`](crate::Keystore::sign_time).
+/// A time that a named key signed in answer to a nonce: see [`Keystore::sign_time`](crate::Keystore::sign_time).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedTime {
     /// The time.
@@ -36,7 +36,7 @@ impl SignedTime {
     /// The time, if this key signed it in answer to this nonce.
     ///
     /// # Errors
-    /// [`Code::GuardMismatch`] when it did not.
+    /// [`Code::GuardMismatch`] if it did not.
     pub fn verify(&self, key: &NamedPublicKey, nonce: &[u8; 32]) -> Result<Timestamp> {
         let signed = Self::signed_bytes(nonce, self.time);
         let verdict = key.public_key.verify(&signed, &self.signature.bytes);
@@ -50,11 +50,10 @@ impl SignedTime {
 
 /// The source of a signed time: a service, a device, another keystore.
 pub trait TimeSource: fmt::Debug + Send + Sync {
-    /// What time it is. The nonce is new for each call: an answer to an older one would let an old time pass for the
-    /// present.
+    /// The current time. The nonce is new for each call, so that an old answer cannot pass for the current time.
     ///
     /// # Errors
-    /// Those of reaching the source.
+    /// Errors of reaching the source.
     fn now(&self, nonce: &[u8; 32]) -> Result<SignedTime>;
 }
 

@@ -5,7 +5,7 @@
 //! format      1   1
 //! kind        1   1 root key, 2 store state, 3 key record, 4 private key, 5 data key
 //! subject     2   length, big-endian
-//!             n   UTF-8: what it belongs to; for a private key its key id, for a key record its key family
+//!             n   UTF-8: the owner; for a private key its key id, for a key record its key family
 //! nonce       24  random, fresh for each envelope
 //! ciphertext  m
 //! tag         16
@@ -27,12 +27,12 @@ const FIXED_HEADER: usize = 8;
 const NONCE: usize = 24;
 const TAG: usize = 16;
 
-/// What an envelope holds and what it belongs to.
+/// The kind of an envelope's content, and the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The key under which all other envelopes of the store are sealed.
+    /// The root key, from which the keys of all other envelopes are derived.
     RootKey,
-    /// What binds all records of the store together.
+    /// The state that binds all records of the store together.
     StoreState,
     /// The metadata of the key family with this name.
     KeyRecord(String),
@@ -122,7 +122,7 @@ impl Envelope {
         Ok(Self { place, nonce, sealed })
     }
 
-    /// Opens the envelope, if it was sealed under `key` at this very `place`.
+    /// Opens the envelope, if it was sealed under `key` for exactly this `place`.
     pub(crate) fn open(&self, key: &[u8; 32], place: &Place) -> Option<Zeroizing<Vec<u8>>> {
         if self.place != *place {
             return None;
@@ -134,8 +134,8 @@ impl Envelope {
             .map(Zeroizing::new)
     }
 
-    /// Opens the bytes of an envelope, if it was sealed under `key` at this very `place`: the same as parsing and opening
-    /// it, without copies. A store with many keys opens twice as many envelopes.
+    /// Opens the bytes of an envelope, if it was sealed under `key` for exactly this `place`: the same as parsing and
+    /// opening it, without copies. This matters because a store opens two envelopes for each key.
     pub(crate) fn open_bytes(
         key: &[u8; 32],
         place: &Place,
@@ -145,7 +145,7 @@ impl Envelope {
         let nonce_and_sealed =
             bytes.strip_prefix(header.as_slice()).and_then(|rest| rest.split_first_chunk::<NONCE>());
         let Some((nonce, sealed)) = nonce_and_sealed else {
-            // It is another place's, or no envelope.
+            // The bytes are sealed for another place, or are not an envelope.
             return Self::parse(bytes).map(|_| None);
         };
         let payload = Payload { msg: sealed, aad: &header };
@@ -160,7 +160,7 @@ impl Envelope {
         bytes
     }
 
-    /// Takes an envelope apart. Its content remains unproven until it is opened.
+    /// Parses an envelope. Its content is not authenticated until it is opened.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let error = || KmsError::damaged("a sealed envelope is cut or not of format 1");
         let (header, rest) = bytes.split_first_chunk::<FIXED_HEADER>().ok_or_else(error)?;

@@ -1,4 +1,4 @@
-//! Recipients whose keys carry a key: X-Wing (X25519 and ML-KEM-768 together), and the keys of a keystore.
+//! Recipients with key encapsulation: X-Wing (X25519 and ML-KEM-768 together), and the keys of a keystore.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,7 +43,7 @@ impl XWingIdentity {
         Ok(Self { seed, key, recipient })
     }
 
-    /// What others seal to.
+    /// The recipient that others encrypt to.
     pub fn recipient(&self) -> XWingRecipient {
         self.recipient.clone()
     }
@@ -62,7 +62,7 @@ impl KeyProvider for XWingRecipient {
         X_WING
     }
 
-    /// The first 16 bytes of BLAKE3 of the public key, in hexadecimal digits: the key itself is long.
+    /// The first 16 bytes of the public key's BLAKE3 digest, in hexadecimal: the key itself is too long for a name.
     fn key_name(&self) -> String {
         encoding::hex(&bulla_blake3::hash(self.0.as_bytes()).as_bytes()[..16])
     }
@@ -125,7 +125,7 @@ impl FromStr for XWingRecipient {
 impl FromStr for XWingIdentity {
     type Err = KmsError;
 
-    /// The error shows nothing of the text.
+    /// The error quotes nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
         let seed = text.strip_prefix(SECRET_PREFIX).and_then(encoding::from_base64).map(Zeroizing::new);
         let seed = seed.filter(|seed| seed.len() == 32).ok_or_else(malformed_identity)?;
@@ -133,13 +133,14 @@ impl FromStr for XWingIdentity {
     }
 }
 
-/// The public key of a key in a keystore; its algorithm is one that encapsulates. [`KeystoreIdentity`](crate::KeystoreIdentity) opens.
+/// A keystore's key as a recipient; its algorithm must be one for key encapsulation. [`KeystoreIdentity`](crate::KeystoreIdentity)
+/// opens what is encrypted to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeystoreRecipient(NamedPublicKey);
 
 impl KeystoreRecipient {
     /// # Errors
-    /// [`Code::WrongUse`] when keys of its algorithm sign.
+    /// [`Code::WrongUse`] if its algorithm is one for signatures.
     pub fn new(key: NamedPublicKey) -> Result<Self> {
         match key.public_key.algorithm().usage() {
             Use::KeyEncapsulation => Ok(Self(key)),

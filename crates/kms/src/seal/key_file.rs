@@ -19,17 +19,17 @@ const SECRET: usize = 32;
 /// <base64 of the bytes>
 /// ```
 ///
-/// Whoever can read it can open the keystore: it is made with mode 0600, and refused when its mode is wider, when it
-/// belongs to another user, and when it is a symbolic link.
+/// Anyone who can read it can open the keystore. It is created with mode 0600, and refused if its mode is wider, if it
+/// belongs to another user, or if it is a symbolic link.
 #[derive(Debug)]
 pub struct KeyFile;
 
 impl KeyFile {
-    /// Makes a key file with a new secret. It is whole and on the disk when this returns. Its folder is made, with
-    /// mode 0700, if it is missing.
+    /// Creates a key file with a new secret. When this returns, the file is complete and on the disk. A missing folder
+    /// is created with mode 0700.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`: a key file is never replaced.
+    /// [`Code::AlreadyExists`] if something exists at `path`: a key file is never replaced.
     pub fn create(path: &Path) -> Result<()> {
         let mut secret = Zeroizing::new([0; SECRET]);
         random::fill(&mut *secret)?;
@@ -37,7 +37,7 @@ impl KeyFile {
         files::create(path, Zeroizing::new([HEADER, &encoded, "\n"].concat()).as_bytes())
     }
 
-    /// Reads the secret, if the file is well kept.
+    /// Reads the secret, if the file's mode, owner and type are safe.
     fn read(path: &Path) -> Result<Zeroizing<[u8; SECRET]>> {
         let text = secret_file::read(path, 128)?;
         text.strip_prefix(HEADER)
@@ -52,8 +52,8 @@ impl KeyFile {
 /// The context of BLAKE3's key derivation.
 const CONTEXT: &str = "bulla keystore v1 key encryption key from key file";
 
-/// A key file ([`KeyFile`]) as a provider of key-encryption keys. The file is read when a key is needed, and refused then
-/// when it is not well kept. The capsule has 12 zero bytes and a salt of 32 random bytes.
+/// A key file ([`KeyFile`]) as a provider of key-encryption keys. The file is read each time a key is needed, and refused
+/// if its mode, owner or type is not safe. The capsule has 12 zero bytes and a salt of 32 random bytes.
 #[derive(Clone, Debug)]
 pub struct KeyFileProvider {
     path: PathBuf,

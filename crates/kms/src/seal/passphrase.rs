@@ -19,15 +19,15 @@ pub(crate) struct Argon2Cost {
 }
 
 impl Argon2Cost {
-    /// 64 MiB and three passes: the second recommended option of RFC 9106, section 4, with one lane since the
-    /// lanes would not run in parallel here. Above the least that OWASP asks for (19 MiB, two passes).
+    /// 64 MiB and three passes: the second recommended option of RFC 9106, section 4, with one lane because the lanes
+    /// would not run in parallel here. It exceeds OWASP's minimum (19 MiB, two passes).
     pub(crate) const DEFAULT: Self = Self { memory_kib: 64 * 1024, passes: 3, lanes: 1 };
 
-    /// The cheapest that the algorithm allows; for tests alone.
+    /// The lowest cost that the algorithm allows; only for tests.
     #[cfg(test)]
     pub(crate) const LEAST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
 
-    /// The dearest that is read from a store, so that an edited one cannot take the machine's memory or time.
+    /// The highest cost that a store may ask for, so that an edited store cannot exhaust the machine's memory or time.
     pub(super) const MOST: Self = Self { memory_kib: 256 * 1024, passes: 16, lanes: 16 };
 
     fn params(self) -> Result<Params> {
@@ -52,7 +52,7 @@ impl Argon2Cost {
         let mut key = Zeroizing::new([0; 32]);
         let derived = Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
             .hash_password_into_with_memory(passphrase, salt, &mut *key, &mut memory[..]);
-        // The key can be computed from the last blocks.
+        // Wipe the memory: the key can be computed from the last blocks.
         memory.iter_mut().for_each(|block| zeroize::Zeroize::zeroize(block.as_mut()));
         derived.map_err(|error| {
             KmsError::new(Code::InvalidArgument, format!("the passphrase cannot be used: {error}"))
@@ -80,7 +80,7 @@ impl Argon2Cost {
 #[derive(Clone)]
 pub struct Passphrase {
     secret: SecretString,
-    /// What a new key costs; an old one costs what its capsule says.
+    /// The cost of a new key; an old key's cost is in its capsule.
     cost: Argon2Cost,
 }
 
@@ -88,7 +88,7 @@ impl Passphrase {
     pub(crate) const METHOD: &str = "passphrase";
 
     /// # Errors
-    /// [`Code::InvalidArgument`] when it is empty.
+    /// [`Code::InvalidArgument`] if it is empty.
     pub fn new(secret: SecretString) -> Result<Self> {
         Self::with_cost(secret, Argon2Cost::DEFAULT)
     }
@@ -141,8 +141,8 @@ impl fmt::Debug for Passphrase {
 mod tests {
     use super::*;
 
-    /// RFC 9106, section 5.3, is with a secret and associated data, which are not used here; so the default cost is held
-    /// against a value from the reference program (`argon2 somesaltsomesalt -id -t 3 -k 65536 -p 1`).
+    /// The vector of RFC 9106, section 5.3, uses a secret and associated data, which are not used here. So the default
+    /// cost is checked against the reference program (`argon2 somesaltsomesalt -id -t 3 -k 65536 -p 1`).
     #[test]
     fn the_key_of_a_passphrase_is_that_of_argon2id() {
         let key = Argon2Cost::DEFAULT.derive(b"password", b"somesaltsomesalt").unwrap();

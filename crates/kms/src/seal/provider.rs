@@ -1,4 +1,4 @@
-//! The source of key-encryption keys: one small trait, which anybody may implement.
+//! The source of key-encryption keys: one small trait, which anyone may implement.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::envelope::{Envelope, Place};
 use crate::error::{Code, KmsError, Result};
 
-/// A key of 32 bytes that seals one other key. It is wiped when it is dropped.
+/// A key of 32 bytes that encrypts one other key. It is wiped on drop.
 pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 
 /// Makes key-encryption keys, and makes them again to open sealed data.
@@ -18,34 +18,34 @@ pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 /// a passphrase, a ciphertext that carries the key, or the key wrapped by a token. The code above the provider binds the sealed data to
 /// the method, the key's name and the capsule.
 ///
-/// A recipient, whose public half alone is known, makes keys and refuses to make them again.
+/// A recipient has only the public half of a key pair: it makes keys, and refuses to make them again.
 pub trait KeyProvider: fmt::Debug + Send + Sync {
-    /// How it makes keys, as a name of up to 32 characters of `a-z`, `0-9` and `-`. It is stored, and says which
-    /// provider opens what was sealed.
+    /// The name of the method by which it makes keys: up to 32 characters of `a-z`, `0-9` and `-`. It is stored, and
+    /// tells which provider can open the sealed data.
     fn method(&self) -> &str;
 
-    /// Which of the keys of this method it uses: up to 255 bytes without control characters, stored in the clear. Empty
-    /// where there is nothing to name, as with a passphrase.
+    /// The name of the key that it uses among those of this method: up to 255 bytes without control characters, stored
+    /// as plain data. It is empty if there is nothing to name, as with a passphrase.
     fn key_name(&self) -> String;
 
     /// A new key and the bytes of its capsule, at most [`Capsule::MOST`]. Each call makes another key.
     ///
     /// # Errors
-    /// Those of the device or the system that makes it.
+    /// Errors of the device or the system that makes it.
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)>;
 
-    /// The key that belongs to a capsule of this method. A capsule is hostile input: another length, cost or content
-    /// than [`KeyProvider::new_key`] gives is refused before it costs much.
+    /// The key that belongs to a capsule of this method. A capsule is hostile input: a length, cost or content that
+    /// [`KeyProvider::new_key`] would not produce must be refused before it costs much.
     ///
-    /// Where the capsule alone does not tell whether the key is the right one, as with a passphrase, a wrong key is
-    /// returned; it opens nothing.
+    /// If the capsule alone does not show whether the key is right, as with a passphrase, this may return a wrong key,
+    /// which opens nothing.
     ///
     /// # Errors
-    /// [`KeyProvider::wrong_key`] when the capsule is another key's; [`Code::StoreDamaged`] when it is malformed;
-    /// [`Code::WrongUse`] of a recipient.
+    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::StoreDamaged`] if it is malformed;
+    /// [`Code::WrongUse`] from a recipient.
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey>;
 
-    /// Whether it is worth trying this provider on a capsule: by default, when method and name are its own.
+    /// Whether it is worth trying this provider on a capsule. By default, the method and the name must be its own.
     fn fits(&self, capsule: &Capsule) -> bool {
         capsule.method == self.method() && capsule.key_name == self.key_name()
     }
@@ -62,8 +62,8 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     }
 }
 
-/// What a provider needs to make a key again: the method, the key's name, and bytes that only the provider understands.
-/// None of this is secret.
+/// The data with which a provider makes a key again: the method, the key's name, and bytes that only the provider
+/// understands. None of it is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capsule {
     method: String,
@@ -76,7 +76,7 @@ impl Capsule {
     pub const MOST: usize = 16 << 10;
 
     /// # Errors
-    /// [`Code::InvalidArgument`] when the method, the name or the bytes are not as [`KeyProvider`] says.
+    /// [`Code::InvalidArgument`] if the method, the name or the bytes break the rules of [`KeyProvider`].
     pub fn new(
         method: impl Into<String>,
         key_name: impl Into<String>,
@@ -94,12 +94,12 @@ impl Capsule {
         }
     }
 
-    /// How the key was made: [`KeyProvider::method`].
+    /// The method by which the key was made: [`KeyProvider::method`].
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// Which key: [`KeyProvider::key_name`].
+    /// The key's name: [`KeyProvider::key_name`].
     pub fn key_name(&self) -> &str {
         &self.key_name
     }
@@ -120,7 +120,7 @@ impl Capsule {
         out.extend_from_slice(&self.bytes);
     }
 
-    /// Reads what [`Capsule::write`] wrote from the start of `bytes`; gives the rest too.
+    /// Reads a capsule that [`Capsule::write`] wrote from the start of `bytes`. Also returns the rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (method, rest) = read_text(bytes)?;
         let (key_name, rest) = read_text(rest)?;
@@ -136,7 +136,7 @@ fn read_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// A key of 32 bytes, sealed under a key-encryption key: the capsule and an envelope. Who has the provider opens it.
+/// A key of 32 bytes, encrypted under a key-encryption key: the capsule and an envelope. The provider opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrappedKey {
     pub(crate) capsule: Capsule,
@@ -155,7 +155,8 @@ impl WrappedKey {
     /// Opens the key.
     ///
     /// # Errors
-    /// [`KeyProvider::wrong_key`] when it is another provider's, or was changed; those of [`KeyProvider::key`].
+    /// [`KeyProvider::wrong_key`] if it belongs to another provider, or was changed; the errors of
+    /// [`KeyProvider::key`].
     pub(crate) fn unwrap(&self, provider: &dyn KeyProvider, place: &Place) -> Result<KeyEncryptionKey> {
         let kek = provider.key(&self.capsule)?;
         let opened = self.envelope.open(&bound(&kek, &self.capsule), place);
@@ -173,7 +174,7 @@ impl WrappedKey {
         out.extend_from_slice(&envelope);
     }
 
-    /// Reads what [`WrappedKey::write`] wrote from the start of `bytes`; gives the rest too.
+    /// Reads a key that [`WrappedKey::write`] wrote from the start of `bytes`. Also returns the rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (capsule, rest) = Capsule::read(bytes)?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
@@ -182,7 +183,8 @@ impl WrappedKey {
     }
 }
 
-/// The key that seals: the provider's, bound to all of the capsule, so that none of it can be exchanged.
+/// The key that encrypts: the provider's key, bound to the whole capsule, so that no part of the capsule can be
+/// replaced.
 fn bound(kek: &KeyEncryptionKey, capsule: &Capsule) -> KeyEncryptionKey {
     let mut described = Vec::new();
     capsule.write(&mut described);
@@ -194,14 +196,14 @@ fn bound(kek: &KeyEncryptionKey, capsule: &Capsule) -> KeyEncryptionKey {
     key
 }
 
-/// The error of a recipient that is asked to open.
+/// The error of a recipient that should open something.
 #[cfg(feature = "soft-seal")]
 pub(super) fn only_seals(recipient: &dyn KeyProvider) -> KmsError {
     let message = format!("{} is a public key and opens nothing; give its identity", recipient.key_name());
     KmsError::new(Code::WrongUse, message)
 }
 
-/// The error of a text that is no identity; it shows nothing of it.
+/// The error for a text that is not an identity. It quotes nothing of the text.
 #[cfg(feature = "soft-seal")]
 pub(super) fn malformed_identity() -> KmsError {
     KmsError::new(

@@ -12,7 +12,7 @@ use super::provider::{Capsule, KeyEncryptionKey, KeyProvider, malformed_identity
 use crate::error::{Code, KmsError, Result};
 use crate::{files, secret_file};
 
-/// The public half of a key pair that something can be sealed to.
+/// The public half of a key pair, to which data can be encrypted.
 ///
 /// The text form is `age1...`, `x-wing:BASE64`, or a public key file of a keystore's key
 /// ([`NamedPublicKey`](crate::NamedPublicKey)).
@@ -38,7 +38,7 @@ pub enum Identity {
     XWing(XWingIdentity),
 }
 
-/// What [`Identity::generate`] is to make.
+/// The kind of identity that [`Identity::generate`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityKind {
     /// X25519: short, and readable by age. A future quantum computer can break it.
@@ -59,7 +59,7 @@ impl Identity {
         })
     }
 
-    /// What others seal to.
+    /// The recipient that others encrypt to.
     pub fn recipient(&self) -> Recipient {
         match self {
             Self::Age(identity) => Recipient::Age(identity.recipient()),
@@ -67,24 +67,25 @@ impl Identity {
         }
     }
 
-    /// Writes an identity file: mode 0600, whole and on the disk when this returns.
+    /// Writes an identity file with mode 0600. When this returns, the file is complete and on the disk.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`: an identity is never replaced. Those of writing.
+    /// [`Code::AlreadyExists`] if something exists at `path`: an identity is never replaced. Errors of writing.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = Zeroizing::new(format!("# recipient: {}\n", self.recipient()));
         let secret = match self {
             Self::Age(identity) => identity.secret(),
             Self::XWing(identity) => identity.secret(),
         };
-        // Reserved first, so that no copy is left behind by a growing buffer.
+        // Reserve first: growing the buffer would leave a copy of the secret behind.
         text.reserve_exact(secret.len() + 1);
         text.push_str(&secret);
         text.push('\n');
         files::create(path, text.as_bytes())
     }
 
-    /// Reads an identity file, if it is well kept: as a [`KeyFile`](crate::KeyFile) is.
+    /// Reads an identity file, if its mode, owner and type are safe: the rules are those of a
+    /// [`KeyFile`](crate::KeyFile).
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`],
@@ -146,7 +147,7 @@ impl fmt::Display for Recipient {
 impl FromStr for Identity {
     type Err = KmsError;
 
-    /// The error shows nothing of the text.
+    /// The error quotes nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
         let mut lines =
             text.lines().map(str::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -158,7 +159,7 @@ impl FromStr for Identity {
     }
 }
 
-/// Each is the provider that it holds.
+/// Implements the provider trait by the contained variant.
 macro_rules! provider_of_its_variant {
     ($($type:ty),+) => {$(
         impl KeyProvider for $type {

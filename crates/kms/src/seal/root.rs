@@ -10,8 +10,8 @@ use super::unlock::UnlockMethod;
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 
-/// How the root key is protected: the root key under a key of a provider. It lies in the clear, since it must be read before
-/// anything can be opened.
+/// The root key, encrypted under a provider's key. The row is plain data, because it must be read before anything can be
+/// opened.
 ///
 /// ```text
 /// magic      4   "BPRO"
@@ -20,8 +20,8 @@ use crate::random;
 /// checksum  32   BLAKE3 of everything before
 /// ```
 ///
-/// The checksum has no key: it tells damage from a wrong passphrase. An edit of the other fields gives another
-/// key-encryption key, which does not open the envelope.
+/// The checksum has no key: it distinguishes damage from a wrong passphrase. Editing the other fields changes the
+/// key-encryption key, which then does not open the envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Protection(WrappedKey);
 
@@ -39,7 +39,7 @@ impl Protection {
         Ok(Self(WrappedKey::wrap(provider, Place::RootKey, &root.0)?))
     }
 
-    /// What opens it.
+    /// The method that opens it.
     pub(crate) fn method(&self) -> UnlockMethod {
         UnlockMethod::of(&self.0.capsule)
     }
@@ -47,7 +47,7 @@ impl Protection {
     /// Opens the root key.
     ///
     /// # Errors
-    /// [`Code::WrongUnlockMethod`] when it opens by another method; those of [`KeyProvider::key`] and
+    /// [`Code::WrongUnlockMethod`] if it opens by another method; the errors of [`KeyProvider::key`] and
     /// [`KeyProvider::wrong_key`].
     pub(crate) fn open(&self, provider: &dyn KeyProvider) -> Result<RootKey> {
         if !provider.fits(&self.0.capsule) {
@@ -98,7 +98,7 @@ impl RootKey {
     }
 }
 
-/// Seals and opens what a store holds, under keys derived from its root key.
+/// Encrypts and decrypts a store's content under keys derived from its root key.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Sealer {
     sealing: [u8; 32],
@@ -116,7 +116,7 @@ impl Sealer {
         }
     }
 
-    /// Which store this is: the same whatever protects its root key. Not a secret.
+    /// The store's name. It does not depend on the secret that protects the root key. It is not a secret.
     pub(crate) fn store(&self) -> [u8; 16] {
         self.store
     }
@@ -125,10 +125,10 @@ impl Sealer {
         Ok(Envelope::seal(&self.sealing, place, secret)?.to_bytes())
     }
 
-    /// Opens what was sealed at `place`.
+    /// Opens an envelope for `place`.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] when the bytes are not what this store's root key sealed there.
+    /// [`Code::StoreDamaged`] if this store's root key did not seal these bytes for that place.
     pub(crate) fn open(&self, place: &Place, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         Envelope::open_bytes(&self.sealing, place, bytes)?.ok_or_else(|| {
             KmsError::damaged(format!(
@@ -137,7 +137,7 @@ impl Sealer {
         })
     }
 
-    /// What one record adds to the store state: see `crate::record::StoreState`.
+    /// One record's contribution to the store's state: see `crate::record::StoreState`.
     pub(crate) fn bind(&self, record: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.binding, record).as_bytes()
     }
@@ -153,7 +153,7 @@ mod tests {
         Passphrase::with_cost(text.into(), Argon2Cost::LEAST).unwrap()
     }
 
-    /// A provider such as others write: its key is its own secret, exclusive or the capsule.
+    /// A provider as a user might write it: its key is the exclusive or of its own secret and the capsule.
     #[derive(Debug)]
     struct Foreign(u8);
 
@@ -214,14 +214,14 @@ mod tests {
         }
     }
 
-    /// An attacker may repair the checksum; a cheaper cost, another salt or another name then gives another key.
+    /// Even if an attacker repairs the checksum, a lower cost, another salt or another name gives another key.
     #[test]
     fn an_edit_with_a_repaired_checksum_opens_nothing() {
         let dear = Argon2Cost { memory_kib: 64, passes: 2, lanes: 1 };
         let right = Passphrase::with_cost("right".into(), dear).unwrap();
         let (protection, _) = Protection::create(&right).unwrap();
         let bytes = protection.to_bytes();
-        // Behind the names of the method and the key and the length of the capsule: the memory of Argon2id from 64 to 32 KiB, and the
+        // After the names of the method and the key and the capsule's length: change Argon2id's memory from 64 to 32 KiB, and the
         // salt's first byte.
         let capsule = MAGIC.len() + 1 + Passphrase::METHOD.len() + 1 + 2;
         for (at, flip) in [(capsule + 3, 64 ^ 32), (capsule + 12, 1)] {
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What a provider's key seals is bound to all of its capsule, also where the key does not depend on it.
+    /// The encryption is bound to the whole capsule, even if the provider's key does not depend on all of it.
     #[test]
     fn a_wrapped_key_does_not_open_beside_another_capsule() {
         #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What opens a keystore.
+//! The secrets that open a keystore.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ use crate::error::Result;
 /// The secret that opens a keystore.
 #[derive(Clone, Debug)]
 pub enum Unlock {
-    /// A passphrase; its UTF-8 bytes count, as they are. It may not be empty.
+    /// A passphrase. Its UTF-8 bytes are used without normalization. It must not be empty.
     Passphrase(SecretString),
     /// The path of a key file that [`KeyFile::create`](crate::KeyFile::create) made.
     KeyFile(PathBuf),
-    /// Anything else that makes key-encryption keys: a token, a recipient's identity.
+    /// Any other provider of key-encryption keys: a token, or a recipient's identity.
     Provider(Arc<dyn KeyProvider>),
 }
 
 impl Unlock {
-    /// What makes the key-encryption key.
+    /// The provider of the key-encryption key.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for an empty passphrase.
@@ -36,7 +36,7 @@ impl Unlock {
     }
 }
 
-/// Which kind of secret opens a keystore.
+/// The kind of secret that opens a keystore.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UnlockMethod {
     /// [`Unlock::Passphrase`].

@@ -1,4 +1,4 @@
-//! The signature file and what stands in it.
+//! The signature file and its content.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,14 +19,14 @@ use crate::verdict::Verdict;
 /// The most bytes that a comment may have.
 pub const MAX_COMMENT: usize = 1024;
 
-/// What kind of content was signed. A signature of one kind is never one of another.
+/// The kind of content that was signed. A signature of one kind never verifies as one of another.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The bytes of a file.
     File,
-    /// A [`manifest`](super::manifest): the list of what is in a folder. It follows the signature in the same file.
+    /// A [`manifest`](super::manifest): the list of a folder's content. It follows the signature in the same file.
     Manifest,
     /// A message from a program.
     Message,
@@ -53,7 +53,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A trusted comment: one line that is signed with the rest.
+/// A trusted comment: one line that the signature covers.
 ///
 /// At most [`MAX_COMMENT`] bytes of UTF-8; no control characters, no line separators and no marks that reorder text;
 /// no white space at either end. It may be empty.
@@ -102,7 +102,7 @@ pub struct Statement {
     pub digest: Hash,
     /// The length of the content in bytes.
     pub size: u64,
-    /// What the signer says of it.
+    /// The comment of the signer.
     pub comment: Comment,
 }
 
@@ -137,9 +137,10 @@ pub struct SignatureFile {
     pub size: u64,
     /// When it was signed, by the signer's clock.
     pub signed_at: Timestamp,
-    /// What the signer says of it.
+    /// The comment of the signer.
     pub comment: Comment,
-    /// How [`SignatureFile::signed_bytes`] were hashed before they were signed, by an Ed25519 key; none: not at all.
+    /// How [`SignatureFile::signed_bytes`] were hashed before an Ed25519 key signed them; `None` if they were signed
+    /// without hashing.
     pub prehash: Option<Prehash>,
     /// The signature of [`SignatureFile::signed_bytes`], of the length that the key's algorithm has.
     pub signature: Vec<u8>,
@@ -149,15 +150,15 @@ impl SignatureFile {
     /// Signs a statement with the head of a key, at the present time.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`].
+    /// The errors of [`Keystore::sign`].
     pub fn sign<'a>(keystore: &Keystore, key: impl Into<KeyRef<'a>>, statement: Statement) -> Result<Self> {
         Self::sign_with(keystore, key, statement, None)
     }
 
-    /// The same with a signature of the statement's digest, for verifiers that know only those.
+    /// Like [`SignatureFile::sign`], but signs the statement's digest, for verifiers that support only such signatures.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign_prehashed`].
+    /// The errors of [`Keystore::sign_prehashed`].
     pub fn sign_with<'a>(
         keystore: &Keystore,
         key: impl Into<KeyRef<'a>>,
@@ -209,8 +210,7 @@ impl SignatureFile {
     /// Whether the keystore's key version that the file names signed this.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] when the keystore has no such key, [`Code::UnknownVersion`] when the key has no such
-    /// version.
+    /// [`Code::KeyNotFound`] if the keystore has no such key; [`Code::UnknownVersion`] if the key has no such version.
     pub fn verify_in(&self, keystore: &Keystore) -> Result<Verdict> {
         Ok(self.verify_with(&keystore.public_key(&self.key)?))
     }
@@ -231,7 +231,7 @@ impl SignatureFile {
         .concat()
     }
 
-    /// The number of the format: files without a prehash are of the first.
+    /// The number of the format: files without a prehash have format 1.
     fn format(&self) -> &'static str {
         if self.prehash.is_none() { "1" } else { "2" }
     }

@@ -10,7 +10,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::public_key::PublicKey;
 
-/// The most bytes of a line with its line feed, but for that of a long signature.
+/// The most bytes of a line with its line feed, except for the line of a long signature.
 const MAX_LINE: usize = 4096;
 
 const FORMAT: &str = "bulla signature v";
@@ -32,7 +32,7 @@ impl SignatureFile {
     /// Reads at most 100 KiB.
     ///
     /// # Errors
-    /// As [`SignatureFile::parse`]; those of reading.
+    /// The errors of [`SignatureFile::parse`]; errors of reading.
     pub fn read_from(reader: &mut impl BufRead) -> Result<Self> {
         read(reader)
     }
@@ -102,7 +102,7 @@ fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     }
 }
 
-/// The formats: the second has a line that says how the bytes were hashed before they were signed.
+/// The formats. The second has a line that names the hash function applied before signing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     V1,

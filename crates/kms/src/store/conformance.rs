@@ -1,4 +1,4 @@
-//! What every store keeps to, written once and run for each of them.
+//! The tests that every store must pass, written once and run for each store.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 use super::{Change, EmbeddedStore, MemoryStore, PROTECTION, Rows, STATE, Store, Table};
 use crate::error::{Code, Result};
 
-/// Where a test makes a store and opens it again.
+/// The place where a test creates a store and opens it again.
 trait Place {
     fn create(&self, rows: &Rows) -> Result<Box<dyn Store>>;
 
-    /// What is open of the store was dropped, or the store is shared. Nothing for a store that ends with that.
+    /// Opens the store again, after its handles were dropped or if it is shared. `None` for a store that ends with its
+    /// handle.
     fn open(&self) -> Option<Result<Box<dyn Store>>>;
 
-    /// The size of a value that the store takes, and of one that it refuses.
+    /// The size of a value that the store accepts, and of one that it refuses.
     fn sizes(&self) -> (usize, Option<usize>) {
         (8 << 20, None)
     }
 
-    /// How many rows a store of many has.
+    /// The number of rows in the tests with many rows.
     fn many(&self) -> usize {
         20_000
     }
@@ -63,7 +64,7 @@ mod etcd {
     use super::*;
     use crate::store::etcd::{EtcdOptions, EtcdStore, tests::cluster::Cluster};
 
-    /// One cluster for all tests; each has a prefix of its own.
+    /// One cluster for all tests; each test has its own prefix.
     static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| Cluster::start(1));
 
     pub(super) struct Etcd(EtcdOptions);
@@ -151,7 +152,7 @@ fn commit(store: &mut dyn Store, from: u64, rows: &[Row<'_>]) -> Result<()> {
     store.commit(Change { expected_state: &from.to_be_bytes(), rows })
 }
 
-/// The number of the state that a store has.
+/// The number of a store's state.
 fn state(rows: &Rows) -> u64 {
     u64::from_be_bytes(rows.meta[STATE].as_slice().try_into().unwrap())
 }
@@ -195,7 +196,7 @@ fn a_change_to_another_state_is_refused_whole(place: &impl Place) {
     }
     let nothing = Change { expected_state: b"", rows: Vec::new() };
     assert_eq!(store.commit(nothing).unwrap_err().code, Code::StoreChanged);
-    // And the store is as good as before.
+    // The store still works.
     commit(&mut *store, 0, &change).unwrap();
 }
 
@@ -283,7 +284,7 @@ fn a_store_is_not_made_over_another_one(place: &impl Place) {
     assert_eq!(place.open().unwrap().unwrap().load().unwrap(), rows);
 }
 
-/// Two handles of a shared store; one of two kinds that lock each other out.
+/// Two handles of a shared store. A store that is not shared passes without a check.
 fn two_writers_make_each_change_once(place: &impl Place) {
     const EACH: u64 = 25;
     let mut first = place.create(&some_rows()).unwrap();

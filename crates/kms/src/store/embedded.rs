@@ -43,15 +43,15 @@ fn definition(table: Table) -> Definition {
 /// The file is locked while this lives.
 pub(crate) struct EmbeddedStore {
     path: PathBuf,
-    /// None after a failed write: `redb` then refuses everything until the file is opened again.
+    /// `None` after a failed write: `redb` then refuses everything until the file is reopened.
     database: Option<Database>,
 }
 
 impl EmbeddedStore {
-    /// Makes a store with these rows. It appears at `path` whole, or not at all.
+    /// Creates a store with these rows. It appears at `path` complete, or not at all.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] when there is something at `path`.
+    /// [`Code::AlreadyExists`] if something exists at `path`.
     pub(crate) fn create(path: &Path, rows: &Rows) -> Result<Self> {
         let mut draft = files::draft(path)?;
         let file = draft.file().and_then(|file| file.try_clone());
@@ -63,19 +63,19 @@ impl EmbeddedStore {
         Ok(Self { path: path.to_owned(), database: Some(database) })
     }
 
-    /// Opens a store; waits for a moment when another process has it open.
+    /// Opens a store. If another process has it open, this waits for a while.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] when the file is not one of `redb`.
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] if the file is not a `redb` database.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Ok(Self { path: path.to_owned(), database: Some(open(path)?) })
     }
 
-    /// Reads everything without changing a byte of the file, for which the right to read it suffices, and lets go of it.
-    /// Readers exclude a writer, and not one another.
+    /// Reads everything without changing a byte of the file, and closes it. Permission to read the file is enough.
+    /// Readers exclude writers, but not each other.
     ///
     /// # Errors
-    /// As [`EmbeddedStore::open`].
+    /// The errors of [`EmbeddedStore::open`].
     pub(crate) fn peek(path: &Path) -> Result<Rows> {
         let look = || match builder().open_read_only(path) {
             Err(DatabaseError::RepairAborted) => read(&repaired_copy(path)?),
@@ -86,10 +86,10 @@ impl EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// The row of the state.
+    /// The row with the state.
     ///
     /// # Errors
-    /// As [`EmbeddedStore::load`].
+    /// The errors of [`EmbeddedStore::load`].
     pub(crate) fn state(&mut self) -> Result<Option<Vec<u8>>> {
         self.read(|database| match database.begin_read()?.open_table(META) {
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
@@ -131,7 +131,7 @@ fn builder() -> redb::Builder {
     builder
 }
 
-/// Opens the file for writing and has `redb` check all of it: what is damaged must not be written to.
+/// Opens the file for writing, and lets `redb` check all of it: a damaged file must not be written to.
 fn open(path: &Path) -> Result<Database> {
     let open = || {
         let mut database = builder().open(path)?;
@@ -141,11 +141,11 @@ fn open(path: &Path) -> Result<Database> {
     patiently(path, open).map_err(|failure| failure.at(path))
 }
 
-/// A file whose last writer was killed has to be repaired before it can be read. Whoever reads it does so in a copy in memory,
-/// which comes to the same rows as the repair of the file by the next writer.
+/// If the last writer was killed, the file must be repaired before it can be read. A reader repairs a copy in memory, which
+/// gives the same rows as the next writer's repair of the file.
 fn repaired_copy(path: &Path) -> Result<Database, redb::Error> {
     let file = FileBackend::new(File::open(path)?)?;
-    // All of it: that excludes the ranges that a writer locks.
+    // Lock the whole file, which includes the ranges that a writer locks.
     if !file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded)? {
         return Err(redb::Error::DatabaseAlreadyOpen);
     }
@@ -180,7 +180,7 @@ fn patiently<T>(path: &Path, action: impl Fn() -> Result<T, redb::Error>) -> Res
     }
 }
 
-/// A damaged file can make `redb` panic; that is damage like any other.
+/// A damaged file can make `redb` panic; this reports the panic as damage.
 fn guarded<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Failure> {
     match panics::caught(action) {
         Some(result) => result.map_err(Failure::Database),
@@ -205,13 +205,14 @@ fn read<D: ReadableDatabase>(database: &D) -> Result<Rows, redb::Error> {
             Err(TableError::TableDoesNotExist(_)) => continue,
             opened => opened?,
         };
-        // All at once: rows come in their order, of which a map is made faster than one by one.
+        // Collect all rows at once: they come sorted, and building a map from sorted rows is faster than inserting one
+        // by one.
         *rows.table_mut(table) = opened.iter()?.map(|row| copy(&row?)).collect::<Result<_, _>>()?;
     }
     Ok(rows)
 }
 
-/// Writes rows in one transaction, if the state is the expected one; `None` expects nothing.
+/// Writes rows in one transaction, if the state is the expected one. `None` accepts any state.
 fn write<'a>(
     database: &Database,
     expected_state: Option<&[u8]>,
@@ -219,7 +220,7 @@ fn write<'a>(
 ) -> Result<(), Failure> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
-    // Of two commits, `redb` must never take up an older one because the newer one is damaged.
+    // Otherwise `redb` could fall back to an older commit if the newer one is damaged.
     transaction.set_two_phase_commit(true);
     if let Some(expected) = expected_state {
         let meta = transaction.open_table(META)?;
@@ -258,7 +259,7 @@ impl Failure {
     }
 }
 
-/// An error of `redb` in our terms.
+/// Converts an error of `redb`.
 fn failure(path: &Path, error: impl Into<redb::Error>) -> KmsError {
     use std::io::ErrorKind;
     let shown = path.display();

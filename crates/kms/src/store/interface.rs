@@ -1,4 +1,4 @@
-//! What a store is: rows in tables, one of which is its state.
+//! The interface of stores. A store has rows in tables, and one of the rows is its state.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -10,9 +10,9 @@ use crate::error::{Code, KmsError, Result};
 pub(crate) enum Table {
     /// [`FORMAT`], [`PROTECTION`], [`STATE`] and [`GUARD`].
     Meta,
-    /// Key family to sealed record.
+    /// Maps a key family to its sealed record.
     Records,
-    /// Key id to sealed private key.
+    /// Maps a key id to its sealed private key.
     PrivateKeys,
 }
 
@@ -58,22 +58,22 @@ impl Rows {
     }
 }
 
-/// A row that is written, replacing the one of its name; without a value it is removed.
+/// A row to write. It replaces the row of the same name; without a value, it removes that row.
 pub(crate) type Row = (Table, String, Option<Vec<u8>>);
 
 /// Rows that are written together or not at all.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// What the row [`STATE`] must hold for the change to be made.
+    /// The value that the row [`STATE`] must have; otherwise the change is not made.
     pub(crate) expected_state: &'a [u8],
-    /// What is written, each replacing the row of its name; `None` removes it.
+    /// The rows to write. Each replaces the row of the same name; `None` removes it.
     pub(crate) rows: Vec<Row>,
 }
 
-/// Rows that others wrote; `None` where they removed one.
+/// Rows that other processes wrote; `None` for removed rows.
 pub(crate) type Changes = BTreeMap<(Table, String), Option<Vec<u8>>>;
 
-/// Word that others have, or may have, changed a store.
+/// A notice that another process changed, or may have changed, a store.
 #[derive(Debug)]
 pub(crate) struct Changed;
 
@@ -81,37 +81,37 @@ pub(crate) trait Store: Send {
     /// Reads everything.
     fn load(&mut self) -> Result<Rows>;
 
-    /// Makes a change; it is durable when this returns. After an error the store holds either all of the change or
-    /// nothing of it.
+    /// Makes a change. It is durable when this returns. After an error, the store contains either all or none of the
+    /// change.
     ///
     /// # Errors
-    /// [`Code::StoreChanged`] when the state is not the expected one.
+    /// [`Code::StoreChanged`] if the state is not the expected one.
     fn commit(&mut self, change: Change<'_>) -> Result<()>;
 
-    /// What others changed since the last load, commit or call of this: the rows as they are at one moment, none when the
-    /// state is `known`. `None` when the store cannot tell; then everything has to be loaded.
+    /// The rows that other processes changed since the last load, commit or call of this, all as of one moment. The map
+    /// is empty if the state is still `known`. `None` if the store cannot tell; then the caller must load everything.
     ///
     /// # Errors
-    /// Those of reading; the next call then tells the same changes again.
+    /// Errors of reading; the next call then returns the same changes again.
     fn changes(&mut self, known: &[u8]) -> Result<Option<Changes>> {
         let _ = known;
         Ok(None)
     }
 
-    /// Tells of changes by others as they come, until the store is dropped. `None` where there are none, or where nobody
-    /// tells.
+    /// Announces other processes' changes as they are made, until the store is dropped. `None` if there are none, or the
+    /// store cannot announce them.
     fn watch(&mut self) -> Option<Receiver<Changed>> {
         None
     }
 
-    /// Whether others may change the store while it is open: then a change that meets another state is tried again on
-    /// what the others left.
+    /// Whether other processes may change the store while it is open. If so, a change that finds another state is tried
+    /// again on the new state.
     fn is_shared(&self) -> bool {
         false
     }
 }
 
-/// The error of a store whose state is not the expected one.
+/// The error if a store's state is not the expected one.
 pub(super) fn changed() -> KmsError {
     KmsError::new(Code::StoreChanged, "the keystore was changed by another process; open it again")
 }

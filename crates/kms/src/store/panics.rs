@@ -1,4 +1,4 @@
-//! Catching the panics of a library without a word on standard error.
+//! Catches the panics of a library without output on standard error.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -8,10 +8,10 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `action`; `None` when it panicked. Whatever it worked on must not be used again after that.
+/// Runs `action`; `None` if it panicked. After a panic, the values that it worked on must not be used again.
 ///
-/// The first call puts a hook before the process's panic hook, which holds back the report of a panic that is caught
-/// here and passes on every other one.
+/// The first call installs a hook before the process's panic hook. It suppresses the report of a panic that is caught
+/// here, and passes on every other one.
 pub(super) fn caught<T>(action: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

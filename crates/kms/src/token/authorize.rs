@@ -1,4 +1,4 @@
-//! Whether a token permits something.
+//! Checks whether a token permits a request.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use super::revocation::{Revocations, revocation_ids};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
-/// How much a token may make us compute: far more than one of the one form ever does.
+/// The limits on the computation for one token: far more than a token of the accepted form needs.
 const LIMITS: AuthorizerLimits =
     AuthorizerLimits { max_facts: 512, max_iterations: 64, max_time: Duration::from_millis(200) };
 
-/// What a token permitted, for the audit log.
+/// The token that permitted a request, for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permit {
     /// The version of the root key that signed the token.
     pub root_version: u32,
-    /// The revocation ids of the token's blocks, in hexadecimal; the last one names this very token.
+    /// The revocation ids of the token's blocks, in hexadecimal; the last one identifies this exact token.
     pub revocation_ids: Vec<String>,
 }
 
@@ -30,8 +30,8 @@ impl Token {
     /// version is trusted; it is an Ed25519 key.
     ///
     /// # Errors
-    /// [`Code::InvalidToken`] when it is not signed by that key, or was changed; [`Code::TokenRefused`] when it does not permit the
-    /// request, has expired, was revoked, or asks for too much computing.
+    /// [`Code::InvalidToken`] if that key did not sign it, or it was changed; [`Code::TokenRefused`] if it does not permit the
+    /// request, has expired, was revoked, or needs too much computation.
     pub fn authorize(
         &self,
         root: impl Fn(u32) -> Option<PublicKey>,

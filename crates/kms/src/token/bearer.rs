@@ -1,4 +1,4 @@
-//! The token itself, which whoever holds it may use.
+//! The token itself. Anyone who holds it may use it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,19 +13,19 @@ use super::revocation::revocation_ids;
 use super::{datalog, form};
 use crate::error::{Code, KmsError, Result};
 
-/// The longest token that is looked at, as text.
+/// The maximum length of a token's text in bytes.
 pub const MAX_TOKEN: usize = 16 << 10;
-/// The most blocks of a token: each is a signature to check.
+/// The most blocks of a token: each one is a signature to verify.
 pub const MAX_BLOCKS: usize = 16;
 
-/// A token. Whoever has it may use it: it prints nothing of itself, and is wiped when it is dropped.
+/// A token. Anyone who holds it may use it. Its debug output shows nothing of it, and it is wiped on drop.
 ///
-/// `FromStr` reads the text form, base64url, and checks its size and form. Who signed it is checked when it is used.
+/// `FromStr` reads the text form, base64url, and checks its size and form. Its signature is checked when it is used.
 #[derive(Clone)]
 pub struct Token(SecretString);
 
 impl Token {
-    /// Makes a token. `seed` is the root key, `version` the one that the token names.
+    /// Mints a token. `seed` is the root key; the token names `version`.
     pub(crate) fn mint(seed: &[u8], version: u32, grant: &Grant) -> Result<Self> {
         if grant.operations.is_empty() {
             return Err(KmsError::new(Code::InvalidArgument, "a token must permit at least one operation"));
@@ -60,7 +60,7 @@ impl Token {
         Self::checked(append().map_err(unmade)?)
     }
 
-    /// The token's content, without any proof of who made it.
+    /// The token's content. Its signature is not checked.
     ///
     /// # Errors
     /// [`Code::InvalidToken`].
@@ -125,7 +125,7 @@ impl fmt::Debug for Token {
 /// The content of a token: see [`Token::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inspection {
-    /// The version of the root key that is said to have signed it.
+    /// The version of the root key that supposedly signed it.
     pub root_version: Option<u32>,
     /// The grant, and then the restrictions, in order.
     pub blocks: Vec<Block>,
@@ -134,13 +134,13 @@ pub struct Inspection {
 /// One block of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Block {
-    /// What revokes this block and all tokens that go on from it: hexadecimal.
+    /// The id that revokes this block and all tokens made from it, in hexadecimal.
     pub revocation_id: String,
     /// Facts and checks in Datalog.
     pub source: String,
 }
 
-/// The error of a token that cannot be read. What the library says of it quotes nothing of the token's secret.
+/// The error for a token that cannot be read. The library's message quotes nothing of the token's secret.
 pub(super) fn invalid(error: biscuit_auth::error::Token) -> KmsError {
     KmsError::new(Code::InvalidToken, "not a token: its base64 or its structure is invalid")
         .with_source(error)

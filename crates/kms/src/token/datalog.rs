@@ -1,4 +1,4 @@
-//! The Datalog in tokens and in requests. Names and ids of keys have no character that needs an escape.
+//! The Datalog in tokens and requests. Key names and ids have no character that needs escaping.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(super) fn grant(grant: &Grant) -> String {
     code
 }
 
-/// A block that takes away.
+/// A block that restricts a token.
 pub(super) fn limits(limits: &Limits) -> Result<String> {
     let mut code = String::new();
     if let Some(operations) = &limits.operations {
@@ -62,7 +62,7 @@ fn any_of<'a>(predicate: &str, values: impl Iterator<Item = &'a str>) -> Result<
     Ok(format!("check if {};\n", queries.join(" or ")))
 }
 
-/// What is asked of a token.
+/// The facts of a request.
 pub(super) fn request(request: &Request<'_>) -> String {
     let mut code = format!(
         "time({});\nrequest_operation(\"{}\");\nrequest_tenant(\"{}\");\n",

@@ -1,9 +1,9 @@
-//! The one form of a token.
+//! The only accepted form of tokens.
 //!
 //! A Biscuit may contain any Datalog, and the library checks its limits only between rounds: one rule that joins a few hundred facts
 //! four times would fill the memory within the first round. So a token has only the statements that [`super::datalog`] writes. They are
-//! read from the printed source, and then written and built again, because names in a token may be any text and could make one block
-//! print like another one.
+//! parsed from the printed source, then written and built again, and compared: names in a token may be any text, and could make one
+//! block print like another.
 
 use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
@@ -13,14 +13,14 @@ use super::grant::{Grant, Keys, Limits};
 use crate::id::{KeyFamily, Name};
 use crate::time::Timestamp;
 
-/// What the blocks of a token say. Whether the token is of the one form is not checked again: [`is_known`] did when the token was read.
+/// What the blocks of a token contain. The form of the token is not checked again: [`is_known`] did that when the token was read.
 pub(super) fn read(token: &UnverifiedBiscuit) -> Option<(Grant, Vec<Limits>)> {
     let source = |index| token.print_block_source(index).ok();
     let limits = (1..token.block_count()).map(|index| limits(&source(index)?)).collect::<Option<_>>()?;
     Some((grant(&source(0)?)?, limits))
 }
 
-/// Whether the token is made of a grant and limits, and is the very bytes of them.
+/// Whether the token consists of a grant and limits, in exactly the bytes that we would write.
 pub(super) fn is_known(token: &UnverifiedBiscuit) -> bool {
     let sources: Option<Vec<_>> =
         (0..token.block_count()).map(|index| token.print_block_source(index).ok()).collect();
@@ -101,7 +101,7 @@ fn expires(line: &str) -> Option<Timestamp> {
     format!("{date}.000Z").parse().ok()
 }
 
-/// The blocks' contents, which are what is signed, in a token: the field 1 of its fields 2 and 3 (`schema.proto` of Biscuit).
+/// The contents of a token's blocks, which are the signed bytes: field 1 of its fields 2 and 3 (`schema.proto` of Biscuit).
 fn payloads(token: &[u8]) -> Option<Vec<&[u8]>> {
     let blocks = fields(token)?.into_iter().filter(|(number, _)| matches!(number, 2 | 3));
     blocks
@@ -109,7 +109,7 @@ fn payloads(token: &[u8]) -> Option<Vec<&[u8]>> {
         .collect()
 }
 
-/// The fields of a message that are bytes, with their numbers; those that are numbers are read over.
+/// A message's byte fields, with their field numbers; integer fields are skipped.
 fn fields(mut message: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let mut found = Vec::new();
     while !message.is_empty() {

@@ -1,4 +1,4 @@
-//! What a token may permit, and what may be taken away from it.
+//! The permissions of a token, and the ways to restrict them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 /// The label and the purpose of a tenant's root key.
 pub const ROOT: &str = "tokens";
 
-/// What a token may permit. The names are stable.
+/// An operation that a token may permit. The names are stable.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
@@ -25,11 +25,11 @@ pub enum Operation {
     Create,
     /// Importing keys and versions.
     Import,
-    /// Taking a private key out, wrapped for a recipient.
+    /// Exporting a private key, wrapped for a recipient.
     Export,
     /// Making the next version of a key.
     Rotate,
-    /// Changing a key: its label, its rotation policy, its least version; disabling and enabling it; revoking a version.
+    /// Changing a key: its label, rotation policy or minimum version; disabling and enabling it; revoking a version.
     Update,
     /// Scheduling destruction, and destroying.
     Destroy,
@@ -101,25 +101,25 @@ impl FromStr for Operation {
 
 serde_as_text!(Operation);
 
-/// Which keys of a tenant a grant is about.
+/// The keys of a tenant that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// All keys, also keys that are created later, and operations without a key, for example to create one.
     All,
-    /// These, in all their versions.
+    /// These keys, in all their versions.
     These(Vec<KeyFamily>),
 }
 
-/// What a new token permits.
+/// The permissions of a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Whose keys.
+    /// The tenant that owns the keys.
     pub tenant: Name,
-    /// Which of them.
+    /// The keys that it covers.
     pub keys: Keys,
-    /// What may be done with them. At least one.
+    /// The permitted operations; at least one.
     pub operations: Vec<Operation>,
-    /// Until when, to the second; later fractions are cut off.
+    /// The expiry time, to the second; fractions of a second are cut off.
     pub expires: Timestamp,
 }
 
@@ -130,6 +130,6 @@ pub struct Limits {
     pub keys: Option<Vec<KeyFamily>>,
     /// Only these operations.
     pub operations: Option<Vec<Operation>>,
-    /// No longer than this.
+    /// Only until this time.
     pub expires: Option<Timestamp>,
 }

@@ -1,5 +1,5 @@
-//! Capability tokens. A token works for anyone who holds it. Tokens are Biscuits (<https://www.biscuitsec.org>, format 3): anybody can
-//! check a token with only a public key, and its holder can pass on a weaker token without asking.
+//! Capability tokens. A token works for anyone who holds it. Tokens are Biscuits (<https://www.biscuitsec.org>, format 3): anyone can check
+//! a token with only a public key, and its holder can pass on a weaker token without asking.
 //!
 //! A token begins with a [`Grant`], signed by a root key: a tenant, keys, [`Operation`]s, and an expiry time. Each block that a holder adds
 //! ([`Token::attenuate`]) can only restrict: no block can permit what the grant does not.

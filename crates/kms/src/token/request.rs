@@ -1,4 +1,4 @@
-//! What is asked of a token.
+//! The request that is checked against a token.
 
 use super::grant::Operation;
 use crate::id::{KeyFamily, Name};
@@ -14,7 +14,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Something with a key, of whatever version.
+    /// A request about a key, in any version.
     pub fn on_key(operation: Operation, key: &'a KeyFamily, now: Timestamp) -> Self {
         Self { operation, tenant: key.tenant(), key: Some(key), now }
     }
@@ -24,7 +24,7 @@ impl<'a> Request<'a> {
         Self { operation, tenant, key: None, now }
     }
 
-    /// The tenant that it is about.
+    /// The tenant that the request concerns.
     pub fn tenant(&self) -> &'a Name {
         self.tenant
     }

@@ -1,4 +1,4 @@
-//! Tokens that are no longer honoured.
+//! The list of revoked tokens.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ pub(super) fn revocation_ids(ids: Vec<Vec<u8>>) -> Vec<String> {
 pub struct Revocations(BTreeSet<String>);
 
 impl Revocations {
-    /// Revokes a block, and every token that has it.
+    /// Revokes a block, and every token that contains it.
     pub fn add(&mut self, revocation_id: impl Into<String>) {
         self.0.insert(revocation_id.into());
     }

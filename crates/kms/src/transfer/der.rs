@@ -3,8 +3,8 @@
 //! The private key inside PKCS#8 has one of four shapes, by algorithm:
 //!
 //! - Ed25519: an OCTET STRING inside the OCTET STRING (RFC 8410, section 7);
-//! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935, section 6). The seed is what we
-//!   keep, so an expanded key alone is refused, and one beside a seed must be the one that the seed gives;
+//! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935, section 6). We keep the seed,
+//!   so an expanded key alone is refused, and an expanded key beside a seed must be derived from it;
 //! - ECDSA on P-256: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public key;
 //! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the drafts).
 
@@ -24,7 +24,7 @@ use crate::public_key::PublicKey;
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 
-/// The object identifier of keys and signatures of an algorithm.
+/// The object identifier of an algorithm's keys and signatures.
 fn oid(algorithm: Algorithm) -> ObjectIdentifier {
     ObjectIdentifier::new_unwrap(match algorithm {
         Algorithm::Ed25519 => "1.3.101.112",
@@ -60,7 +60,7 @@ fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
     AlgorithmIdentifierRef { oid: oid(algorithm), parameters }
 }
 
-/// The algorithm of an identifier, which has the parameters that we write or none.
+/// The algorithm of an identifier. The parameters must be those that we write, or none.
 fn algorithm(identifier: &AlgorithmIdentifierRef<'_>) -> Result<Algorithm, String> {
     let found = Algorithm::ALL.into_iter().find(|algorithm| oid(*algorithm) == identifier.oid);
     match found {
@@ -81,7 +81,8 @@ fn unwritable(error: pkcs8::der::Error) -> KmsError {
     KmsError::new(Code::InvalidArgument, "the key cannot be written as DER").with_source(error)
 }
 
-/// SubjectPublicKeyInfo. A point of P-256 is uncompressed in it, as everybody writes and some alone read it (RFC 5480, section 2.2).
+/// SubjectPublicKeyInfo. It contains a P-256 point uncompressed, because everyone writes this form and some read only this one (RFC
+/// 5480, section 2.2).
 pub(super) fn public_der(key: &PublicKey) -> Result<Vec<u8>> {
     let uncompressed = match key.algorithm() {
         Algorithm::EcdsaP256 => p256::uncompressed(key.as_bytes()),
@@ -109,7 +110,7 @@ pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
     let algorithm = algorithm(&info.algorithm).map_err(invalid_public)?;
     let bits = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
     let compressed = match algorithm {
-        // Of the two forms of a point, the uncompressed one begins with 04.
+        // An uncompressed point begins with 04.
         Algorithm::EcdsaP256 if bits.first() == Some(&4) => p256::compress(bits),
         _ => None,
     };
@@ -140,7 +141,7 @@ pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
     ))
 }
 
-/// What is inside the OCTET STRING of PKCS#8.
+/// The content of the OCTET STRING in PKCS#8.
 enum Shape {
     OctetString,
     SeedOrExpanded,
@@ -148,10 +149,10 @@ enum Shape {
     Raw,
 }
 
-/// An ECPrivateKey of 32 bytes, up to its scalar: alone, and with an uncompressed public key behind it.
+/// An ECPrivateKey of 32 bytes, up to its scalar: alone, and followed by an uncompressed public key.
 const EC_ALONE: &[u8] = &[0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20];
 const EC_WITH_PUBLIC: &[u8] = &[0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20];
-/// What stands before that public key: tag 1, BIT STRING without unused bits.
+/// The bytes before that public key: tag 1, BIT STRING without unused bits.
 const EC_PUBLIC: &[u8] = &[0xa1, 0x44, 0x03, 0x42, 0x00];
 
 fn shape(algorithm: Algorithm) -> Shape {
@@ -217,7 +218,7 @@ pub(super) fn parse_private_pem(text: &str) -> Result<PrivateKeyData> {
 pub(super) fn parse_private_der(bytes: &[u8]) -> Result<PrivateKeyData> {
     let info = PrivateKeyInfoRef::from_der(bytes).map_err(|_| malformed("it is not PKCS#8 in DER"))?;
     let algorithm = algorithm(&info.algorithm).map_err(malformed)?;
-    // What the parser read over, attributes and fields of later versions, nobody here would heed.
+    // Refuse what the parser skipped, attributes and fields of later versions: we would ignore them.
     let again = SecretDocument::encode_msg(&info).map_err(unwritable)?;
     if again.as_bytes() != bytes {
         return Err(malformed("it has attributes or fields that are not known here"));
@@ -230,7 +231,7 @@ pub(super) fn parse_private_der(bytes: &[u8]) -> Result<PrivateKeyData> {
     PrivateKeyData::new(algorithm, material, claimed)
 }
 
-/// What we keep of what is inside the OCTET STRING.
+/// The key material in the content of the OCTET STRING.
 fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
     let error = || malformed(format_args!("it does not have the form of a private key of {algorithm}"));
     let whole = |octets: &OctetStringRef| Zeroizing::new(octets.as_bytes().to_vec());
@@ -261,7 +262,7 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
     }
 }
 
-/// The scalar of an ECPrivateKey. A public key beside it must be the scalar's.
+/// The scalar of an ECPrivateKey. A public key beside it must match the scalar.
 fn ec_scalar(inner: &[u8]) -> Option<KeyMaterial> {
     let (scalar, rest) = match (inner.strip_prefix(EC_ALONE), inner.strip_prefix(EC_WITH_PUBLIC)) {
         (Some(rest), _) | (_, Some(rest)) => rest.split_at_checked(32)?,
@@ -286,7 +287,7 @@ fn both(inner: &[u8]) -> pkcs8::der::Result<(&OctetStringRef, &OctetStringRef)> 
     Ok(pair)
 }
 
-/// An expanded key that is not the seed's would make of one file two keys.
+/// An error unless the expanded key matches the seed: otherwise one file would contain two keys.
 fn check_expanded(algorithm: Algorithm, seed: &KeyMaterial, expanded: &[u8]) -> Result<()> {
     let backend = Backends::software().find(SOFTWARE, algorithm).ok();
     match backend.and_then(|backend| backend.expanded(algorithm, seed)) {

@@ -20,7 +20,7 @@ struct Jwk {
     x: Option<String>,
     #[serde(rename = "pub", default, skip_serializing_if = "Option::is_none")]
     public: Option<String>,
-    // A name that its owner gave the key: read over.
+    // The owner's name for the key: ignored.
     #[serde(rename = "kid", default, skip_serializing)]
     _kid: Option<String>,
     #[serde(rename = "use", default, skip_serializing)]
@@ -29,7 +29,7 @@ struct Jwk {
     key_ops: Option<Vec<String>>,
 }
 
-/// The value of `alg` for those algorithms that have the key type `AKP`.
+/// The value of `alg` for algorithms with the key type `AKP`.
 fn akp(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
         Algorithm::MlDsa44 => Some("ML-DSA-44"),
@@ -39,7 +39,7 @@ fn akp(algorithm: Algorithm) -> Option<&'static str> {
     }
 }
 
-/// One line of JSON.
+/// Writes a public key as one line of JSON.
 pub(super) fn public(key: &PublicKey) -> Result<String> {
     let encoded = Some(Base64UrlUnpadded::encode_string(key.as_bytes()));
     let empty = Jwk {
@@ -68,7 +68,7 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
         if ["`d`", "`priv`"].iter().any(|member| why.contains(&format!("unknown field {member}"))) {
             return invalid_public("the JSON Web Key holds a private key");
         }
-        // The text of serde names a member or a place, never a value: no member is an enumeration or a number.
+        // serde's message names a member or a position, never a value, because no member is an enumeration or a number.
         invalid_public(format_args!("it is not a JSON Web Key that is understood here: {why}"))
     })?;
     check_use(&jwk)?;
@@ -88,7 +88,7 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
     PublicKey::from_bytes(algorithm, &key)
 }
 
-/// A key that its owner made for something else than verifying is not taken for that.
+/// An error if the owner made the key for a purpose other than verifying.
 fn check_use(jwk: &Jwk) -> Result<()> {
     let verifies = jwk.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
     if jwk.usage.as_deref().is_none_or(|usage| usage == "sig") && verifies {

@@ -15,7 +15,7 @@ const KEY_ID_CONTEXT: &str = "bulla 2026-11-20 minisign key id of an Ed25519 pub
 /// The number by which minisign distinguishes keys, as in its files: little-endian. It proves nothing.
 pub type MinisignId = [u8; 8];
 
-/// The number of one of our keys. It is derived from the public key, so it never changes.
+/// The number for one of our keys. It is derived from the public key, so it never changes.
 pub fn key_id(key: &PublicKey) -> MinisignId {
     let derived = bulla_blake3::derive_key(KEY_ID_CONTEXT, key.as_bytes());
     let mut id = [0; 8];
@@ -32,7 +32,7 @@ pub struct MinisignKey {
     pub key: PublicKey,
 }
 
-/// A public key file, with the number of [`key_id`].
+/// Writes a public key file, with the number of [`key_id`].
 pub(super) fn public(key: &PublicKey) -> Result<String> {
     if key.algorithm() != Algorithm::Ed25519 {
         return Err(unsupported("minisign", key.algorithm()));
@@ -42,7 +42,7 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
     Ok(format!("{UNTRUSTED}minisign public key {:016X}\n{line}\n", u64::from_le_bytes(id)))
 }
 
-/// Reads a public key file, or the one line of base64 in it.
+/// Reads a public key file, or only its line of base64.
 ///
 /// # Errors
 /// [`Code::InvalidPublicKey`](crate::Code::InvalidPublicKey).

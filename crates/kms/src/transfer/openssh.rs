@@ -11,10 +11,11 @@ use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
-/// The most rounds of bcrypt-pbkdf that a private key may ask for; OpenSSH writes 16 or 24. Each costs some milliseconds.
+/// The most rounds of bcrypt-pbkdf that a private key may ask for; OpenSSH writes 16 or 24. Each round costs some
+/// milliseconds.
 const MOST_ROUNDS: u32 = 1024;
 
-/// A line as in `authorized_keys`, without a comment.
+/// Writes a line as in `authorized_keys`, without a comment.
 pub(super) fn public(key: &PublicKey) -> Result<String> {
     let (Algorithm::Ed25519, Ok(bytes)) = (key.algorithm(), key.as_bytes().try_into()) else {
         return Err(unsupported("OpenSSH", key.algorithm()));

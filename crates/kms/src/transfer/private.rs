@@ -12,8 +12,8 @@ use crate::error::Result;
 /// The format of a private key to import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrivateFormat {
-    /// PKCS#8 (RFC 5958) as PEM: the label `PRIVATE KEY`, lines of 64 characters, line feeds alone. Of ML-DSA and ML-KEM with the
-    /// seed, alone or beside the expanded key. Not encrypted, without attributes.
+    /// PKCS#8 (RFC 5958) as PEM: the label `PRIVATE KEY`, lines of 64 characters, only line feeds. ML-DSA and ML-KEM keys must
+    /// have the seed, alone or beside the expanded key. It must not be encrypted, and must have no attributes.
     Pkcs8Pem,
     /// The same as DER.
     Pkcs8Der,
@@ -28,9 +28,10 @@ impl PrivateKeyData {
     /// `passphrase` is for an encrypted file of OpenSSH; other formats ignore it.
     ///
     /// # Errors
-    /// [`Code::MalformedKey`](crate::Code::MalformedKey) for anything but one key in the one form of its format, and for a key that does not fit the public key
-    /// beside it; [`Code::WrongPassphrase`](crate::Code::WrongPassphrase); [`Code::InvalidArgument`](crate::Code::InvalidArgument) when the key is of another algorithm, or that of raw bytes is not
-    /// given; [`Code::UnsupportedAlgorithm`](crate::Code::UnsupportedAlgorithm) when this build does not serve it.
+    /// [`Code::MalformedKey`](crate::Code::MalformedKey) for anything but one key in the only form of its format, and for a key that does not match
+    /// the public key beside it; [`Code::WrongPassphrase`](crate::Code::WrongPassphrase); [`Code::InvalidArgument`](crate::Code::InvalidArgument)
+    /// if the key has another algorithm, or the algorithm of raw bytes is not given;
+    /// [`Code::UnsupportedAlgorithm`](crate::Code::UnsupportedAlgorithm) if this build does not support it.
     pub fn read(
         bytes: &[u8],
         format: PrivateFormat,

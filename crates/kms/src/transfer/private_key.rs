@@ -1,4 +1,4 @@
-//! A private key that came in.
+//! An imported private key.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::backend::{Backends, KeyMaterial, SOFTWARE};
 use crate::error::{Code, Result};
 use crate::public_key::PublicKey;
 
-/// A private key that was read and found to be one: its public key was computed, and is the one that came with it if one did.
-/// It is wiped when it is dropped, and prints its public key only.
+/// A private key that was read and checked. Its public key was computed, and matches the one that came with it, if any. It is
+/// wiped on drop, and its debug output shows only the public key.
 pub struct PrivateKeyData {
     algorithm: Algorithm,
     material: KeyMaterial,

@@ -1,4 +1,4 @@
-//! Public keys, in and out.
+//! Import and export of public keys.
 
 use super::refusal::{MAX_INPUT, invalid_public};
 use super::{der, jwk, minisign, openssh};
@@ -6,13 +6,13 @@ use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
-/// How a public key is written.
+/// The format of a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PublicFormat {
-    /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`, lines of 64 characters, line
-    /// feeds alone. The object identifiers and the bytes are those of RFC 8410 (Ed25519), RFC 5480 (P-256: the point is
-    /// written uncompressed, and read compressed too), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA),
-    /// RFC 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
+    /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`, lines of 64 characters, only
+    /// line feeds. The object identifiers and the bytes are those of RFC 8410 (Ed25519), RFC 5480 (P-256: the point is written
+    /// uncompressed, and may be compressed when read), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
+    /// draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
     /// The same as DER.
     Der,
@@ -30,7 +30,7 @@ pub enum PublicFormat {
 /// Writes a public key.
 ///
 /// # Errors
-/// [`Code::UnsupportedFormat`] when the format has no form for the key's algorithm.
+/// [`Code::UnsupportedFormat`] if the format does not define the key's algorithm.
 pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
     match format {
         PublicFormat::Pem => Ok(der::public_pem(key)?.into_bytes()),
@@ -42,11 +42,11 @@ pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
     }
 }
 
-/// Reads a public key. `algorithm`, where it is given, is the one that the key must have; [`PublicFormat::Raw`] needs it.
+/// Reads a public key. If `algorithm` is given, the key must have that algorithm; [`PublicFormat::Raw`] needs it.
 ///
 /// # Errors
-/// [`Code::InvalidPublicKey`]; [`Code::InvalidArgument`] when the key is of another algorithm, or the algorithm of raw bytes
-/// is not given; [`Code::UnsupportedAlgorithm`] when this build does not serve it.
+/// [`Code::InvalidPublicKey`]; [`Code::InvalidArgument`] if the key has another algorithm, or the algorithm of raw bytes is
+/// not given; [`Code::UnsupportedAlgorithm`] if this build does not support it.
 pub fn import_public(bytes: &[u8], format: PublicFormat, algorithm: Option<Algorithm>) -> Result<PublicKey> {
     if bytes.len() > MAX_INPUT {
         return Err(invalid_public(format_args!("it is longer than {MAX_INPUT} bytes")));
@@ -68,7 +68,7 @@ pub(super) fn raw_without_algorithm() -> KmsError {
     KmsError::new(Code::InvalidArgument, message)
 }
 
-/// Whether what was read is what was wanted.
+/// An error unless the algorithm is the wanted one.
 pub(super) fn check_algorithm(found: Algorithm, wanted: Option<Algorithm>) -> Result<()> {
     match wanted {
         Some(wanted) if wanted != found => {

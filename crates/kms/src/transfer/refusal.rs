@@ -1,17 +1,17 @@
-//! Why bytes are no key of a format.
+//! The errors for bytes that are not a key in a format.
 
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError};
 
-/// The longest input that is looked at, in bytes: no key in any format is as long.
+/// The maximum length of input in bytes: no key in any format is longer.
 pub const MAX_INPUT: usize = 64 << 10;
 
-/// The error of bytes that are no public key of a format.
+/// The error for bytes that are not a public key in a format.
 pub(super) fn invalid_public(why: impl std::fmt::Display) -> KmsError {
     KmsError::new(Code::InvalidPublicKey, format!("not a public key: {why}"))
 }
 
-/// The error of bytes that are no private key of a format. It says nothing of the bytes.
+/// The error for bytes that are not a private key in a format. It quotes nothing of the bytes.
 pub(super) fn malformed(why: impl std::fmt::Display) -> KmsError {
     KmsError::new(Code::MalformedKey, format!("not a private key that can be imported: {why}"))
 }

@@ -1,4 +1,4 @@
-//! Private keys under a wrapping key: for a recipient with a key that encapsulates, or under an AES key that both sides have.
+//! Private keys under a wrapping key: for a recipient with a key for encapsulation, or under an AES key that both sides have.
 //!
 //! The file is text with exactly one form:
 //!
@@ -37,7 +37,7 @@ const FIRST_LINE: &str = "bulla wrapped key v1";
 /// The context in which the wrapping key is derived from the shared key and the lines before the last.
 const WRAPPING_CONTEXT: &str = "bulla wrapped key v1 wrapping key";
 
-/// What AES-KWP adds to a key: a block for its header, and up to 7 bytes of padding.
+/// The bytes that AES-KWP adds to a key: a block for its header, and up to 7 bytes of padding.
 const KWP_OVERHEAD: usize = 16;
 
 /// A private key that only its recipient can open. `Display` is the file, and `FromStr` is the exact inverse.
@@ -83,7 +83,7 @@ impl WrappedKey {
         &self.encapsulated
     }
 
-    /// Whether it was wrapped for the holder of this public key.
+    /// An error unless it was wrapped for the holder of this public key.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`].
@@ -101,8 +101,8 @@ impl WrappedKey {
     /// Opens it with the key that its [`WrappedKey::encapsulated`] ciphertext carries.
     ///
     /// # Errors
-    /// [`Code::MalformedKey`] when anything in it was changed, when the shared key is another one, and when the key inside is not the
-    /// one that the file names.
+    /// [`Code::MalformedKey`] if anything in it was changed, if the shared key is another one, or if the key inside is not the one
+    /// that the file names.
     pub fn open(&self, shared_key: &SharedKey) -> Result<PrivateKeyData> {
         let document = unwrap_aes_kwp(&self.wrapping_key(shared_key), &self.wrapped)?;
         let key = der::parse_private_der(&document)?;
@@ -180,7 +180,7 @@ impl FromStr for WrappedKey {
 /// Wraps bytes under a key of 32 bytes by AES-KWP (RFC 5649).
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] when there is nothing to wrap, or 4 GiB.
+/// [`Code::InvalidArgument`] if there is nothing to wrap, or 4 GiB or more.
 pub fn wrap_aes_kwp(wrapping_key: &[u8; 32], bytes: &[u8]) -> Result<Vec<u8>> {
     let mut wrapped = vec![0; bytes.len() + KWP_OVERHEAD];
     let length = match KwpAes256::new(wrapping_key.into()).wrap_key(bytes, &mut wrapped) {

@@ -1,5 +1,5 @@
-//! The cases of the suite `ed25519`, with every peer built for this machine alone and link-time optimisation of everything, as two more peers
-//! ask. Ours is built as any program builds it: `rustc.sh`. Started by `cargo xtask bench ed25519-native`, which it tells records
+//! The cases of the suite `ed25519`, with every peer built only for this machine, and link-time optimisation of everything, as two more peers
+//! require. Ours is built as any program builds it: see `rustc.sh`. `cargo xtask bench ed25519-native` starts it and reads its records
 //! (`spec/bench-record.md`).
 #![forbid(unsafe_code)]
 
@@ -20,13 +20,14 @@ use bulla_lab::{
     },
 };
 
-/// A list from the environment; none when it is not set.
+/// A list from the environment; empty if it is not set.
 fn list(variable: &str) -> Vec<String> {
     let text = env::var(variable).unwrap_or_default();
     text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The version of a peer, by the lock file of this program: the laboratory depends on those of which there are several.
+/// The version of a peer, from this program's lock file. If there are several versions, the laboratory depends on the
+/// right one.
 fn version(package: &str) -> String {
     const LOCK: &str = include_str!("../Cargo.lock");
     version_in(LOCK, "bulla-lab", package).to_owned()

@@ -1,4 +1,4 @@
-//! The peers that ask for a build for one machine: they have code for AVX-512 IFMA alone, chosen when they are compiled.
+//! The peers that require a build for one machine: they have code only for AVX-512 IFMA, chosen when they are compiled.
 
 use bulla_lab::suites::{
     Make, Peer,
@@ -10,7 +10,7 @@ use commonware_cryptography_curve25519::signing;
 use commonware_parallel::Sequential;
 use ed25519_simd::{DalekVerifier, VerifyInput};
 
-/// Those that do the work of a group.
+/// The peers that can do the work of a group.
 pub(crate) fn of(group: Group, count: usize) -> Vec<Peer> {
     let peer = |name, make| Peer { name, version: String::new(), held_to: "", make };
     let simd = || peer("ed25519-simd", simd(count));
@@ -37,7 +37,8 @@ fn simd(count: usize) -> Make {
     })
 }
 
-/// Its batch, one verdict for all. Its messages begin with the length of an empty name, a zero byte, as all messages here do.
+/// Its batch, with one verdict for all. Its messages begin with the length of an empty name, a zero byte, like all messages
+/// here.
 fn commonware(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);

@@ -1,4 +1,4 @@
-//! The recorded counts of the kernels, `lab/kernels.toml`, and how far the present ones may be from them.
+//! The recorded counts of the kernels, `lab/kernels.toml`, and the allowed distance of the current counts from them.
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +16,10 @@ use super::{
     kernels::{Kernel, LIBRARIES},
 };
 
-/// The command that records the counts anew.
+/// The command that records new counts.
 pub const COMMAND: &str = "cargo run -p bulla-lab -- kernels-code --record";
 
-/// How far a count may be from the record: small edits elsewhere move a register or two.
+/// The allowed distance of a count from the record: small edits elsewhere change a register or two.
 const MARGIN_PERCENT: u64 = 3;
 
 /// The recorded counts of one function.
@@ -56,7 +56,7 @@ impl Budget {
     }
 }
 
-/// Where the record is.
+/// The path of the record.
 pub fn path() -> PathBuf {
     build::root().join("lab/kernels.toml")
 }
@@ -64,14 +64,14 @@ pub fn path() -> PathBuf {
 /// Reads the record.
 ///
 /// # Errors
-/// It cannot be read, or is no record.
+/// It cannot be read, or is not a record.
 pub fn read() -> Result<Budgets> {
     let path = path();
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| path.display().to_string())
 }
 
-/// The record of `kernels`, as the file has it.
+/// The text of the record of `kernels`.
 pub fn text(kernels: &[Kernel]) -> String {
     let mut out = format!(
         "# What the kernels for {} consist of: the test `kernels` of crates/lab holds the build to within {MARGIN_PERCENT} %.\n\
@@ -98,7 +98,7 @@ pub fn text(kernels: &[Kernel]) -> String {
 /// Replaces the record by that of `kernels`.
 ///
 /// # Errors
-/// It cannot be written; the old one is then as it was.
+/// It cannot be written; then the old one is unchanged.
 pub fn record(kernels: &[Kernel]) -> Result<()> {
     let path = path();
     let fresh = path.with_extension("toml.new");
@@ -111,8 +111,8 @@ pub fn record(kernels: &[Kernel]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Where the kernels and the record are further apart than the margin. More is a regression; less is a gain that should be recorded,
-/// since a slack budget would let it be lost again.
+/// The places where the kernels and the record differ by more than the margin. More is a regression. Less is a gain that should be
+/// recorded, because a loose budget would let it be lost again.
 pub fn breaches(kernels: &[Kernel], budgets: &Budgets) -> Vec<String> {
     let mut found = Vec::new();
     for kernel in kernels {

@@ -1,4 +1,4 @@
-//! Makes the compiled file whose kernels are read.
+//! Builds the compiled file whose kernels are checked.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::kernels::LIBRARIES;
 
-/// The target whose code is held to budgets. Others pass arguments or save registers differently, and so have other counts.
+/// The target whose code has budgets. Other targets pass arguments or save registers differently, so their counts differ.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The root of the checkout.
@@ -19,18 +19,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Ways in which the users of a library build it; the compiler inlines differently in each.
+/// Ways in which users build a library. The compiler inlines differently in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
-    /// Cargo's own release profile: sixteen units of code, which import small functions from each other. Linked programs with
+    /// Cargo's own release profile: sixteen codegen units, which import small functions from each other. Linked programs with
     /// link-time optimisation have the same code in all but a few places.
     Default,
-    /// One unit, as those set it who want the fastest code.
+    /// One codegen unit, for users who want the fastest code.
     One,
 }
 
 impl Units {
-    /// A profile of its own, so that two builds at once do not replace each other's library.
+    /// A separate profile, so that two simultaneous builds do not replace each other's library.
     fn profile(self) -> (&'static str, u32) {
         match self {
             Self::Default => ("kernels", 16),
@@ -39,28 +39,28 @@ impl Units {
     }
 }
 
-/// Builds every library that has kernels as a user's release build does, for [`TARGET`] whatever this machine is, and returns their paths in the
-/// order of [`LIBRARIES`].
+/// Builds every library with kernels like a user's release build, for [`TARGET`] on any machine, and returns their paths in the order of
+/// [`LIBRARIES`].
 ///
 /// # Errors
-/// One does not build; on a machine of another kind, perhaps because rustup has not installed the target.
+/// A library does not build; on another kind of machine, perhaps because rustup has not installed the target.
 pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
     let (profile, count) = units.profile();
-    // The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
+    // The cargo that started this program, so that the toolchain is the one of `rust-toolchain.toml`.
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "--target", TARGET, "--profile", profile])
-        // All at once, so that none waits for the last function of another.
+        // All in one build, so that none waits for the last function of another.
         .args(LIBRARIES.iter().flat_map(|library| ["-p", library.package]))
-        // What a feature switches on is read as well.
+        // The code that a feature enables is checked too.
         .args(["--features", "bulla-ed25519/lane-signing"])
         .args(["--config", &format!("profile.{profile}.inherits=\"release\"")])
         .args(["--config", &format!("profile.{profile}.codegen-units={count}")])
-        // What cargo does where a user sets nothing; with more, the library may hold LLVM's own form and no machine code.
+        // Cargo's default. With more, the library may contain LLVM's own form instead of machine code.
         .args(["--config", &format!("profile.{profile}.lto=false")])
         .arg("--message-format=json-render-diagnostics")
-        // Present but empty: no flags of the environment or of a configuration, such as another `target-cpu`.
+        // Set, but empty: this overrides flags from the environment or a configuration, such as another `target-cpu`.
         .env("CARGO_ENCODED_RUSTFLAGS", "")
-        // Set by a runner of tests that wants their times.
+        // A test runner that prints times sets it.
         .env_remove("RUSTC_BOOTSTRAP")
         .current_dir(root())
         .stderr(Stdio::inherit())
@@ -76,17 +76,17 @@ pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
     LIBRARIES.iter().map(|library| built(library.package, &messages)).collect()
 }
 
-/// Builds what [`libraries`] does, and returns the path of the library of one package.
+/// Builds all libraries like [`libraries`], and returns the path of one package's library.
 ///
 /// # Errors
-/// Those of [`libraries`]; there is no such package among them.
+/// The errors of [`libraries`]; there is no such package among them.
 pub fn library(package: &str, units: Units) -> Result<PathBuf> {
     let place = LIBRARIES.iter().position(|library| library.package == package);
     let place = place.with_context(|| format!("{package} has no kernels"))?;
     Ok(libraries(units)?.swap_remove(place))
 }
 
-/// The library of a package, by what cargo said of its build.
+/// The library of a package, from cargo's messages about its build.
 fn built(package: &str, messages: &[Value]) -> Result<PathBuf> {
     messages
         .iter()

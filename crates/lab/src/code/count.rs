@@ -1,4 +1,4 @@
-//! Counts what a function of x86-64 machine code consists of.
+//! Counts the instructions of a function of x86-64 machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,35 +9,35 @@ use iced_x86::{
 
 use super::image::{Function, Image};
 
-/// What a function consists of.
+/// Counts of a function's instructions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Instructions, without those that only pad.
+    /// The number of instructions, without padding.
     pub instructions: u64,
     /// Bytes of machine code, padding included.
     pub bytes: u64,
     /// Vector instructions that write the stack, through the stack pointer or a frame pointer.
     pub stack_stores: u64,
-    /// Vector instructions that read it, operands folded into arithmetic included.
+    /// Vector instructions that read the stack, including operands folded into arithmetic.
     pub stack_loads: u64,
     /// Copies of whole vector registers.
     pub moves: u64,
     /// Instructions with a register of 512 bits.
     pub zmm: u64,
-    /// Those whose widest register has 256 bits.
+    /// Instructions whose widest register has 256 bits.
     pub ymm: u64,
-    /// Those whose widest vector register has 128 bits.
+    /// Instructions whose widest vector register has 128 bits.
     pub xmm: u64,
-    /// What is called, jumps out of the function included, by name.
+    /// The names of called functions, including targets of jumps out of the function.
     pub calls: BTreeSet<String>,
-    /// What the CPU must have, each with an instruction that needs it.
+    /// The CPU features that it needs, each with an instruction that needs it.
     pub needs: BTreeMap<CpuidFeature, Mnemonic>,
-    /// Instructions that the decoder does not know: the counts mean nothing then.
+    /// Instructions that the decoder does not know. If there are any, the counts are meaningless.
     pub undecoded: u64,
 }
 
 impl Counts {
-    /// Counts the instructions of `function`, which is one of `image`.
+    /// Counts the instructions of `function`, a function of `image`.
     pub fn of(function: &Function, image: &Image) -> Self {
         let mut counts = Self { bytes: function.code.len() as u64, ..Self::default() };
         let mut decoder = Decoder::with_ip(64, &function.code, function.address, DecoderOptions::NONE);
@@ -106,7 +106,7 @@ fn registers(instruction: &Instruction) -> Vec<Register> {
         .collect()
 }
 
-/// Whether the frame pointer is one from here on, rather than a register like others.
+/// Whether the frame pointer register is a frame pointer from here on, rather than an ordinary register.
 fn sets_frame_pointer(instruction: &Instruction) -> bool {
     let from_stack_pointer = match instruction.mnemonic() {
         Mnemonic::Mov => instruction.op1_register() == Register::RSP,
@@ -116,7 +116,7 @@ fn sets_frame_pointer(instruction: &Instruction) -> bool {
     from_stack_pointer && instruction.op0_register() == Register::RBP
 }
 
-/// Whether the instruction does nothing but copy one vector register to another. With a mask it would select.
+/// Whether the instruction only copies one vector register to another. With a mask it would select.
 fn is_copy(instruction: &Instruction) -> bool {
     use Mnemonic::*;
     let moves = matches!(
@@ -143,9 +143,11 @@ fn is_copy(instruction: &Instruction) -> bool {
     moves && !instruction.has_op_mask() && registers(instruction).len() == 2
 }
 
-/// The name of what the instruction calls, if it leaves the function. `reference` is what the linker has yet to fill in.
+/// The name of the function that the instruction calls, if it leaves this function. `reference` is the name that the linker
+/// will fill in.
 ///
-/// A jump through a register, or through memory with an index, is one by a table of the function's own: nothing else makes it.
+/// A jump through a register, or through memory with an index, uses a table of the function itself: nothing else makes such a
+/// jump.
 fn callee(
     instruction: &Instruction,
     reference: Option<&String>,

@@ -1,11 +1,12 @@
 //! Follows secrets through the general registers, the flags and the stack of one function.
 //!
-//! Secret is what comes from a vector, a mask or memory that is no constant; then what is computed from it. A fault is a branch on secret flags; an
-//! address of a secret register, which those of gathers and scatters are; a store under a mask and a division of a secret, whose times may depend on them;
-//! and any call, which would have to be read as well. What a function was given in registers is addresses, and public.
+//! Values from a vector, a mask, or memory that is not constant are secret, and so is everything computed from them. These are faults: a branch on
+//! secret flags; an address from a secret register, as in gathers and scatters; a store under a mask and a division of a secret, whose times may
+//! depend on it; and any call, because the called function would have to be checked too. The function's arguments in registers are addresses, and
+//! public.
 //!
-//! Memory is secret, but for bytes of the stack that something public was stored to by the stack pointer, and that nothing can have overwritten since:
-//! a secret that is stored by another pointer into the stack, or by one of which that is not known, leaves nothing there public.
+//! Memory is secret, except bytes of the stack to which a public value was stored through the stack pointer, and which cannot have been overwritten
+//! since. If a secret is stored through another pointer that points, or may point, into the stack, nothing there remains public.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +15,25 @@ use iced_x86::{
     UsedMemory,
 };
 
-/// What is secret before an instruction.
+/// The secrets before an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     /// General registers, whole ones.
     registers: BTreeSet<Register>,
     /// Bits of the flags.
     flags: u32,
-    /// Bytes of the stack that are public, by their distance from where the stack pointer was at the beginning. All others are secret.
+    /// The public bytes of the stack, by their distance from the stack pointer's initial value. All others are secret.
     public: BTreeSet<i64>,
-    /// How far the stack pointer is from there.
+    /// The distance of the stack pointer from its initial value.
     stack: i64,
     /// Registers that may point into the stack.
     pointers: BTreeSet<Register>,
-    /// Whether one of them was stored, so that any load may bring it back.
+    /// Whether one of them was stored, so that any load may return it.
     stored_pointer: bool,
 }
 
 impl State {
-    /// What is secret on one way or the other.
+    /// The union of the secrets on both paths.
     fn joined(&self, other: &Self) -> Self {
         Self {
             registers: self.registers.union(&other.registers).copied().collect(),
@@ -44,7 +45,7 @@ impl State {
         }
     }
 
-    /// The bytes of the stack that are meant, if it is the stack.
+    /// The accessed bytes of the stack, if the memory is on the stack.
     fn bytes(&self, memory: &UsedMemory) -> Option<std::ops::Range<i64>> {
         let known = memory.base() == Register::RSP && memory.index() == Register::None;
         let from = self.stack.wrapping_add(memory.displacement() as i64);
@@ -73,7 +74,7 @@ impl State {
                 || instruction.rflags_read() & self.flags != 0)
     }
 
-    /// Why the instruction lets a secret show, if it does.
+    /// The reason why the instruction reveals a secret, if it does.
     fn fault(&self, instruction: &Instruction, info: &InstructionInfo) -> Option<&'static str> {
         let is_address = |register: Register| self.registers.contains(&register.full_register());
         let by_secret = |memory: &UsedMemory| {
@@ -105,10 +106,10 @@ impl State {
         register == Register::RSP || self.pointers.contains(&register.full_register())
     }
 
-    /// Whether what the instruction writes to a register may point into the stack.
+    /// Whether the value that the instruction writes to a register may point into the stack.
     fn makes_pointer(&self, instruction: &Instruction, info: &InstructionInfo) -> bool {
         let operands = (0..instruction.op_count()).filter(|&n| instruction.op_kind(n) == OpKind::Register);
-        // The operand that is only written says nothing; it comes first.
+        // The first operand does not matter if it is only written.
         let is_read_as_well = |n: u32| n > 0 || is_read(info.op0_access());
         let of_register =
             operands.into_iter().any(|n| is_read_as_well(n) && self.is_pointer(instruction.op_register(n)));
@@ -118,7 +119,7 @@ impl State {
         of_register || of_address || of_memory
     }
 
-    /// What a store does.
+    /// Applies the effect of a store.
     fn store(&mut self, instruction: &Instruction, info: &InstructionInfo, secret: bool) {
         let written = info.used_memory().iter().filter(|used| is_written(used.access()));
         for memory in written {
@@ -136,7 +137,7 @@ impl State {
         }
     }
 
-    /// What is secret after the instruction.
+    /// The secrets after the instruction.
     fn after(&self, instruction: &Instruction, info: &InstructionInfo) -> Self {
         let secret = self.reads_secret(instruction, info);
         let mut after = self.clone();
@@ -171,7 +172,7 @@ impl State {
     }
 }
 
-/// A line for each instruction that lets a secret show, with its place.
+/// One entry for each instruction that reveals a secret: its position and the reason.
 pub fn faults(instructions: &[Instruction]) -> Vec<(u64, &'static str)> {
     let at: BTreeMap<u64, usize> = instructions.iter().map(Instruction::ip).zip(0..).collect();
     let mut before: Vec<Option<State>> = vec![None; instructions.len()];
@@ -231,7 +232,7 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions};
 
-    /// What is found in a function of these instructions.
+    /// The faults in a function of these instructions.
     fn found(code: &[&[u8]]) -> Vec<&'static str> {
         let code = code.concat();
         let instructions: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
@@ -289,7 +290,7 @@ mod tests {
         let spilled: &[u8] = b"\x48\x89\x44\x24\xf8\x48\x8b\x4c\x24\xf8";
         assert_eq!(found(&[SECRET, spilled, TEST_C]).len(), 1);
         assert_eq!(found(&[b"\x31\xc0", spilled, TEST_C]), [""; 0], "zero is no secret");
-        // A flag that an increment leaves as it was: add rax, rax; inc rdx; jc
+        // An increment does not change this flag: add rax, rax; inc rdx; jc
         assert_eq!(found(&[SECRET, b"\x48\x01\xc0\x48\xff\xc2\x72\x00\xc3"]).len(), 1);
     }
 
@@ -304,7 +305,7 @@ mod tests {
         ] {
             assert_eq!(found(&[store, overwrite, load, TEST_C]), ["branches on a secret"], "{what}");
         }
-        // What a caller's pointer is stored to is not this function's stack: vmovdqa [rsi], xmm0.
+        // A store through a caller's pointer does not write to this function's stack: vmovdqa [rsi], xmm0.
         assert_eq!(found(&[store, b"\xc5\xf9\x7f\x06", load, TEST_C]), [""; 0]);
     }
 

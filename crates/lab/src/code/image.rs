@@ -11,22 +11,22 @@ use object::{
 /// A function of a compiled file.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// The name as the source has it, without the compiler's hash.
+    /// The name in the source, without the compiler's hash.
     pub name: String,
-    /// Where it begins: in its section for an object file, in memory for an executable.
+    /// Its start: in its section for an object file, in memory for an executable.
     pub address: u64,
     /// Its machine code.
     pub code: Vec<u8>,
-    /// What the linker has yet to fill in: the names of what is referred to, by the address of the field.
+    /// The references that the linker will fill in: the names of their targets, by the address of the field.
     pub references: BTreeMap<u64, String>,
 }
 
 /// The functions of a compiled file.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// All of them that have a name and code.
+    /// All functions with a name and code.
     pub functions: Vec<Function>,
-    /// Their names by their addresses, when they are linked. In object files addresses say nothing.
+    /// Their names by their addresses, if they are linked. In object files, addresses mean nothing.
     pub names: BTreeMap<u64, String>,
 }
 
@@ -48,7 +48,7 @@ impl Image {
             FileKind::Archive => {
                 for member in ArchiveFile::parse(bytes)?.members() {
                     let bytes = member?.data(bytes)?;
-                    // Beside object files a library holds the compiler's metadata.
+                    // A library contains the compiler's metadata too.
                     if matches!(FileKind::parse(bytes), Ok(FileKind::Elf64)) {
                         image.add(&File::parse(bytes)?)?;
                     }
@@ -82,7 +82,8 @@ impl Image {
     }
 }
 
-/// What a relocation refers to. References within an object file go to the section of a function, which has its name.
+/// The target of a relocation. References within an object file lead to the section of a function, which has the
+/// function's name.
 fn target(file: &File<'_>, target: RelocationTarget) -> Option<String> {
     let RelocationTarget::Symbol(index) = target else { return None };
     let symbol = file.symbol_by_index(index).ok()?;

@@ -1,4 +1,4 @@
-//! The kernels for x86-64 within a compiled file, and what must be true of their code.
+//! The kernels for x86-64 in a compiled file, and the rules for their code.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ use super::{
 /// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them, that work on one input, or on any number.
 const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
 
-/// Those that work on as many inputs as the widest registers have lanes, and on nothing else.
+/// The functions that work only on as many inputs as the widest registers have lanes.
 const WIDE: &[&str] = &["group", "far_group", "merge", "ungroup", "output"];
 
 /// The functions of a BLAKE2 kernel that work on one input.
 const ONE: &[&str] = &["compress_2b", "compress_2s"];
 
-/// Those that work on up to as many as the registers have lanes.
+/// The functions that work on up to as many inputs as the registers have lanes.
 const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
 
 /// The steps of Ed25519, as `steps!` in `crates/ed25519/src/kernel/machine.rs` lists them.
@@ -58,26 +58,27 @@ const STEPS: &[&str] = &[
     "eight_rows",
 ];
 
-/// Those that take any number of inputs. They may hand over to another function of their kernel, and stop the program when a
-/// caller breaks the contract; no other function calls anything.
+/// The functions that take any number of inputs. They may call another function of their kernel, and abort if a caller
+/// breaks the contract. No other function calls anything.
 const DISPATCHING: [&str; 5] = ["lanes_of", "uniform", "parents", "lanes_2b", "lanes_2s"];
 
-/// A library that has kernels.
+/// A library with kernels.
 #[derive(Debug)]
 pub struct Library {
     /// The package.
     pub package: &'static str,
-    /// How the names of all its functions begin.
+    /// The beginning of all its functions' names.
     crate_name: &'static str,
-    /// How those of its kernels begin.
+    /// The beginning of its kernels' names.
     module: &'static str,
-    /// How the names of other functions begin that only kernels, and what holds their vectors, call: after detection.
+    /// The beginnings of the names of other functions that run only after detection: only kernels, and code with their
+    /// vectors, call them.
     after_detection: &'static [&'static str],
     /// The instruction sets, best first.
     pub sets: &'static [Set],
 }
 
-/// The libraries whose kernels are read.
+/// The libraries whose kernels are checked.
 pub static LIBRARIES: [Library; 3] = [
     Library {
         package: "bulla-blake3",
@@ -97,7 +98,7 @@ pub static LIBRARIES: [Library; 3] = [
         package: "bulla-ed25519",
         crate_name: "bulla_ed25519::",
         module: "bulla_ed25519::kernel::machine::",
-        // Vectors go into memory and out of it between the steps.
+        // Between the steps, vectors are stored to memory and loaded from it.
         after_detection: &["bulla_ed25519::wipe::vector_registers", "core::core_arch::x86::avx512"],
         sets: &ED25519,
     },
@@ -106,13 +107,13 @@ pub static LIBRARIES: [Library; 3] = [
 /// An instruction set that has a kernel.
 #[derive(Debug)]
 pub struct Set {
-    /// The name that users know the kernel by.
+    /// The kernel's public name.
     pub name: &'static str,
-    /// The modules of its functions, and which each has.
+    /// The modules of its functions, with the functions of each.
     modules: &'static [(&'static str, &'static [&'static str])],
     /// Its widest registers.
     widest: Width,
-    /// What its instructions may need of the CPU, beside [`BASELINE`].
+    /// The CPU features that its instructions may need, in addition to [`BASELINE`].
     features: &'static [CpuidFeature],
 }
 
@@ -123,7 +124,7 @@ enum Width {
     Zmm,
 }
 
-/// What every x86-64 CPU has, by the names of the decoder.
+/// The features of every x86-64 CPU, by the decoder's names.
 const BASELINE: &[CpuidFeature] = {
     use CpuidFeature::*;
     &[
@@ -144,7 +145,7 @@ const BASELINE: &[CpuidFeature] = {
     ]
 };
 
-// What detection asks for.
+// The features that detection asks for.
 const AVX512: &[CpuidFeature] = {
     use CpuidFeature::*;
     &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, AVX512F, AVX512VL, AVX512BW, AVX512DQ]
@@ -193,7 +194,7 @@ static BLAKE2: [Set; 4] = [
         widest: Width::Zmm,
         features: AVX512,
     },
-    // The same functions of many inputs serve CPUs whose rotates take two cycles.
+    // CPUs whose rotates take two cycles use the same functions for many inputs.
     Set {
         name: "blake2 x86_64/avx512 slow-rotate",
         modules: &[("avx512_slow_rotate", ONE)],
@@ -232,14 +233,14 @@ pub struct Kernel {
     pub module: &'static str,
     /// The function.
     pub function: &'static str,
-    /// What it consists of.
+    /// The counts of its instructions.
     pub counts: Counts,
 }
 
-/// Every function of every kernel in `image`, of each library that it has code of.
+/// Every function of every kernel in `image`, of each library with code in it.
 ///
 /// # Errors
-/// One is not there, or there is no code of any library.
+/// A function is missing, or there is no code of any library.
 pub fn find(image: &Image) -> Result<Vec<Kernel>> {
     let has = |library: &&Library| {
         image.functions.iter().any(|function| function.name.starts_with(library.crate_name))
@@ -278,14 +279,14 @@ impl Kernel {
         format!("{} {}", self.set.name, self.function)
     }
 
-    /// The calls that should not be there.
+    /// The forbidden calls.
     pub fn forbidden_calls(&self) -> Vec<&str> {
         let own = format!("{}{}::", self.library.module, self.module);
         let panics = |callee: &str| callee.starts_with("core::panicking::");
         let allowed = |callee: &&String| match self.function {
             function if DISPATCHING.contains(&function) => callee.starts_with(&own) || panics(callee),
-            // Whole tables are copied and cleared, by functions outside of the library, which alone are called through pointers; but where
-            // secrets are nothing is called.
+            // Functions outside the library copy and clear whole tables, and only these are called through pointers. Steps with secrets
+            // call nothing.
             function if STEPS.contains(&function) && !secret::STEPS.contains(&function) => {
                 ["memcpy", "memset"].contains(&callee.as_str())
                     || ["a pointer: ", "core::slice::index::"].iter().any(|name| callee.starts_with(name))
@@ -296,19 +297,20 @@ impl Kernel {
         self.counts.calls.iter().filter(|callee| !allowed(callee)).map(String::as_str).collect()
     }
 
-    /// The instructions that a CPU with no more than this set does not have, each with what it needs.
+    /// The instructions that a CPU with only this set does not have, each with the feature that it needs.
     pub fn foreign_instructions(&self) -> Vec<String> {
         foreign(&self.counts, self.set.features)
     }
 
-    /// What is wrong with the widths of the registers: a kernel that computes in narrow ones lost its point.
+    /// A problem with the widths of the registers, if there is one: a kernel that computes in narrow registers is
+    /// useless.
     pub fn narrow(&self) -> Option<String> {
         let (wide, register) = match self.set.widest {
             Width::Xmm => (self.counts.xmm, "xmm"),
             Width::Ymm => (self.counts.ymm, "ymm"),
             Width::Zmm => (self.counts.zmm, "zmm"),
         };
-        // Narrow ones remain in the wide functions: blocks are read in pieces of 128 bits, and counters made.
+        // Wide functions use some narrow registers: to read blocks in pieces of 128 bits, and to make counters.
         let least = match self.function {
             function if WIDE.contains(&function) => self.counts.vector() * 3 / 4,
             // Some write rows of one lane each, in pairs of words.
@@ -321,7 +323,8 @@ impl Kernel {
     }
 }
 
-/// The functions outside the kernels whose instructions not every x86-64 CPU has: they run before, and without, detection.
+/// The functions outside the kernels with instructions that not every x86-64 CPU has: they run before, and without,
+/// detection.
 pub fn foreign_outside(image: &Image) -> Vec<String> {
     let is_kernel = |function: &Function| {
         LIBRARIES.iter().any(|library| {
@@ -344,7 +347,8 @@ fn foreign(counts: &Counts, features: &[CpuidFeature]) -> Vec<String> {
     let is_known = |feature, mnemonic| {
         BASELINE.contains(&feature)
             || features.contains(&feature)
-            // To a CPU without it this is a `bsf`: the same for all but zero, for which the compiler takes other ways.
+            // A CPU without it executes a `bsf`: the same for all values except zero, for which the compiler emits
+            // other code.
             || mnemonic == Mnemonic::Tzcnt
     };
     let needs = counts.needs.iter().filter(|(feature, mnemonic)| !is_known(**feature, **mnemonic));

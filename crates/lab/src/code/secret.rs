@@ -1,5 +1,5 @@
-//! Whether the machine code of the Ed25519 steps that see secrets could let a secret choose a branch or an address.
-//! That is for [`super::flow`] to say; here is which functions are read.
+//! Checks whether a secret could choose a branch or an address in the machine code of the Ed25519 steps that process
+//! secrets. This module selects the functions; [`super::flow`] checks them.
 
 use anyhow::{Context as _, Result};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
@@ -7,29 +7,29 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use super::flow;
 use super::image::{Function, Image};
 
-/// The steps that see nonces, prefixes and private scalars. `crates/ed25519/src/kernel/signing.rs` calls no others.
+/// The steps that process nonces, prefixes and private scalars. `crates/ed25519/src/kernel/signing.rs` calls no others.
 pub const STEPS: [&str; 6] =
     ["compress", "multiply_nonce", "encode", "multiply_nonce_alone", "encode_alone", "finish"];
 
 const MODULE: &str = "bulla_ed25519::kernel::machine::ifma::";
 
-/// What was found in one step.
+/// The findings in one step.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Its name.
     pub name: &'static str,
-    /// How many instructions were read.
+    /// The number of instructions.
     pub instructions: usize,
-    /// How many of them branch on flags.
+    /// The number of branches on flags.
     pub branches: usize,
-    /// Where a secret could choose a branch or an address: one line each.
+    /// The places where a secret could choose a branch or an address, one line each.
     pub faults: Vec<String>,
 }
 
-/// Reads every step in `image`.
+/// Checks every step in `image`.
 ///
 /// # Errors
-/// One is not there.
+/// A step is missing.
 pub fn find(image: &Image) -> Result<Vec<Step>> {
     let read = |name: &&'static str| {
         let full = format!("{MODULE}{name}");

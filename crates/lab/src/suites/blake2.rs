@@ -1,5 +1,5 @@
-//! BLAKE2: ours beside `blake2b_simd`, `blake2s_simd`, `rscrypto` and RustCrypto's `blake2`. The first two have no code for AVX-512. Rscrypto has,
-//! and nothing holds it back: where a kernel of ours is forced, it stays away.
+//! BLAKE2: ours compared with `blake2b_simd`, `blake2s_simd`, `rscrypto` and RustCrypto's `blake2`. The first two have no code for AVX-512.
+//! Rscrypto has, and cannot be restricted: if one of our kernels is forced, it does not take part.
 
 use anyhow::{Context as _, Result};
 use bulla_blake2::kernel;
@@ -7,13 +7,13 @@ use bulla_blake2::kernel;
 use super::suite::{Active, Case, Make, Peer, Suite};
 use crate::measure::{Input, Op, Subject};
 
-/// The lengths of single inputs: around a block, and where the cost of the call has become small.
+/// The lengths of single inputs: around a block, and lengths at which the cost of the call is small.
 const SIZES: [usize; 12] = [0, 1, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536, 1 << 20];
 
 /// The lengths of inputs of the parallel modes.
 const PARALLEL: [usize; 5] = [64, 1024, 4096, 65536, 1 << 20];
 
-/// How many inputs are hashed beside each other.
+/// The number of inputs that are hashed side by side.
 const MANY: usize = 64;
 
 /// Their lengths.
@@ -78,7 +78,7 @@ fn peer_2s(make: Make) -> Peer {
     Peer::of_package("blake2s_simd", make)
 }
 
-/// Rscrypto, where it meets what it is compared with: all that the machine has.
+/// Rscrypto, only if our kernel is not forced: rscrypto always uses everything that the machine has.
 fn rscrypto(make: impl Fn() -> Box<dyn Subject> + 'static) -> Option<Peer> {
     matches!(kernel::forced(), Ok(None)).then(|| Peer::of_package("rscrypto", make))
 }
@@ -106,7 +106,7 @@ fn digest_of<const N: usize>(run: impl Fn(&[u8]) -> [u8; N] + 'static) -> Box<dy
     })
 }
 
-/// The operations, written once for libraries that have the same names: neither can get other treatment.
+/// The operations, written once for libraries with the same names, so that all get the same treatment.
 macro_rules! operations {
     ($name:ident, $library:path, $one:ident, $parallel:ident, $p:ident) => {
         mod $name {

@@ -1,7 +1,8 @@
-//! The keystore and its batcher: what they add to the backend below them, and what a program gains that calls them instead of a library of
-//! signatures.
+//! The keystore and its batcher: their overhead over the backend below them, and the gain of a program that calls them instead of a
+//! signature library.
 //!
-//! Peers have their keys decoded before, as a program that keeps them would: `ring` cannot, and decodes with each call.
+//! Peers have their keys decoded beforehand, as a program that keeps keys would have. `ring` cannot do this, and decodes in each
+//! call.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use super::ed25519::{case, suite, verifies};
 use super::suite::{Case, Make, Peer, Suite};
 use crate::measure::Subject;
 
-/// Bytes of a message, as in the suite `ed25519`.
+/// The length of a message in bytes, as in the suite `ed25519`.
 const MESSAGE: usize = 128;
 
-/// How many callers a batcher has at the same time.
+/// The number of simultaneous callers of a batcher.
 const CALLERS: usize = 64;
 
-/// How many calls each of them makes, one after the other.
+/// The number of calls that each caller makes, one after the other.
 const CALLS: usize = 8;
 
 /// A keystore with `count` keys, each of which has signed a message.
@@ -63,7 +64,7 @@ impl Signed {
         parts.map(|((key, message), signature)| VerifyItem { key, message, signature }).collect()
     }
 
-    /// What a peer verifies, with its key decoded.
+    /// The signatures for a peer, with decoded keys.
     fn decoded(&self) -> Vec<(VerifyingKey, &[u8], Signature)> {
         let key = |bytes: &[u8; 32]| VerifyingKey::from_bytes(bytes).expect("a key of the keystore");
         let parts = self.public_keys.iter().zip(&self.messages).zip(&self.signatures);
@@ -80,7 +81,7 @@ enum Threads {
     All,
 }
 
-/// One for a single thread and one for all.
+/// One suite for a single thread, and one for all threads.
 pub(super) fn suites() -> [Suite; 2] {
     [suite("kms", cases), suite("kms-threads", threads)]
 }
@@ -108,7 +109,7 @@ fn pool() -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread")
 }
 
-/// `Keystore::verify_batch`. On one thread it is called in a pool that has no other one.
+/// `Keystore::verify_batch`. The case with one thread calls it in a pool with only that thread.
 fn keystore_batch(count: usize, threads: Threads) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);
@@ -126,7 +127,7 @@ fn keystore_batch(count: usize, threads: Threads) -> Make {
     })
 }
 
-/// What a keystore adds to the library that verifies for it.
+/// The overhead of a keystore over the library that verifies for it.
 fn verify_beside_library(count: usize) -> Case {
     let library = move || {
         let signed = Signed::new(count);
@@ -150,7 +151,7 @@ fn verify_beside_library(count: usize) -> Case {
     )
 }
 
-/// An operation that signs once. Contenders have keys of their own, so what they agree on is that there is a signature.
+/// An operation that signs once. Contenders have different keys, so they only agree that there is a signature.
 fn signs_once(mut sign: impl FnMut(&[u8], &mut [u8; 64]) + 'static) -> Box<dyn Subject> {
     let signed = Signed::new(1);
     verifies(1, move |out| {
@@ -171,7 +172,7 @@ fn keystore_sign() -> Make {
     })
 }
 
-/// What a keystore adds to the backend that signs for it.
+/// The overhead of a keystore over the backend that signs for it.
 fn sign_beside_backend() -> Case {
     let backend = || {
         let backend = Backends::software().find(SOFTWARE, Algorithm::Ed25519).expect("Ed25519 in software");
@@ -217,7 +218,7 @@ fn aws_lc_sign() -> Peer {
     })
 }
 
-/// Messages that are signed together, each with a key of its own.
+/// Messages that are signed together, each with a different key.
 fn sign_batch(count: usize) -> Case {
     let ours = Box::new(move || {
         let signed = Signed::new(count);
@@ -244,7 +245,7 @@ fn sign_batch(count: usize) -> Case {
     case("sign-batch", count, ours, peers)
 }
 
-/// Signs one message after the other; `sign` says whether there is a signature.
+/// Signs one message after the other. `sign` returns whether there is a signature.
 fn one_by_one(count: usize, sign: impl Fn(usize, &[u8]) -> bool + 'static) -> Box<dyn Subject> {
     let signed = Signed::new(count);
     verifies(count, move |out| {
@@ -298,7 +299,7 @@ fn run<T: Sync>(out: &mut [bool], items: &[T], verify: impl Fn(&T) -> bool + Syn
     }
 }
 
-/// Concurrent callers: through a batcher, and each on its own, with the same processors.
+/// Concurrent callers, through a batcher and separately, on the same processors.
 fn callers() -> Case {
     let count = CALLERS * CALLS;
     let ours = Box::new(move || {
@@ -318,7 +319,7 @@ fn callers() -> Case {
     case("callers", CALLERS, ours, vec![Peer::of_package("ed25519-dalek", alone)])
 }
 
-/// Each caller is a task that makes one call after the other; one thread runs all tasks, as a server's does.
+/// Each caller is a task that makes one call after the other. One thread runs all tasks, as in a server.
 fn callers_of(batcher: &Batcher, signed: &Signed, out: &mut [bool]) {
     let task = |caller: usize| async move {
         let mut verdicts = [false; CALLS];

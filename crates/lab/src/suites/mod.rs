@@ -1,4 +1,4 @@
-//! What is measured: each suite is a table of cases, each case ours and its peers, which compute the same.
+//! The suites. Each suite is a table of cases, and each case is ours and its peers, which compute the same result.
 
 mod blake2;
 mod blake3;
@@ -21,10 +21,10 @@ pub fn all() -> Vec<Suite> {
     suites.chain(ed25519::suites()).chain(kms::suites()).collect()
 }
 
-/// The suite of that name.
+/// The suite with this name.
 ///
 /// # Errors
-/// There is none; the error lists those that there are.
+/// There is no such suite; the error lists the existing ones.
 pub fn find(name: &str) -> Result<Suite> {
     let suite = all().into_iter().find(|suite| suite.name == name);
     suite.with_context(|| format!("no suite {name}; there are: {}", LABORATORY.join(", ")))
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(taken("oneshot", &[]).len(), (suite.cases)().len());
     }
 
-    /// By a factor of a hundred, of the quickest of five rounds: nothing that the machine does looks like that.
+    /// By a factor of a hundred, for the fastest of five rounds: no disturbance by the machine looks like that.
     #[test]
     fn a_case_is_slowed_down_by_name() {
         let slowed = Some((10_000, vec!["hash/65536".to_owned()]));

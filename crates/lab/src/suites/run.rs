@@ -14,15 +14,15 @@ use crate::{
     quiet::Quiet,
 };
 
-/// Which cases of a suite to run. An empty list means no restriction.
+/// The cases of a suite to run. An empty list means no restriction.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Beginnings of the names of cases, with the suite before them or without: `oneshot/hash/64`, `hash/64`. After an equals sign the
+    /// Beginnings of the names of cases, with or without the suite before them: `oneshot/hash/64`, `hash/64`. With an equals sign, the
     /// whole name: `=hash/64`.
     pub prefixes: Vec<String>,
     /// Values of [`Case::bytes`].
     pub sizes: Vec<usize>,
-    /// Cases in which ours is made slower on purpose, by so many percent.
+    /// The cases in which ours is made slower on purpose, and by how many percent.
     pub slowed: Option<(u32, Vec<String>)>,
 }
 
@@ -37,16 +37,17 @@ impl Filter {
             && (self.sizes.is_empty() || self.sizes.contains(&case.bytes))
     }
 
-    /// By how many percent ours is to be slowed down in a case.
+    /// By how many percent to slow down ours in a case.
     fn slowed(&self, case: &Case) -> Option<u32> {
         self.slowed.as_ref().filter(|(_, cases)| cases.contains(&case.id)).map(|(percent, _)| *percent)
     }
 }
 
 impl Suite {
-    /// Measures the cases that `filter` takes and hands each record to `emit` as it comes.
+    /// Measures the cases that `filter` selects, and passes each record to `emit` immediately.
     ///
-    /// The fields of the run, the lane, the toolchain and the commit are left empty: `cargo xtask bench` fills them in.
+    /// It leaves the fields of the run, the lane, the toolchain and the commit empty: `cargo xtask bench` fills them
+    /// in.
     ///
     /// # Errors
     /// No case is left, contenders disagree, or `emit` fails.
@@ -75,7 +76,7 @@ impl Suite {
         Ok(())
     }
 
-    /// What all records of a launch have in common.
+    /// The common fields of a launch's records.
     fn template(&self, launch: u32) -> Record {
         Record {
             schema: SCHEMA,

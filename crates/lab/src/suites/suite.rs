@@ -1,4 +1,4 @@
-//! What a suite is: cases, each of ours beside its peers.
+//! The types of suites: cases, each with ours and its peers.
 
 use anyhow::Result;
 
@@ -10,9 +10,9 @@ pub struct Suite {
     pub name: &'static str,
     /// All cases, in the order of the table.
     pub cases: fn() -> Vec<Case>,
-    /// The kernel of ours that is in use; an error if the environment forces one that this machine lacks.
+    /// Our kernel in use; an error if the environment forces one that this machine lacks.
     pub active_kernel: fn() -> Result<Active>,
-    /// The kernels of ours that this machine can run.
+    /// Our kernels that this machine can run.
     pub kernels: fn() -> Vec<String>,
 }
 
@@ -25,18 +25,18 @@ pub struct Active {
     pub forced: bool,
 }
 
-/// Makes an implementation of a case, fresh for a launch.
+/// Makes a new implementation of a case for a launch.
 pub type Make = Box<dyn Fn() -> Box<dyn Subject>>;
 
-/// One case of a suite: ours beside one peer or several.
+/// One case of a suite: ours and one or more peers.
 pub struct Case {
     /// The name within the suite, such as `hash/64`: a group, and what varies within it.
     pub id: String,
-    /// How many bytes one operation reads, or for extendable output, writes.
+    /// The number of bytes that one operation reads or, for extendable output, writes.
     pub bytes: usize,
     /// The length of the random input.
     pub input: usize,
-    /// The length of each input, for cases of many.
+    /// The length of each input, for cases with many inputs.
     pub part: Option<usize>,
     /// Ours.
     pub ours: Make,
@@ -44,31 +44,32 @@ pub struct Case {
     pub peers: Vec<Peer>,
 }
 
-/// What ours is compared with.
+/// An implementation with which ours is compared.
 pub struct Peer {
-    /// Its name, for a crate that of the package.
+    /// Its name; for a crate, the package's name.
     pub name: &'static str,
     /// Its version.
     pub version: String,
-    /// The instruction set that it was held back to, such as `avx2`, or empty.
+    /// The instruction set to which it was restricted, such as `avx2`, or empty.
     pub held_to: &'static str,
     /// Makes it.
     pub make: Make,
 }
 
 impl Peer {
-    /// A crate of the lock file, free to use all that the machine has.
+    /// A crate of the lock file, which may use everything that the machine has.
     pub fn of_package(name: &'static str, make: impl Fn() -> Box<dyn Subject> + 'static) -> Self {
         Self { name, version: locked_version(name).to_owned(), held_to: "", make: Box::new(make) }
     }
 }
 
-/// The version of a package that the laboratory depends on, by the workspace's lock file: the one that this build has.
+/// The version of a package that the laboratory depends on, from the workspace's lock file: the version in this build.
 pub(crate) fn locked_version(package: &str) -> &'static str {
     version_in(include_str!("../../../../Cargo.lock"), "bulla-lab", package)
 }
 
-/// The version of `package` that `dependent` depends on, by a lock file. Where there are several, the list of dependencies says which.
+/// The version of `package` that `dependent` depends on, from a lock file. If there are several versions, the list of dependencies
+/// decides.
 pub fn version_in<'a>(lock: &'a str, dependent: &str, package: &str) -> &'a str {
     let entry = |name: &str| {
         lock.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{name}\"\n")))

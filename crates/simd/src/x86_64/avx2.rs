@@ -81,7 +81,7 @@ pub(super) unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [__
     words
 }
 
-/// Two vectors of words a lane, from four: 32 bytes a lane, `stride` bytes from lane to lane.
+/// Stores 32 bytes per lane from four vectors, `stride` bytes apart from lane to lane.
 ///
 /// # Safety
 ///

@@ -7,9 +7,9 @@ use super::{forward, transpose4};
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::x86_64::*;
 
-/// `pin` and a `vshufps` that stays one, for a register class.
+/// `pin`, and a `vshufps` that the compiler keeps, for a register class.
 ///
-/// LLVM would merge two shuffles into a `vpermt2d`, whose three cycles stand on the port that the latency-bound chain of the row
+/// LLVM would merge two shuffles into a `vpermt2d`. It takes three cycles, on the port that the latency-bound chain of the row
 /// form needs for its one-cycle operations.
 macro_rules! opaque {
     ($class:ident, $register:ty) => {
@@ -229,7 +229,7 @@ impl Rows for U32x16 {
 ///
 /// # Safety
 ///
-/// The pointers must be there, with sixteen readable bytes at the offset of each.
+/// The pointers must exist, with sixteen readable bytes at the offset of each.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq")]
 unsafe fn load_four(blocks: *const *const u8, step: usize, offset: usize) -> __m512i {
@@ -249,7 +249,7 @@ pub(super) fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
     transpose4!(r, _mm512_unpacklo_epi32, _mm512_unpackhi_epi32, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64)
 }
 
-/// As [`Columns::load_blocks`], from quarters of blocks: see [`super::full_width`].
+/// Like [`Columns::load_blocks`], from quarters of blocks: see [`super::full_width`].
 ///
 /// # Safety
 ///
@@ -279,7 +279,7 @@ pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [
     }
 }
 
-/// As [`Columns::store_blocks`], by quarters of blocks: four times the stores, and none of the shuffles across vectors.
+/// Like [`Columns::store_blocks`], by quarters of blocks: four times the stores, but no shuffles across vectors.
 ///
 /// # Safety
 ///

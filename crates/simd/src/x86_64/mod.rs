@@ -7,8 +7,8 @@ pub mod slow_rotate;
 pub mod sse41;
 pub mod words;
 
-/// Which byte each byte comes from when words of `word` bytes are rotated right by `by` bytes: for a shuffle of bytes within halves of sixteen, which
-/// is what the instructions for registers of 32 bytes do too.
+/// The source of each byte when words of `word` bytes are rotated right by `by` bytes. It is for byte shuffles within halves of sixteen bytes, as the
+/// instructions for registers of 32 bytes do them too.
 pub const fn byte_rotation(word: usize, by: usize) -> [u8; 32] {
     let mut from = [0; 32];
     let mut i = 0;
@@ -19,12 +19,12 @@ pub const fn byte_rotation(word: usize, by: usize) -> [u8; 32] {
     from
 }
 
-/// Trait methods that are nothing but one expression of intrinsics.
+/// Trait methods that consist of one expression of intrinsics.
 macro_rules! forward {
     ($(fn $name:ident $(<$(const $imm:ident: i32),+>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
         #[inline(always)]
         unsafe fn $name $(<$(const $imm: i32),+>)? ($($arg: $type),*) $(-> $ret)? {
-            // SAFETY: the caller promised the CPU features of this backend, and of pointers what the trait asks.
+            // SAFETY: the caller promised this backend's CPU features, and valid pointers as the trait requires.
             unsafe { $body }
         }
     )* };
@@ -61,13 +61,13 @@ macro_rules! wrapper {
     };
 }
 
-/// A vector of which the optimiser knows nothing: no instruction, one register.
+/// Hides a vector's value from the optimiser: no instruction, one register.
 macro_rules! pin {
     ($features:literal, $class:ident, $register:ty) => {
         #[inline]
         #[target_feature(enable = $features)]
         pub(super) fn pin(mut a: $register) -> $register {
-            // SAFETY: the template is a comment; the register is read and written by nobody.
+            // SAFETY: the template is a comment; it neither reads nor writes the register.
             unsafe {
                 core::arch::asm!("/* {0} */", inout($class) a, options(pure, nomem, nostack, preserves_flags));
             }

@@ -1,7 +1,7 @@
 //! AVX-512 vectors for CPUs whose rotates take two cycles (AMD Zen 4), in latency-bound code.
 //!
-//! `rotr(a ^ b)` is `rotr(a) ^ (b >> n) ^ (b << 32 - n)`, and the three-way exclusive or is one instruction. From b, the later operand, to
-//! the result there are a shift and an exclusive or: two cycles. An exclusive or and a rotate take three. So a quarter round takes 12
+//! `rotr(a ^ b)` is `rotr(a) ^ (b >> n) ^ (b << 32 - n)`, and the three-way exclusive or is one instruction. The path from b, the later
+//! operand, to the result is a shift and an exclusive or: two cycles. An exclusive or and a rotate take three. So a quarter round takes 12
 //! cycles, not 16.
 
 use super::avx512::{U32x4, U32x8};
@@ -15,7 +15,7 @@ use core::arch::x86_64::{__m128i, __m256i};
 #[repr(transparent)]
 pub struct SlowRotate<V>(V);
 
-/// A vector that has a shorter way from `b` to `rotr(a ^ b)`.
+/// A vector with a shorter path from `b` to `rotr(a ^ b)`.
 pub trait XorRotate: Rows {
     /// `rotr(a ^ b)` by R bits; L is 32 - R.
     ///
@@ -31,8 +31,8 @@ macro_rules! xor_rotate {
         #[target_feature(enable = "avx512f,avx512vl")]
         fn $function<const R: i32, const L: i32>(a: $register, b: $register) -> $register {
             let result;
-            // SAFETY: four instructions on registers, of the features enabled here. In assembly, since the compiler would put the rotate
-            // back together. The shifted b is the one that is overwritten: 4 % faster than the rotated a.
+            // SAFETY: four instructions on registers, of the features enabled here. It is assembly, because the compiler would combine
+            // the shifts into a rotate again. Overwriting the shifted b is 4 % faster than overwriting the rotated a.
             unsafe {
                 asm!(
                     "vpsrld {result}, {b}, {r}",

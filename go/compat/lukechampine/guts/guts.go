@@ -32,7 +32,7 @@ var IV = [8]uint32(guts.IV)
 
 // A Node is a chunk or a parent before its last compression.
 type Node struct {
-	CV       [8]uint32 // what the blocks before Block gave, or the key
+	CV       [8]uint32 // the chaining value before Block, or the key
 	Block    [16]uint32
 	Counter  uint64
 	BlockLen uint32

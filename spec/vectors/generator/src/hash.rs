@@ -3,7 +3,7 @@ use crate::input::{CONTEXT, KEY, pattern};
 use blake3::Hasher;
 use serde_json::{Value, json};
 
-/// Output bytes of each official case.
+/// The number of output bytes of each official case.
 const EXTENDED: usize = 131;
 /// The last length of `blake3-lengths.json`: four chunks past two groups of the widest kernel.
 const LAST_LENGTH: usize = 36864;

@@ -1,4 +1,4 @@
-//! What the vectors hash, and under which key and context.
+//! The input of the vectors, and their key and context.
 
 /// The key of the official test vectors.
 pub const KEY: &[u8; 32] = b"whats the Elvish word for friend";

@@ -1,4 +1,4 @@
-//! Key ids, public keys in the formats of others, and signatures of digests.
+//! Key ids, public keys in other programs' formats, and signatures of digests.
 
 use base64ct::{Base64, Base64UrlUnpadded, Encoding as _};
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -71,7 +71,7 @@ pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     [header.as_slice(), content].concat()
 }
 
-/// SubjectPublicKeyInfo with an object identifier that is DER already.
+/// SubjectPublicKeyInfo with an object identifier in DER.
 fn spki(oid: &[u8], key: &[u8]) -> Vec<u8> {
     der(0x30, &[der(0x30, oid), der(3, &[&[0], key].concat())].concat())
 }
@@ -130,7 +130,7 @@ fn p256_key() -> P256Key {
 
 /// With the nonces of RFC 6979 and the lower s.
 fn ecdsa() -> Vec<Value> {
-    // An older generation of the trait than dalek's.
+    // This trait is of an older generation than dalek's.
     use p256::ecdsa::signature::Signer as _;
     let key = p256_key();
     let case = |message: &str| {

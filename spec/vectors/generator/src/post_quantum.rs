@@ -10,7 +10,7 @@ use slh_dsa::{ParameterSet, Sha2_128s, Shake128s};
 
 const MESSAGE: &[u8] = b"a message";
 
-/// Bytes that depend on nothing but a name.
+/// Bytes that depend only on a name.
 pub fn bytes(name: &str, length: usize) -> Vec<u8> {
     let mut out = vec![0; length];
     blake3::Hasher::new_derive_key("bulla vectors").update(name.as_bytes()).finalize_xof().fill(&mut out);

@@ -10,9 +10,9 @@ const COUNTS: [usize; 23] = [
     0, 1, 64, 1023, 1024, 1025, 2048, 2049, 3072, 3073, 4096, 5120, 8192, 16384, 16385, 17408, 32768, 40000,
     65536, 113664, 262144, 524288, 1049600,
 ];
-/// Counts of the subtree that begins at [`SUBTREE`], the last one all of it.
+/// Byte counts in the subtree that begins at [`SUBTREE`]. The last one is the whole subtree.
 const SUBTREE_COUNTS: [usize; 5] = [1024, 2048, 9216, 9221, 16384];
-/// Where that subtree begins, in bytes.
+/// The start of that subtree in bytes.
 const SUBTREE: usize = 16 * CHUNK_LEN;
 
 fn modes() -> [(&'static str, u8, Hasher, [u8; 32]); 3] {

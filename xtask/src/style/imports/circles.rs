@@ -1,17 +1,17 @@
-//! Loops among arrows.
+//! Finds circles among imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// That one file imports names of another.
+/// An import: one file imports names of another.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arrow {
     pub(super) from: String,
     pub(super) to: String,
-    /// The names as they are written, and the first line of each.
+    /// The names as written, and the first line of each.
     pub(super) names: BTreeMap<String, usize>,
 }
 
-/// The arrows of each circle. A circle is files of which each leads to all the others.
+/// The arrows of each circle. A circle is a set of files in which each file leads to all others.
 pub(super) fn circles(arrows: &[Arrow]) -> Vec<Vec<&Arrow>> {
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for arrow in arrows {
@@ -34,7 +34,7 @@ pub(super) fn circles(arrows: &[Arrow]) -> Vec<Vec<&Arrow>> {
     circles
 }
 
-/// Every file to which an arrow or several lead from `file`.
+/// All files that `file` leads to, by one or more arrows.
 fn all_after<'a>(file: &str, next: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeSet<&'a str> {
     let mut after = BTreeSet::new();
     let mut ahead: Vec<&str> = next.get(file).into_iter().flatten().copied().collect();

@@ -1,4 +1,4 @@
-//! What the tokens of one module declare and name, without what is compiled for tests alone.
+//! The declarations and names in one module's tokens, without code that is compiled only for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 /// A path, its segments in order.
 pub(super) type Path = Vec<String>;
 
-/// One module: a file, or what stands in the braces of `mod name { }`.
+/// One module: a file, or the content of `mod name { }`.
 #[derive(Debug, Default)]
 pub(super) struct Declarations {
     pub(super) modules: Vec<Submodule>,
     /// Names of functions, types, traits, constants and macros.
     pub(super) items: BTreeSet<String>,
-    /// Those of the items that are macros.
+    /// The macros among the items.
     pub(super) macros: BTreeSet<String>,
-    /// Macros that stand at the root of the crate, by `#[macro_export]`.
+    /// Macros that `#[macro_export]` puts at the crate's root.
     pub(super) exported: BTreeSet<String>,
     pub(super) uses: Vec<Use>,
     /// Paths of two segments or more in code, with their lines.
     pub(super) paths: Vec<(Path, usize)>,
-    /// Every word, with the line where it is first: what a glob may have brought.
+    /// Every word, with its first line: the names that a glob may have imported.
     pub(super) words: BTreeMap<String, usize>,
     /// Macros that are called by one word.
     pub(super) calls: BTreeMap<String, usize>,
@@ -41,7 +41,7 @@ pub(super) struct Use {
     pub(super) line: usize,
 }
 
-/// Under which name a `use` brings what it brings.
+/// The name under which a `use` imports something.
 #[derive(Debug)]
 pub(super) enum Imported {
     Named(String),
@@ -49,13 +49,13 @@ pub(super) enum Imported {
     Glob,
 }
 
-/// What tokens stand in.
+/// The context of tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Module,
-    /// Something in a module.
+    /// Inside an item of a module.
     Inside,
-    /// A macro's definition. `self` and `super` are in it those of its callers.
+    /// A macro's definition. In it, `self` and `super` are those of its callers.
     Macro,
 }
 
@@ -65,7 +65,7 @@ impl Level {
         if self == Level::Macro { Level::Macro } else { Level::Inside }
     }
 
-    /// Whether it is known where the path leads.
+    /// Whether the target of the path is known.
     fn knows(self, path: &[String]) -> bool {
         self != Level::Macro || !path.first().is_some_and(|first| first == "self" || first == "super")
     }
@@ -106,7 +106,7 @@ impl Declarations {
         }
     }
 
-    /// Takes the word at `at`, and what belongs to it. Returns where the next token is.
+    /// Takes the word at `at`, and the tokens that belong to it. Returns the position of the next token.
     fn word(&mut self, tokens: &[TokenTree], at: usize, level: Level, exported: &mut bool) -> usize {
         let rest = &tokens[at + 1..];
         let (word, line) = (ident(&tokens[at]).unwrap_or_default(), tokens[at].span().start().line);
@@ -177,7 +177,7 @@ impl Declarations {
         end
     }
 
-    /// The leaves of what stands between `use` and `;`.
+    /// The leaves between `use` and `;`.
     fn leaves(&mut self, tree: &[TokenTree], before: &Path, line: usize) {
         let mut path = before.clone();
         let mut tokens = tree.iter().peekable();
@@ -231,7 +231,7 @@ fn is_punct(token: &TokenTree, wanted: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == wanted)
 }
 
-/// The attribute at `at`, whether it is one of what it stands in (`#!`), and where the next token is.
+/// The attribute at `at`, whether it is an inner attribute (`#!`), and the position of the next token.
 fn attribute(tokens: &[TokenTree], at: usize) -> Option<(Group, bool, usize)> {
     let inner = usize::from(tokens.get(at + 1).is_some_and(|token| is_punct(token, '!')));
     match (&tokens[at], tokens.get(at + 1 + inner)) {
@@ -248,7 +248,7 @@ fn words(group: &Group) -> Vec<String> {
     group.stream().into_iter().filter_map(|token| ident(&token)).collect()
 }
 
-/// `#[test]`, or a `#[cfg]` that holds in tests alone.
+/// Whether it is `#[test]`, or a `#[cfg]` that is true only in tests.
 fn is_for_tests(attribute: &Group) -> bool {
     let tokens: Vec<_> = attribute.stream().into_iter().collect();
     match &tokens[..] {
@@ -260,7 +260,7 @@ fn is_for_tests(attribute: &Group) -> bool {
     }
 }
 
-/// What a predicate of `cfg` is where `test` is not set: `None` if that depends on something else.
+/// The value of a `cfg` predicate if `test` is not set; `None` if it depends on something else.
 fn without_tests(predicate: &[TokenTree]) -> Option<bool> {
     let name = predicate.first().and_then(ident)?;
     let Some(TokenTree::Group(group)) = predicate.get(1) else {
@@ -280,7 +280,7 @@ fn without_tests(predicate: &[TokenTree]) -> Option<bool> {
     }
 }
 
-/// Where what begins at `at` ends: an item, a statement, a field or an arm.
+/// The end of the item, statement, field or arm that begins at `at`.
 fn after_item(tokens: &[TokenTree], mut at: usize) -> usize {
     while let Some((_, _, after)) = attribute(tokens, at) {
         at = after;

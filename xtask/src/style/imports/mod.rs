@@ -1,8 +1,8 @@
-//! The rule that the files of a crate import one way: no file imports what leads back to it.
+//! The rule that the files of a crate import one way: no chain of imports leads back to the same file.
 //!
-//! An import is a path in code that is not of tests: `use crate::a::B`, `super::B`, `a::b()`. It counts from the file in which it is
-//! written to the file that defines the name: what only hands a name on is passed over, and so is a parent that declares its child.
-//! What a macro generates is not seen; a name that nothing defines counts for the file of its module.
+//! An import is a path in code outside tests: `use crate::a::B`, `super::B`, `a::b()`. It leads from its file to the file that
+//! defines the name. Re-exports are skipped, and so is a parent that declares its child. The code that a macro generates is not
+//! seen. A name without a definition counts as defined in its module's file.
 
 mod circles;
 mod declarations;
@@ -21,7 +21,7 @@ use self::{
 };
 use super::finding::Finding;
 
-/// Crates that are not held yet.
+/// Crates for which the rule does not hold yet.
 const NOT_YET: [&str; 0] = [];
 
 /// Checks every crate among the Rust files in `sources`, given by their paths. A finding names its file.
@@ -29,7 +29,7 @@ pub(super) fn check(sources: &BTreeMap<String, String>) -> Vec<(String, Finding)
     check_but(sources, &NOT_YET)
 }
 
-/// As [`check`]. A folder in `not_yet` may have circles, and must: one that has none is held from then on.
+/// Like [`check`]. A folder in `not_yet` may, and must, have circles: one without circles must leave the list.
 fn check_but(sources: &BTreeMap<String, String>, not_yet: &[&str]) -> Vec<(String, Finding)> {
     let mut findings = Vec::new();
     let mut with_circles = BTreeSet::new();
@@ -50,7 +50,7 @@ fn check_but(sources: &BTreeMap<String, String>, not_yet: &[&str]) -> Vec<(Strin
     findings
 }
 
-/// Whether a crate begins with this file.
+/// Whether this file is the root of a crate.
 fn is_root(path: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else { return false };
     match folder.rsplit('/').next() {
@@ -60,13 +60,13 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// Whether the crate's root is that of the package in `folder`, and not of one further down.
+/// Whether the crate's root belongs to the package in `folder`, and not to one in a folder below.
 fn of_package(root: &str, folder: &str) -> bool {
     root.strip_prefix(folder).is_some_and(|rest| rest.starts_with("/src/"))
 }
 
 fn check_crate(sources: &BTreeMap<String, String>, root: &str) -> Vec<(String, Finding)> {
-    // What is not Rust is another rule's finding.
+    // Another rule reports files that are not Rust.
     let read = |path: &str| TokenStream::from_str(sources.get(path)?).ok();
     let arrows = arrows(&Crate::read(root, &read));
     let mut findings = Vec::new();

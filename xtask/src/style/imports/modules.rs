@@ -1,4 +1,4 @@
-//! The modules of a crate, and which file defines what a path in them names.
+//! The modules of a crate, and the files that define the names of paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(super) struct Crate {
 
 #[derive(Debug)]
 struct Module {
-    /// The file in which it stands.
+    /// The file that contains it.
     file: String,
     parent: Option<usize>,
     names: BTreeMap<String, Vec<Name>>,
@@ -25,14 +25,14 @@ struct Module {
     declarations: Declarations,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 enum Name {
     Here(Place),
     Import(Path),
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Module(usize),
@@ -40,11 +40,11 @@ enum Place {
     In(usize),
 }
 
-/// Names that are being looked up, so that imports of each other end.
+/// The names that are being looked up, so that mutual imports do not recurse forever.
 type Asked = BTreeSet<(usize, String)>;
 
 impl Crate {
-    /// Reads the crate that begins in the file `root`. `read` gives the tokens of a file, if there is one.
+    /// Reads the crate with the root file `root`. `read` returns the tokens of a file, if it exists.
     pub(super) fn read(root: &str, read: &dyn Fn(&str) -> Option<TokenStream>) -> Self {
         let mut all = Self::default();
         if let Some(tokens) = read(root) {
@@ -54,7 +54,7 @@ impl Crate {
         all
     }
 
-    /// Adds a module of `file`. The files of its own modules are in `folder`.
+    /// Adds a module of `file`. The files of its child modules are in `folder`.
     fn add(
         &mut self,
         file: &str,
@@ -87,7 +87,7 @@ impl Crate {
         this
     }
 
-    /// Where `path` leads, written in `module`. Nothing if it leads out of the crate.
+    /// The targets of `path` in `module`. There are none if it leads out of the crate.
     fn places(&self, module: usize, path: &[String], asked: &mut Asked) -> Vec<Place> {
         let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
         let mut places = match first.as_str() {
@@ -112,7 +112,8 @@ impl Crate {
         places
     }
 
-    /// What `name` is in `module`: nothing if it is not there, and no place if it is of another crate.
+    /// The meaning of `name` in `module`: `None` if there is no such name, and no places if it belongs to another
+    /// crate.
     fn look_up(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
         if !asked.insert((module, name.to_owned())) {
             return None;
@@ -124,7 +125,8 @@ impl Crate {
 
     fn look_up_new(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
         let names = self.modules[module].names.get(name).map_or(&[][..], Vec::as_slice);
-        // A module and a function may share a name: in the middle of a path it is the module, at its end the other.
+        // A module and a function may share a name: in the middle of a path it means the module, at the end the
+        // function.
         let is_wanted = |name: &&Name| matches!(name, Name::Here(Place::Module(_))) != last;
         let wanted: Vec<_> = names.iter().filter(is_wanted).collect();
         let names = if wanted.is_empty() { names.iter().collect() } else { wanted };
@@ -160,7 +162,7 @@ impl Crate {
         None
     }
 
-    /// Every import that a module has: the name as it is written, its line, and the modules that define it.
+    /// All imports of a module: the name as written, its line, and the modules that define it.
     fn imports(&self, module: usize) -> Vec<(String, usize, Vec<Place>)> {
         let read = &self.modules[module].declarations;
         let mut imports = Vec::new();
@@ -188,7 +190,7 @@ impl Crate {
         imports
     }
 
-    /// What a glob brings of the words that the module has; the whole if that is none of them.
+    /// The module's words that a glob imports; the glob as a whole if there are none.
     fn globbed(&self, module: usize, glob: &Use) -> Vec<(String, usize, Vec<Place>)> {
         let mut brought = Vec::new();
         let places = self.places(module, &glob.path, &mut Asked::new());
@@ -209,7 +211,7 @@ impl Crate {
         brought
     }
 
-    /// The module above `module` whose macro `name` is seen in it by its place in the text.
+    /// The module above `module` whose macro `name` is visible in it by textual scope.
     fn textual(&self, module: usize, name: &str) -> Option<usize> {
         let parent = self.modules[module].parent?;
         match self.modules[parent].declarations.macros.contains(name) {
@@ -219,7 +221,7 @@ impl Crate {
     }
 }
 
-/// The names that a module has without its submodules, and its globs.
+/// The names of a module without its submodules, and its globs.
 fn names(this: usize, read: &Declarations) -> (BTreeMap<String, Vec<Name>>, Vec<Path>) {
     let mut names: BTreeMap<String, Vec<Name>> = BTreeMap::new();
     for item in &read.items {

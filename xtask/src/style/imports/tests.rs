@@ -94,7 +94,7 @@ fn a_glob_brings_the_words_that_are_used() {
         found(&[FACE, ("a.rs", "use crate::b::B; pub struct A; pub struct C;"), ("b.rs", b)]),
         ["a -> b: B", "b -> a: A"]
     );
-    // What a macro generates is not seen: the glob as a whole is the import then.
+    // The code that a macro generates is not seen. Then the glob as a whole is the import.
     assert_eq!(found(&[FACE, ("a.rs", "use crate::b::B; make!{}"), ("b.rs", b)]), ["a -> b: B", "b -> a: *"]);
 }
 
@@ -160,7 +160,7 @@ fn code_of_tests_is_none_of_it() {
         let b = format!("pub struct B {{ {mark} a: crate::a::A, b: u8 }}");
         assert_eq!(found(&[FACE, ("a.rs", &with("")), ("b.rs", &b)]), [""; 0], "{mark}");
     }
-    // These are not of tests alone, and the item ends where it ends.
+    // These are not only for tests, and the item ends at its own end.
     for code in ["#[cfg(not(test))]", "#[cfg(any(test, unix))]", "#[cfg(unix)]", "#[cfg(test)] use x::{y}; "]
     {
         let b = format!("pub struct B; {code} use crate::a::A;");

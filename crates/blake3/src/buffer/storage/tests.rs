@@ -1,31 +1,31 @@
-//! What hashers leave in the memory that a thread keeps.
+//! Tests what hashers leave behind in the memory that a thread keeps.
 
 use super::{SPARE, Wide};
 use crate::{DeriveKey, Hasher};
 use std::{boxed::Box, vec};
 
-/// Gives this thread a large part of zeros, so that every byte of it may be read.
+/// Gives this thread a zeroed large part, so that every byte of it may be read.
 fn plant() {
-    // SAFETY: zeros are a value of every field: lengths, bits and the first variant of an enum.
+    // SAFETY: zeros are valid for every field: lengths, bits and the first variant of an enum.
     SPARE.set(Some(unsafe { Box::<Wide>::new_zeroed().assume_init() }));
 }
 
-/// Lets hashers use such a part; returns how many of its bytes and words are then not zero.
+/// Lets hashers use such a part, and returns how many of its bytes and words are not zero afterwards.
 fn left_behind(run: impl FnOnce()) -> usize {
     plant();
     run();
     let wide = SPARE.take().expect("the last hasher gave its own back");
-    // SAFETY: all bytes were zeros at first, and what was written since are bytes.
+    // SAFETY: all bytes were zeros at first, and only bytes were written since.
     let bytes = wide.bytes.room.iter().map(|byte| unsafe { byte.assume_init() });
     // SAFETY: as above.
     let groups = wide.groups.room().iter().flat_map(|group| unsafe { group.assume_init() }.0);
-    // In Miri, which takes seconds for all, some of each.
+    // Miri takes seconds to check all of them, so it checks a sample.
     let step = if cfg!(miri) { 31 } else { 1 };
     bytes.step_by(step).filter(|byte| *byte != 0).count()
         + groups.step_by(step).filter(|word| *word != 0).count()
 }
 
-/// Updates that leave input in the buffer, pass it by, and make groups.
+/// Updates that leave input in the buffer, bypass it, and make groups.
 fn use_up(hasher: &mut Hasher, most: usize) {
     let input = vec![0xA5; most];
     for piece in [1000, 90, 700, 2000, 16_384, 50_000, 9000].into_iter().take_while(|piece| *piece <= most) {
@@ -36,12 +36,12 @@ fn use_up(hasher: &mut Hasher, most: usize) {
     }
 }
 
-/// In Miri a second chunk begins, and no more: the paths of chunks have tests of their own there.
+/// In Miri, the input ends early in the second chunk: the paths of chunks have their own tests there.
 const MOST: usize = if cfg!(miri) { 1000 } else { 50_000 };
 
 #[test]
 fn a_plain_hasher_leaves_its_input() {
-    // The control: the search finds what is there.
+    // The control: without clearing, the search finds the data.
     assert!(left_behind(|| use_up(&mut Hasher::new(), MOST)) > MOST / 40);
 }
 
@@ -71,7 +71,7 @@ fn a_copy_leaves_nothing_either() {
         plant();
         let copy = hasher.clone();
         drop(hasher);
-        // The last one to go is the one whose part the thread keeps.
+        // The thread keeps the part of the hasher that is dropped last.
         drop(copy);
     });
     assert_eq!(left, 0);

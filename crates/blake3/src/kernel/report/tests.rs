@@ -1,4 +1,5 @@
-//! The report against what runs: a kernel whose functions note that they were called, and hand over to those of another.
+//! Compares the report with the functions that run, by a kernel whose functions record their calls and call another
+//! kernel's functions.
 
 use super::*;
 use crate::hazmat::Mode;
@@ -12,11 +13,11 @@ use std::vec::Vec;
 /// A call of a kernel's function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Call {
-    /// Of a leaf or of output blocks, or of inputs side by side.
+    /// A call for a leaf, for output blocks, or for inputs side by side.
     Leaf(Shape),
     Far(Shape),
     Parents(usize),
-    /// Of what has no size.
+    /// A call for something without a size.
     Other,
 }
 
@@ -41,7 +42,7 @@ macro_rules! recorder {
     ($($name:ident($($argument:ident: $type:ty),*) => $call:expr;)*) => { $(
         unsafe fn $name($($argument: $type),*) {
             CALLS.with_borrow_mut(|calls| calls.push($call));
-            // SAFETY: the table's caller promised to this function what that one asks.
+            // SAFETY: the table's caller promised what the real function requires.
             unsafe { (real().$name)($($argument),*) }
         }
     )* };
@@ -64,7 +65,7 @@ recorder! {
         => Call::Leaf(widest());
 }
 
-/// A kernel that notes its calls and computes by `functions`.
+/// A kernel that records its calls and computes by `functions`.
 fn recorder(functions: &'static Functions) -> &'static Functions {
     REAL.set(Some(functions));
     let Functions { isa, tuning, shapes, lanes, .. } = *functions;
@@ -94,7 +95,7 @@ fn calls(run: impl FnOnce()) -> Vec<Call> {
     CALLS.take()
 }
 
-/// Does what an operation does, for one size.
+/// Runs an operation for one size.
 fn run(functions: &'static Functions, operation: Operation, size: usize) -> Vec<Call> {
     let data = std::vec![7; size];
     let key = [1; 32];
@@ -120,7 +121,7 @@ fn run(functions: &'static Functions, operation: Operation, size: usize) -> Vec<
         Operation::Parents => {
             let values = std::vec![[3; 64]; size];
             let mut out = [[0; 32]; MAX_LANES];
-            // SAFETY: as many pairs are there; the room is for the most lanes of any kernel.
+            // SAFETY: there are as many pairs; there is room for the most lanes of any kernel.
             calls(|| unsafe {
                 (functions.parents)(values.as_ptr().cast(), size, &IV, 0, out.as_mut_ptr().cast());
             })
@@ -128,7 +129,8 @@ fn run(functions: &'static Functions, operation: Operation, size: usize) -> Vec<
     }
 }
 
-/// The first call says what the size is served by: nothing runs before it. What follows in a longer input is a rest, with a line of its own.
+/// The first call shows the shape for the size: nothing runs before it. Later calls on a longer input are for the rest, which has its own
+/// line.
 #[test]
 fn what_runs_is_what_the_report_says() {
     for kernel in runnable() {

@@ -1,8 +1,8 @@
-//! Files of age that hold one short secret (C2SP, age-encryption.org/v1): a header with a stanza for each recipient, and one chunk of
-//! payload. Only native X25519 recipients are served.
+//! age files with one short secret (C2SP, age-encryption.org/v1): a header with a stanza for each recipient, and one chunk of payload. Only
+//! native X25519 recipients are supported.
 //!
-//! Written here because the crate `age` brings translations, file formats of other tools and older generations of its ciphers, and a capsule
-//! needs none of them. The program `age` is the peer in the tests.
+//! This module exists because the crate `age` brings translations, other tools' file formats and older generations of its ciphers, and a
+//! capsule needs none of them. The tests compare it with the program `age`.
 
 use base64ct::{Base64Unpadded, Encoding as _};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _};
@@ -30,7 +30,8 @@ const PAYLOAD_NONCE_LEN: usize = 16;
 /// The key that a file's stanzas carry.
 type FileKey = Zeroizing<[u8; FILE_KEY_LEN]>;
 
-/// A file with `secret` for `recipient`. `None` if the recipient is a point of low order, to which nothing can be sealed.
+/// Encrypts `secret` to `recipient` as a file. `None` if the recipient is a point of low order, to which nothing can be
+/// encrypted.
 ///
 /// # Errors
 /// [`Code::RandomUnavailable`](crate::Code::RandomUnavailable).
@@ -89,18 +90,18 @@ impl Stanza {
     }
 }
 
-/// What a file has before its payload. Stanzas of kinds that are not served are left out: they are for somebody else.
+/// The header of a file. Stanzas of unsupported kinds are left out: they are for other recipients.
 #[derive(Debug, PartialEq, Eq)]
 struct Header<'a> {
     stanzas: Vec<Stanza>,
-    /// The header up to and with [`END`].
+    /// The header up to and including [`END`].
     authenticated: &'a [u8],
     mac: [u8; 32],
     payload: &'a [u8],
 }
 
 impl<'a> Header<'a> {
-    /// `None` for anything that is not of the form of the specification.
+    /// Parses a header; `None` if it breaks the specification's grammar.
     fn parse(file: &'a [u8]) -> Option<Self> {
         let mut rest = file.strip_prefix(VERSION.as_bytes())?;
         let mut stanzas = Vec::new();
@@ -125,7 +126,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// An argument of a stanza: at least one printable character of ASCII that is no blank.
+/// Whether this is an argument of a stanza: one or more printable ASCII characters without blanks.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -18,13 +18,14 @@ const METHOD: &str = "age-x25519";
 const RECIPIENT: Hrp = Hrp::parse_unchecked("age");
 const IDENTITY: Hrp = Hrp::parse_unchecked("age-secret-key-");
 
-/// Characters of an identity's text, reserved at once so that no part of it is left behind by a growing string.
+/// The length of an identity's text. It is reserved at once: a growing string would leave parts of the secret behind in
+/// memory.
 const IDENTITY_LEN: usize = 74;
 const ENCODES: &str = "32 bytes are within the length that Bech32 allows";
 
 /// The public half: `age1...`, as `age-keygen` prints it.
 ///
-/// The capsule is a whole file in age's format with the 32 bytes of the key; the program `age` opens it.
+/// The capsule is a complete age file with the 32 bytes of the key; the program `age` can decrypt it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgeRecipient(PublicKey);
 
@@ -43,7 +44,7 @@ impl AgeIdentity {
         Ok(Self(StaticSecret::from(*secret)))
     }
 
-    /// What others seal to.
+    /// The recipient that others encrypt to.
     pub fn recipient(&self) -> AgeRecipient {
         AgeRecipient(PublicKey::from(&self.0))
     }
@@ -134,7 +135,7 @@ impl FromStr for AgeRecipient {
 impl FromStr for AgeIdentity {
     type Err = KmsError;
 
-    /// The error shows nothing of the text.
+    /// The error quotes nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
         let bytes = decode(text, IDENTITY).filter(|_| !text.bytes().any(|byte| byte.is_ascii_lowercase()));
         bytes.map(|bytes| Self(StaticSecret::from(*bytes))).ok_or_else(malformed_identity)

@@ -1,4 +1,4 @@
-//! What the parts of the format share.
+//! The shared code of the format's parts.
 
 use bulla_blake3 as blake3;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -9,7 +9,7 @@ use crate::seal::provider::KeyEncryptionKey;
 pub(super) const MAGIC: &[u8; 4] = b"BSEA";
 pub(super) const FORMAT: u8 = 1;
 
-/// A key for one purpose from the data's key.
+/// Derives a key for one purpose from the data key.
 pub(super) fn derive(context: &str, data_key: &KeyEncryptionKey, salt: &[u8; 32]) -> KeyEncryptionKey {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     let mut hash = hasher.update(&**data_key).update(salt).finalize();

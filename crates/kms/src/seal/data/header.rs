@@ -1,4 +1,4 @@
-//! The header of sealed data: to whom it is sealed.
+//! The header of sealed data: the keys that it is encrypted to.
 
 use std::io::Read;
 
@@ -12,9 +12,9 @@ use crate::seal::envelope::Place;
 use crate::seal::provider::{Capsule, KeyEncryptionKey, KeyProvider, WrappedKey};
 use crate::seal::unlock::UnlockMethod;
 
-/// The most keys that data is sealed to: each may cost whoever opens it an Argon2id.
+/// The most keys that data can be encrypted to: each may cost the reader an Argon2id computation.
 const MOST_KEYS: usize = 8;
-/// The most bytes of a header after its length.
+/// The maximum length of a header in bytes, after its length field.
 const MOST_BYTES: usize = 1 << 18;
 const SALT: usize = 32;
 const CHECK: usize = 32;
@@ -27,7 +27,7 @@ pub struct Header {
     check: [u8; CHECK],
 }
 
-/// The key under which the payload's key lies.
+/// The key that encrypts the payload's key.
 pub(super) type DataKey = KeyEncryptionKey;
 
 impl Header {
@@ -39,7 +39,7 @@ impl Header {
         Ok((Self::seal(&data_key, salt, Vec::new(), to)?, data_key))
     }
 
-    /// The same data key under the keys that it has, and those of `to`.
+    /// Encrypts the data key under the keys of `to`, in addition to the keys that it already has.
     fn seal(
         data_key: &DataKey,
         salt: [u8; SALT],
@@ -59,7 +59,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The same data under other keys: those that `keep` leaves, and those of `to`.
+    /// The header of the same data for other keys: those that `keep` retains, and those of `to`.
     pub(super) fn reseal(&self, data_key: &DataKey, keep: Keep, to: &[&dyn KeyProvider]) -> Result<Self> {
         let kept = match keep {
             Keep::Former => self.keys.clone(),
@@ -68,16 +68,16 @@ impl Header {
         Self::seal(data_key, self.salt, kept, to)
     }
 
-    /// What each key that opens the data needs for it.
+    /// The capsules: the data that each key needs to open this.
     pub fn capsules(&self) -> impl Iterator<Item = &Capsule> {
         self.keys.iter().map(|key| &key.capsule)
     }
 
-    /// Opens the data key with the first of `with` that does, and proves the header.
+    /// Opens the data key with the first provider of `with` that can, and authenticates the header.
     ///
     /// # Errors
-    /// [`Code::WrongIdentity`] when the data is sealed to none of these keys; what the provider says when it is one of
-    /// them and does not open it; [`Code::SealedDamaged`] when the header was changed.
+    /// [`Code::WrongIdentity`] if the data is encrypted to none of these keys; the provider's error if it matches but
+    /// cannot open the data; [`Code::SealedDamaged`] if the header was changed.
     pub(super) fn open(&self, with: &[&dyn KeyProvider]) -> Result<DataKey> {
         let mut refused = None;
         for key in &self.keys {
@@ -100,7 +100,7 @@ impl Header {
 
     fn prove(&self, data_key: &DataKey) -> Result<()> {
         let (expected, found) = (self.expected_check(data_key), self.check);
-        // As hashes, these are compared in constant time.
+        // Hashes are compared in constant time.
         if blake3::Hash::from_bytes(expected) == blake3::Hash::from_bytes(found) {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Header {
         *blake3::keyed_hash(&key, &self.body()).as_bytes()
     }
 
-    /// number of keys (1), the wrapped keys, salt (32): what the check covers.
+    /// number of keys (1), the wrapped keys, salt (32): the bytes that the check covers.
     fn body(&self) -> Vec<u8> {
         let mut body = vec![u8::try_from(self.keys.len()).expect("the number is bounded")];
         self.keys.iter().for_each(|key| key.write(&mut body));
@@ -130,7 +130,7 @@ impl Header {
     /// Reads the header from the start of sealed data, and nothing after it.
     ///
     /// # Errors
-    /// [`Code::MalformedSealed`] when it is none; [`Code::SealedTooNew`]; those of reading.
+    /// [`Code::MalformedSealed`] if it is not a header; [`Code::SealedTooNew`]; errors of reading.
     pub fn read(source: &mut impl Read) -> Result<Self> {
         let malformed =
             |why: &str| KmsError::new(Code::MalformedSealed, format!("it is not sealed data: {why}"));
@@ -175,16 +175,16 @@ impl Header {
     }
 }
 
-/// Which of its keys data keeps when it is sealed to others.
+/// Which former keys the data keeps when it is encrypted to other keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Keep all former keys: they still open it.
     Former,
-    /// None: only the new ones open it.
+    /// Keep none: only the new keys open it.
     Nothing,
 }
 
-/// Fills `bytes`; `None` when the source ends before.
+/// Fills `bytes`; `None` if the source ends too early.
 fn read_exact(source: &mut impl Read, bytes: &mut [u8]) -> Result<Option<()>> {
     match source.read_exact(bytes) {
         Ok(()) => Ok(Some(())),

@@ -21,20 +21,20 @@ use crate::error::Result;
 /// Seals bytes in memory to each of the keys of `to`: see [`Sealing::new`].
 ///
 /// # Errors
-/// Those of [`Sealing::new`].
+/// The errors of [`Sealing::new`].
 pub fn seal(bytes: &[u8], to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Vec<u8>> {
     let mut sealing = Sealing::new(Vec::new(), to, associated)?;
     sealing.write(bytes)?;
     sealing.finish()
 }
 
-/// Opens sealed bytes in memory. They are given out once all of them are proven, and wiped when they are dropped.
+/// Opens sealed bytes in memory. The result is returned only after all of it is authenticated, and is wiped on drop.
 ///
 /// # Errors
-/// Those of [`Opening::new`] and [`Opening::next_piece`].
+/// The errors of [`Opening::new`] and [`Opening::next_piece`].
 pub fn open(sealed: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let mut opening = Opening::new(sealed, with, associated)?;
-    // The capacity is never exceeded, so that no copy is left behind by a growing buffer.
+    // The capacity is never exceeded: growing the buffer would leave a copy of the data behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(sealed.len()));
     while let Some(piece) = opening.next_piece()? {
         bytes.extend_from_slice(piece);
@@ -45,13 +45,13 @@ pub fn open(sealed: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -> Resu
 /// Seals the same data to other keys: it writes a new header and copies the payload, without opening or authenticating it. The
 /// data's own key stays the same. So anyone who could open the old form, and kept it or that key, still has the data.
 ///
-/// If you write to a new file that then replaces the old one, this disturbs no reader. If you use [`Keep::Former`] first,
-/// and [`Keep::Nothing`] when everybody has the new key, nobody is locked out at any moment.
+/// To disturb no reader, write to a new file that then replaces the old one. To lock nobody out, use [`Keep::Former`] first,
+/// and [`Keep::Nothing`] once everybody has the new key.
 ///
 /// Returns the number of bytes of the payload.
 ///
 /// # Errors
-/// Those of [`Opening::new`] and [`Sealing::new`].
+/// The errors of [`Opening::new`] and [`Sealing::new`].
 pub fn reseal(
     mut source: impl Read,
     mut sink: impl Write,

@@ -1,4 +1,4 @@
-//! The payload: chunks, each sealed at its place and the last one as the last.
+//! The payload: chunks, each encrypted for its position, and the last one marked as the last.
 //!
 //! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár: "Online Authenticated-Encryption and its
 //! Nonce-Reuse Misuse-Resistance", CRYPTO 2015) with XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03).
@@ -15,18 +15,18 @@ use super::header::{DataKey, Header};
 use crate::error::Result;
 use crate::seal::provider::KeyProvider;
 
-/// The bytes of a chunk before it is sealed; only the last one may have fewer.
+/// The length of a chunk in bytes before encryption; only the last one may be shorter.
 pub(super) const CHUNK: usize = 64 << 10;
 pub(super) const TAG: usize = 16;
 
-/// Whether there is a chunk after this one.
+/// Whether another chunk follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Middle,
     Last,
 }
 
-/// Seals and opens one chunk after the other.
+/// Encrypts and decrypts one chunk after the other.
 struct Chunks {
     cipher: XChaCha20Poly1305,
     /// Magic, format, salt, BLAKE3 of the caller's associated data.
@@ -45,8 +45,8 @@ impl Chunks {
         }
     }
 
-    /// Zeros (15), number of the chunk (8, big-endian), 1 for the last one. The key is of this data alone, so that no two
-    /// chunks share a nonce.
+    /// Zeros (15), number of the chunk (8, big-endian), 1 for the last one. The key is used only for this data, so no two
+    /// chunks under one key share a nonce.
     fn next_nonce(&mut self, position: Position) -> XNonce {
         let mut nonce = [0; 24];
         nonce[15..23].copy_from_slice(&self.number.to_be_bytes());
@@ -55,20 +55,20 @@ impl Chunks {
         XNonce::from(nonce)
     }
 
-    /// Seals a chunk where it lies; its tag follows it.
+    /// Encrypts a chunk in place and appends its tag.
     fn seal(&mut self, chunk: &mut Vec<u8>, position: Position) {
         let nonce = self.next_nonce(position);
         let sealed = self.cipher.encrypt_in_place(&nonce, &self.associated, chunk);
         sealed.expect("the cipher takes messages of up to 256 GiB");
     }
 
-    /// Opens a chunk where it lies.
+    /// Decrypts a chunk in place.
     fn open(&mut self, chunk: &mut Vec<u8>, position: Position) -> Result<()> {
         let first = self.number == 0;
         let nonce = self.next_nonce(position);
         let opened = self.cipher.decrypt_in_place(&nonce, &self.associated, chunk);
         opened.map_err(|_| damaged("a part of it was changed, moved or cut off"))?;
-        // An empty chunk after others would be a second form of the same data.
+        // An empty chunk after others would be a second encoding of the same data.
         if chunk.is_empty() && !first { Err(damaged("it ends in an empty part")) } else { Ok(()) }
     }
 }
@@ -85,8 +85,8 @@ impl<W: Write> Sealing<W> {
     /// sealed data opens only with the same associated data.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; those of the providers; those
-    /// of writing.
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; errors of the providers; errors of
+    /// writing.
     pub fn new(mut sink: W, to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let (header, data_key) = Header::create(to)?;
         sink.write_all(&header.to_bytes()).map_err(cannot_write)?;
@@ -97,10 +97,10 @@ impl<W: Write> Sealing<W> {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// Those of writing; the sealing is of no use after that.
+    /// Errors of writing; after one, the value cannot be used any more.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            // A full chunk waits until it is known that it is not the last one.
+            // A full chunk is kept back until another byte shows that it is not the last one.
             if self.buffer.len() == CHUNK {
                 self.flush(Position::Middle)?;
             }
@@ -114,7 +114,7 @@ impl<W: Write> Sealing<W> {
     /// Writes the end, and returns the sink.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn finish(mut self) -> Result<W> {
         self.flush(Position::Last)?;
         self.sink.flush().map_err(cannot_write)?;
@@ -147,21 +147,21 @@ enum State {
 }
 
 impl<R: Read> Opening<R> {
-    /// Reads and proves the header, with the first of the keys of `with` that opens it.
+    /// Reads and authenticates the header, with the first key of `with` that opens it.
     ///
     /// # Errors
     /// [`Code::MalformedSealed`](crate::Code::MalformedSealed), [`Code::SealedTooNew`](crate::Code::SealedTooNew),
-    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged); [`Code::WrongIdentity`](crate::Code::WrongIdentity) when it is
-    /// sealed to other keys; those of the providers; those of reading.
+    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged); [`Code::WrongIdentity`](crate::Code::WrongIdentity) if it is
+    /// encrypted to other keys; errors of the providers; errors of reading.
     pub fn new(mut source: R, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let header = Header::read(&mut source)?;
         Self::after(source, &header, with, associated)
     }
 
-    /// The same when the header was read already.
+    /// Like [`Opening::new`], if the header was already read.
     ///
     /// # Errors
-    /// Those of [`Opening::new`].
+    /// The errors of [`Opening::new`].
     pub fn after(source: R, header: &Header, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let data_key = header.open(with)?;
         let chunks = Chunks::new(&data_key, &header.salt, associated);

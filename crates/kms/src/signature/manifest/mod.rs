@@ -33,11 +33,11 @@ const MAX_LINE: usize = 64 * 1024;
 pub struct Entry {
     /// Its place in the folder.
     pub path: ManifestPath,
-    /// What it is.
+    /// The entry's kind and content.
     pub content: Content,
 }
 
-/// What an entry is.
+/// The kind and content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A regular file.
@@ -102,7 +102,7 @@ pub struct Summary {
     pub entries: u64,
 }
 
-/// Hashes the lines and holds them to their order.
+/// Hashes the lines and enforces their order.
 struct Progress {
     hasher: Hasher,
     size: u64,
@@ -145,7 +145,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts a manifest. Each entry is one call to `writer`, which is best a buffered one.
+    /// Starts a manifest. Each entry is one call to `writer`, which should be buffered.
     pub fn new(writer: W) -> Self {
         Self { writer, progress: Progress::new() }
     }
@@ -153,7 +153,7 @@ impl<W: Write> Writer<W> {
     /// Writes an entry.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) when its path does not sort after the last one, or its line is too long; those of
+    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) if its path does not sort after the last one, or its line is too long; errors of
     /// writing.
     pub fn push(&mut self, entry: &Entry) -> Result<()> {
         let line = format!("{entry}\n");

@@ -6,15 +6,15 @@ use std::str::FromStr;
 use crate::encoding::is_deceptive;
 use crate::error::{Code, KmsError, Result};
 
-/// The error of a manifest that breaks its grammar.
+/// The error for a manifest that breaks its grammar.
 pub(super) fn malformed(message: impl Into<String>) -> KmsError {
     KmsError::new(Code::MalformedManifest, message)
 }
 
-/// A path below the signed folder: bytes, since a name need not be UTF-8, with `/` between its components.
+/// A path below the signed folder. It is bytes, because a name need not be UTF-8, with `/` between the components.
 ///
-/// Refused are: the empty path, absolute paths, empty components, `.` and `..`, zero bytes, and a drive of Windows
-/// (`C:`, `C:\...`, `C:/...`). Paths sort by their bytes.
+/// These are refused: the empty path, absolute paths, empty components, `.` and `..`, zero bytes, and a Windows drive (`C:`,
+/// `C:\...`, `C:/...`). Paths sort by their bytes.
 ///
 /// The text form is the path itself, with these exceptions: a backslash is `\\` and a line feed `\n`; `>`, bytes that are not
 /// UTF-8, and characters that could mislead a reader (control characters, line separators, marks that reorder text) are
@@ -26,7 +26,7 @@ impl ManifestPath {
     /// From the bytes of a path.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`] for a path that is refused, with the reason.
+    /// [`Code::MalformedManifest`] for a refused path, with the reason.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self> {
         let bytes = bytes.into();
         match refusal(&bytes) {
@@ -73,7 +73,7 @@ impl LinkTarget {
     /// From the bytes of a link's text.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`] when it is empty or has a zero byte.
+    /// [`Code::MalformedManifest`] if it is empty or has a zero byte.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self> {
         let bytes = bytes.into();
         if bytes.is_empty() || bytes.contains(&0) {
@@ -88,7 +88,7 @@ impl LinkTarget {
     }
 }
 
-/// Text to and from bytes, for both.
+/// Converts text to and from bytes, for both types.
 macro_rules! escaped_text {
     ($($name:ty),+) => {$(
         impl fmt::Display for $name {
@@ -126,7 +126,7 @@ impl fmt::Display for Escaped<'_> {
                 match c {
                     '\\' => f.write_str("\\\\")?,
                     '\n' => f.write_str("\\n")?,
-                    // Not in a name, so that " -> " can only stand between a link and its target.
+                    // `>` is escaped in names, so that " -> " can only be between a link and its target.
                     c if c == '>' || is_deceptive(c) => hex(f, c.encode_utf8(&mut [0; 4]).as_bytes())?,
                     c => f.write_char(c)?,
                 }
@@ -141,7 +141,7 @@ fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))
 }
 
-/// The bytes of a text form; only the one form that these bytes have.
+/// The bytes of a text form. Accepts only the one form that these bytes have.
 fn unescape(text: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Making a change.
+//! Makes a change in etcd.
 
 use etcd_client::{Client, Txn, TxnOp};
 
@@ -9,10 +9,10 @@ use crate::error::Result;
 use crate::store::interface::{Row, STATE, Table, changed};
 
 impl RemoteRows {
-    /// Makes a change; the revision at which it was made.
+    /// Makes a change, and returns its revision.
     ///
-    /// The state is read first, by which a node that is cut off is known before anything is sent: then the change has
-    /// certainly not been made, and the caller may try again.
+    /// It reads the state first, which detects a disconnected node before anything is sent: then the change was
+    /// certainly not made, and the caller may try again.
     pub(super) async fn commit(&self, expected: Vec<u8>, change: Vec<Row>) -> Result<i64> {
         let expected = match self.state().await.map_err(|failure| self.error(failure))? {
             Some(state) if state.value == expected => state,

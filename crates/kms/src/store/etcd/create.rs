@@ -7,15 +7,16 @@ use super::rows::{MOST_BYTES, MOST_OPERATIONS, ROW_OVERHEAD, RemoteRows};
 use crate::error::{Code, KmsError, Result};
 use crate::store::interface::{Rows, STATE, Table};
 
-/// The row of `meta` that says who is making the store. It goes when the state comes.
+/// The row of `meta` that names the process that is creating the store. The transaction that writes the state removes
+/// it.
 const CLAIM: &str = "claim";
 
-/// A store that is being made: first a claim, then the keys, then everything that makes it a store. Whoever is killed
-/// meanwhile leaves no store, and rows that [`Creation::make`] refuses to mix with others.
+/// A store that is being created: first a claim, then the keys, then everything that makes it a store. A process that
+/// is killed meanwhile leaves no store, only rows that [`Creation::make`] refuses to mix with others.
 pub(super) struct Creation {
     rows: RemoteRows,
     claim: Vec<u8>,
-    /// Rows, by their keys, in batches that etcd takes.
+    /// The writes of the rows, in batches that etcd accepts.
     batches: Vec<Vec<TxnOp>>,
     last: Vec<TxnOp>,
     state: Vec<u8>,
@@ -23,7 +24,7 @@ pub(super) struct Creation {
 
 impl Creation {
     /// # Errors
-    /// [`Code::TooLarge`] when a row is.
+    /// [`Code::TooLarge`] if a row is too large.
     pub(super) fn new(remote: &RemoteRows, rows: &Rows, claim: [u8; 16]) -> Result<Self> {
         let (mut batches, mut last, mut batch, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for (table, name, value) in rows.iter() {
@@ -47,8 +48,8 @@ impl Creation {
         Ok(Self { rows: remote.clone(), claim: claim.to_vec(), batches, last, state })
     }
 
-    /// Makes the store; the revision of its state. Each request may be made again when its answer did not come: what it
-    /// asks for has then been done already, and it is seen.
+    /// Creates the store, and returns the revision of its state. A request whose answer did not arrive may be repeated:
+    /// if it was already carried out, that is detected.
     pub(super) async fn make(self) -> Result<i64> {
         if self.anything_there().await? {
             return Err(self.already_exists());
@@ -75,7 +76,7 @@ impl Creation {
         Ok(!found.await.map_err(|failure| self.rows.error(failure))?.kvs().is_empty())
     }
 
-    /// One transaction, which `key` having the value `done` shows to have been made already.
+    /// One transaction. If `key` has the value `done`, it was already made.
     async fn step(
         &self,
         conditions: Vec<Compare>,
@@ -123,11 +124,11 @@ impl Creation {
     }
 }
 
-/// What is in doubt when a transaction has no answer.
+/// What a transaction without an answer may have left behind.
 #[derive(Clone, Copy)]
 enum Doubt {
-    /// Rows that are no store.
+    /// Rows that do not form a store.
     Harmless,
-    /// Whether there is a store now.
+    /// A complete store.
     IsTheStore,
 }

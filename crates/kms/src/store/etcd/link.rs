@@ -1,5 +1,5 @@
-//! Speaking with the nodes: one thread that drives the connections, and requests that go to the next node when one does
-//! not answer.
+//! Communication with the nodes: one thread drives the connections, and a request goes to the next node if one does not
+//! answer.
 
 use std::future::Future;
 use std::sync::{Arc, mpsc};
@@ -15,15 +15,16 @@ use tokio::time::{Instant, sleep, timeout};
 use super::options::EtcdOptions;
 use crate::error::{Code, KmsError, Result};
 
-/// The pause before a node is asked again.
+/// The pause before another request to a node.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often a connection with a request under way is probed. etcd hangs up on who probes more often than every 5 s.
+/// The interval between probes of a connection with a pending request. etcd closes connections that probe more often
+/// than every 5 s.
 const PROBE: Duration = Duration::from_secs(10);
 /// How long the answer to a probe may take.
 const PROBE_ANSWER: Duration = Duration::from_secs(5);
 
-/// A thread that drives all connections of one store, so that its calls may come from any thread, also from one of
-/// another runtime.
+/// A thread that drives all connections of one store, so that calls may come from any thread, even a thread of another
+/// runtime.
 pub(super) struct Driver {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -63,7 +64,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It ends at once: what was under way is dropped.
+            // It ends at once: pending work is dropped.
             drop(thread.join());
         }
     }
@@ -72,13 +73,13 @@ impl Drop for Driver {
 /// Why a request got no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server answered that it will not do it, and why: nothing was done.
+    /// The server refused, with a reason. Nothing was done.
     Refused(Box<Error>),
-    /// There was no answer, or none that tells whether anything was done.
+    /// There was no answer, or one that does not tell whether anything was done.
     Unanswered(String),
 }
 
-/// The nodes of a cluster, of which one is spoken with at a time.
+/// The nodes of a cluster. Requests go to one node at a time.
 #[derive(Clone)]
 pub(super) struct Nodes {
     options: Arc<EtcdOptions>,
@@ -87,7 +88,7 @@ pub(super) struct Nodes {
 
 #[derive(Default)]
 struct Current {
-    /// The place of the node in the list of endpoints.
+    /// The node's index in the list of endpoints.
     node: usize,
     client: Option<Client>,
 }
@@ -97,19 +98,20 @@ impl Nodes {
         Self { options: Arc::clone(options), current: Arc::default() }
     }
 
-    /// The same nodes over connections of their own.
+    /// The same nodes, over separate connections.
     pub(super) fn another(&self) -> Self {
         Self::new(&self.options)
     }
 
-    /// How long one node may take before the next one is asked: so long that all of them get their turn, and that each
-    /// is asked twice where there is only one.
+    /// How long one node may take before the next one is asked. All nodes get a turn within the timeout; a single node
+    /// is asked twice.
     fn turn(&self) -> Duration {
         let turns = self.options.endpoints.len().max(2);
         self.options.timeout / u32::try_from(turns).unwrap_or(u32::MAX)
     }
 
-    /// A request that may be made any number of times: asks node after node until one answers or the time is up.
+    /// Makes a request that may be repeated any number of times: asks one node after another until one answers or the
+    /// time is up.
     pub(super) async fn ask<T, F>(&self, request: impl Fn(Client) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Error>>,
@@ -127,7 +129,7 @@ impl Nodes {
         }
     }
 
-    /// A request that is made once, to the node that answered last.
+    /// Makes a request once, to the node that answered last.
     pub(super) async fn ask_once<T, F>(&self, request: impl Fn(Client) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Error>>,
@@ -175,7 +177,7 @@ impl Nodes {
         Err(failure)
     }
 
-    /// Has the next request go to the next node, if `node` is still the current one.
+    /// Sends later requests to the next node, if `node` is still the current one.
     pub(super) async fn give_up(&self, node: usize) {
         let mut current = self.current.lock().await;
         if current.node == node {
@@ -189,7 +191,7 @@ fn connect(options: &EtcdOptions) -> ConnectOptions {
         .with_connect_timeout(options.timeout)
         .with_keep_alive(PROBE, PROBE_ANSWER)
         .with_keep_alive_while_idle(false)
-        // A node without a leader then says so at once, and ends the watches that it cannot serve.
+        // With this, a node without a leader answers so at once, and ends the watches that it cannot serve.
         .with_require_leader(true);
     if let Some(user) = &options.user {
         connect = connect.with_user(&user.name, user.password.expose_secret()).with_auto_token_refresh(true);
@@ -205,8 +207,8 @@ fn connect(options: &EtcdOptions) -> ConnectOptions {
     connect
 }
 
-/// Whether the server refused; everything that leaves a doubt is no answer. "Unauthenticated" is not among the refusals:
-/// it is said of a token that has expired, and the next connection gets a new one.
+/// Whether the server refused. Every error that leaves a doubt counts as no answer. "Unauthenticated" is not a refusal:
+/// etcd returns it for an expired token, and the next connection gets a new one.
 fn classify(error: Error) -> Failure {
     const REFUSALS: [&str; 6] = [
         "InvalidArgument",
@@ -228,7 +230,7 @@ fn classify(error: Error) -> Failure {
 }
 
 impl Failure {
-    /// The error of a request that changed nothing.
+    /// The error for a request that changed nothing.
     pub(super) fn into_error(self, prefix: &str) -> KmsError {
         match self {
             Self::Unanswered(why) => KmsError::new(

@@ -1,8 +1,8 @@
 //! A store that several machines share, in an etcd cluster.
 //!
-//! Each row is a key of etcd, `PREFIX:TABLE/NAME`. A change is one transaction, on condition that the state is the
-//! expected one, at the revision at which the writer found it. So no two writers follow the same state, and a late write,
-//! after its writer gave it up, finds another revision and does nothing.
+//! Each row is a key of etcd, `PREFIX:TABLE/NAME`. A change is one transaction, on the condition that the state is the
+//! expected one and has the revision at which the writer found it. So two writers never both follow the same state. A
+//! late write, which its writer has given up, finds another revision and does nothing.
 
 mod commit;
 mod create;
@@ -27,7 +27,7 @@ use crate::random;
 
 /// The rows of one keystore in a cluster.
 pub(crate) struct EtcdStore {
-    // Dropped first: it ends what still runs.
+    // The first field, so that it is dropped first: that ends all tasks that still run.
     driver: Driver,
     rows: RemoteRows,
     /// The revision at which the state was last seen.
@@ -38,7 +38,8 @@ impl EtcdStore {
     /// Makes a store with these rows.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`](crate::Code::AlreadyExists) when there is anything under the prefix; [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown).
+    /// [`Code::AlreadyExists`](crate::Code::AlreadyExists) if there is anything under the prefix;
+    /// [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown).
     pub(crate) fn create(options: &EtcdOptions, rows: &Rows) -> Result<Self> {
         let (driver, remote) = begin(options)?;
         let mut claim = [0; 16];
@@ -48,7 +49,7 @@ impl EtcdStore {
         Ok(Self { driver, rows: remote, seen })
     }
 
-    /// Connects to a store; reads nothing yet.
+    /// Connects to a store, without reading anything yet.
     pub(crate) fn open(options: &EtcdOptions) -> Result<Self> {
         let (driver, rows) = begin(options)?;
         Ok(Self { driver, rows, seen: 0 })
@@ -87,7 +88,7 @@ impl Store for EtcdStore {
     }
 
     fn watch(&mut self) -> Option<Receiver<Changed>> {
-        // One word is enough, however much has changed.
+        // A capacity of one is enough: one notice covers any number of changes.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.driver.spawn(watch::watch(self.rows.own_connection(), sender));
         Some(receiver)

@@ -1,4 +1,4 @@
-//! Where the cluster is, and how to speak with it.
+//! The address of a cluster, and the options of the connection.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use crate::error::{Code, KmsError, Result};
 
-/// Where an etcd cluster is, and which keystore in it is meant.
+/// The address of an etcd cluster, and the name of a keystore in it.
 ///
 /// ```
 /// use bulla_kms::EtcdOptions;
@@ -16,22 +16,22 @@ use crate::error::{Code, KmsError, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// The client URLs of one or more nodes, `http://HOST:PORT` or `https://HOST:PORT`. When one does not answer, the
+    /// The client URLs of one or more nodes, `http://HOST:PORT` or `https://HOST:PORT`. If one does not answer, the
     /// next one is asked.
     pub endpoints: Vec<String>,
-    /// The keystore's name in the cluster: 1 to 200 of `a-z A-Z 0-9 . _ - /`. Its rows are those whose keys begin with
-    /// the prefix and a colon, which is what a role in etcd has to permit.
+    /// The keystore's name in the cluster: 1 to 200 of `a-z A-Z 0-9 . _ - /`. The keys of its rows begin with the
+    /// prefix and a colon; a role in etcd must permit access to these keys.
     pub prefix: String,
-    /// How long to try before a request counts as failed. A change may need three requests: one that looks, one that writes, and
-    /// one that finds out the result of a write without an answer.
+    /// How long to try before a request counts as failed. A change may need three requests: one that reads the state, one that
+    /// writes, and one that finds out the result of an unanswered write.
     pub timeout: Duration,
-    /// The user of etcd's authentication, where that is enabled.
+    /// The user for etcd's authentication, if that is enabled.
     pub user: Option<EtcdUser>,
-    /// For `https` endpoints.
+    /// The options of TLS, for `https` endpoints.
     pub tls: Option<EtcdTls>,
 }
 
-/// A user of etcd's authentication.
+/// A user for etcd's authentication.
 #[derive(Clone, Debug)]
 pub struct EtcdUser {
     /// The name.
@@ -43,7 +43,7 @@ pub struct EtcdUser {
 /// How TLS connections authenticate both ends.
 #[derive(Clone, Debug)]
 pub struct EtcdTls {
-    /// The certificates, in PEM, of the authorities that sign those of the nodes. No others are trusted.
+    /// The certificates, in PEM, of the authorities that sign the nodes' certificates. No others are trusted.
     pub authorities: Vec<u8>,
     /// The client's certificate, if the nodes ask for one.
     pub identity: Option<EtcdIdentity>,
@@ -52,14 +52,14 @@ pub struct EtcdTls {
 /// A client's certificate.
 #[derive(Clone, Debug)]
 pub struct EtcdIdentity {
-    /// The certificate and those between it and its authority, in PEM.
+    /// The certificate, followed by the intermediate certificates, in PEM.
     pub certificate: Vec<u8>,
     /// Its private key, in PEM.
     pub private_key: SecretString,
 }
 
 impl EtcdOptions {
-    /// Endpoints and prefix, without user or TLS, and five seconds of patience.
+    /// Options with these endpoints and this prefix, without a user or TLS, and a timeout of five seconds.
     pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>, prefix: impl Into<String>) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
@@ -70,7 +70,7 @@ impl EtcdOptions {
         }
     }
 
-    /// Refuses what cannot be meant, before anything is sent.
+    /// Refuses invalid options before anything is sent.
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(KmsError::new(Code::InvalidArgument, message));
         if self.endpoints.is_empty() {

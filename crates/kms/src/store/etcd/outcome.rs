@@ -1,14 +1,14 @@
-//! The outcome of a change without an answer.
+//! Finds out the outcome of a change whose answer did not arrive.
 
 use etcd_client::{Client, Txn, TxnOp, TxnOpResponse};
 
 use super::link::Failure;
 use super::rows::{RemoteRows, Stored};
 
-/// How many states back the past is searched for a change: as many changes as others may make in a few seconds.
+/// How many past states to search for a change: as many changes as other processes may make in a few seconds.
 const STEPS: usize = 1000;
 
-/// What became of it.
+/// The outcome of a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was made, at this revision.
@@ -17,18 +17,18 @@ pub(super) enum Outcome {
     NotMade,
     /// It was not made, and never will be: another writer came first.
     Outrun,
-    /// There is no state any more.
+    /// The state was deleted.
     Gone,
-    /// It cannot be told, for this reason.
+    /// The outcome cannot be found out, for this reason.
     Unknown(String),
 }
 
 impl RemoteRows {
-    /// What became of a change from the state `expected` to one with the value `new`.
+    /// The outcome of a change from the state `expected` to a state with the value `new`.
     ///
-    /// That the state is still the expected one would prove nothing: the change may be under way and arrive later. So the
-    /// state is written once more as it is. That gives it another revision, and the change, which names the old one, comes
-    /// too late for ever.
+    /// If the state is still the expected one, that proves nothing: the change may be on its way and arrive later. So the
+    /// state is written once more, unchanged. That gives it another revision, and the change, which names the old one, can
+    /// never take effect.
     pub(super) async fn outcome(&self, expected: &Stored, new: &[u8]) -> Outcome {
         let fence = Txn::new()
             .when(self.is_still(expected))
@@ -50,13 +50,13 @@ impl RemoteRows {
         match found {
             None => Outcome::Gone,
             Some(state) if state.value == new => Outcome::Made { revision: state.revision },
-            // The fence stands since an earlier attempt at it, whose answer did not come.
+            // An earlier attempt, whose answer did not arrive, already wrote the state again.
             Some(state) if state.value == expected.value => Outcome::NotMade,
             Some(state) => self.search(state, expected, new).await,
         }
     }
 
-    /// Looks for the change in the past of a state that another writer made.
+    /// Looks for the change among the predecessors of another writer's state.
     async fn search(&self, mut state: Stored, expected: &Stored, new: &[u8]) -> Outcome {
         for _ in 0..STEPS {
             if state.value == new {
@@ -68,7 +68,7 @@ impl RemoteRows {
             state = match self.state_at(state.revision - 1).await {
                 Ok(Some(state)) => state,
                 Ok(None) => return Outcome::Outrun,
-                // It was compacted away, perhaps.
+                // The revision may have been compacted away.
                 Err(failure) => return Outcome::Unknown(reason(failure)),
             };
         }

@@ -8,25 +8,25 @@ use super::link::{Failure, Nodes};
 use crate::error::{Code, KmsError, Result};
 use crate::store::interface::{Rows, STATE, Table};
 
-/// The most operations that etcd takes in a transaction (`--max-txn-ops`).
+/// The most operations that etcd accepts in a transaction (`--max-txn-ops`).
 pub(super) const MOST_OPERATIONS: usize = 128;
-/// The most bytes that etcd takes in a request (`--max-request-bytes`), less what it writes around ours.
+/// The most bytes that etcd accepts in a request (`--max-request-bytes`), less the bytes that it adds to ours.
 pub(super) const MOST_BYTES: usize = (3 << 19) - 4096;
-/// What a row costs in a request beside its name and value.
+/// The bytes of a row in a request, in addition to its name and value.
 pub(super) const ROW_OVERHEAD: usize = 32;
-/// Rows that are read in one request; fewer where they are large.
+/// The number of rows that one request reads; fewer if they are large.
 const PAGE: i64 = 1024;
-/// How often reading is begun anew when etcd drops the revision that is being read.
+/// How often reading starts again if etcd drops the revision that is being read.
 const READINGS: usize = 3;
 
-/// Where the rows are.
+/// The location of the rows.
 #[derive(Clone)]
 pub(super) struct RemoteRows {
     pub(super) nodes: Nodes,
     pub(super) prefix: Arc<str>,
 }
 
-/// The state as the cluster has it.
+/// The state in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) value: Vec<u8>,
@@ -53,13 +53,13 @@ impl RemoteRows {
         self.key(Table::Meta, STATE)
     }
 
-    /// The first key of ours and the first one that is no more.
+    /// The first of our keys, and the first key after ours.
     pub(super) fn range(&self) -> (String, String) {
         // ';' comes after ':'.
         (format!("{}:", self.prefix), format!("{};", self.prefix))
     }
 
-    /// The table and the name of a key; nothing for keys of other kinds.
+    /// A key's table and name; `None` for keys of other kinds.
     pub(super) fn row(&self, key: &[u8]) -> Result<Option<(Table, String)>> {
         let text = std::str::from_utf8(key)
             .map_err(|_| KmsError::damaged("a row's name in etcd is not UTF-8; the keystore was edited"))?;
@@ -76,12 +76,12 @@ impl RemoteRows {
         failure.into_error(&self.prefix)
     }
 
-    /// Refuses what etcd would refuse, before anything is sent.
+    /// Refuses rows that etcd would refuse, before anything is sent.
     pub(super) fn check_size<'a>(
         &self,
         rows: impl Iterator<Item = (&'a String, Option<&'a Vec<u8>>)>,
     ) -> Result<()> {
-        // The state is named in the conditions too, with its value.
+        // The conditions contain the state too, with its value.
         let (mut operations, mut bytes) = (0, 1024);
         for (name, value) in rows {
             operations += 1;
@@ -108,7 +108,7 @@ impl RemoteRows {
         Ok(())
     }
 
-    /// Everything, as it is at one moment, and the revision of the state.
+    /// All rows at one moment, and the state's revision.
     pub(super) async fn read_all(&self) -> Result<(Rows, i64)> {
         for _ in 0..READINGS {
             if let Some(read) = self.read_pages().await? {
@@ -118,7 +118,7 @@ impl RemoteRows {
         Err(KmsError::new(Code::Busy, "etcd is compacted faster than the keystore is read; try again"))
     }
 
-    /// Nothing when etcd dropped the revision that was being read.
+    /// Reads page by page; `None` if etcd dropped the revision that was being read.
     async fn read_pages(&self) -> Result<Option<(Rows, i64)>> {
         let (mut from, end) = self.range();
         let (mut rows, mut seen, mut revision, mut page) = (Rows::default(), 0, 0, PAGE);
@@ -145,7 +145,7 @@ impl RemoteRows {
                 }
             }
             match answer.kvs().last() {
-                // The least key after the last one that was read.
+                // The smallest key after the last one that was read.
                 Some(last) if answer.more() => from = String::from_utf8_lossy(last.key()).into_owned() + "\0",
                 _ => return Ok(Some((rows, seen))),
             }
@@ -162,12 +162,12 @@ impl RemoteRows {
             .await
     }
 
-    /// The state as the cluster has it now; nothing when there is none.
+    /// The current state in the cluster; `None` if there is none.
     pub(super) async fn state(&self) -> Result<Option<Stored>, Failure> {
         self.state_at(0).await
     }
 
-    /// The state at a revision; 0 is now.
+    /// The state at a revision; 0 is the current one.
     pub(super) async fn state_at(&self, revision: i64) -> Result<Option<Stored>, Failure> {
         let options = GetOptions::new().with_revision(revision);
         let key = self.state_key();
@@ -181,8 +181,8 @@ impl RemoteRows {
         Ok(answer.kvs().first().map(Stored::from))
     }
 
-    /// The conditions under which the state is the one that was seen. The revision alone would say so too, except in a
-    /// cluster that was restored from a backup and counts its revisions again.
+    /// The conditions that the state is the one that was seen. The revision alone would be enough, except in a cluster
+    /// that was restored from a backup and counts its revisions again.
     pub(super) fn is_still(&self, state: &Stored) -> Vec<Compare> {
         vec![
             Compare::mod_revision(self.state_key(), CompareOp::Equal, state.revision),

@@ -10,12 +10,12 @@ use super::rows::{RemoteRows, Stored};
 use crate::error::Result;
 use crate::store::interface::{Changed, Changes, STATE, Table};
 
-/// The pause before a watch that has ended is begun anew.
+/// The pause before a watch that has ended is started again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The longest that a node may take to begin a watch, or to tell what it has already.
+/// The longest time that a node may take to start a watch, or to send the changes that it already has.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tells of each change of the state, until nobody listens.
+/// Announces each change of the state, until the receiver is dropped.
 pub(super) async fn watch(rows: RemoteRows, changed: SyncSender<Changed>) {
     loop {
         let (node, client) = match rows.nodes.client(PATIENCE).await {
@@ -27,7 +27,7 @@ pub(super) async fn watch(rows: RemoteRows, changed: SyncSender<Changed>) {
         };
         let begun = timeout(PATIENCE, client.watch_client().watch(rows.state_key(), None)).await;
         if let Ok(Ok(mut stream)) = begun {
-            // The first message says that the watch has begun; what was changed before has to be looked for.
+            // The first message confirms that the watch has started. Earlier changes must be looked for.
             while let Ok(Some(message)) = stream.message().await {
                 if message.canceled() {
                     break;
@@ -43,8 +43,8 @@ pub(super) async fn watch(rows: RemoteRows, changed: SyncSender<Changed>) {
 }
 
 impl RemoteRows {
-    /// The rows that were changed since the state was `known`, and the revision of the state now. Nothing when etcd does
-    /// not tell, or has forgotten.
+    /// The rows that changed since the state `known`, and the state's current revision. `None` if etcd does not answer,
+    /// or has dropped those revisions.
     pub(super) async fn changes(&self, known: Stored) -> Result<Option<(Changes, i64)>> {
         let since = known.revision;
         let state = match self.state().await.map_err(|failure| self.error(failure))? {
@@ -57,7 +57,7 @@ impl RemoteRows {
         Ok(told.ok().and_then(std::result::Result::ok).flatten())
     }
 
-    /// What was changed after `since`, up to `until` at least.
+    /// The changes after `since`, up to `until` at least.
     async fn history(&self, since: i64, until: i64) -> Result<Option<(Changes, i64)>, Failure> {
         let (begin, end) = self.range();
         let options = WatchOptions::new().with_range(end).with_start_revision(since + 1);
@@ -71,7 +71,7 @@ impl RemoteRows {
         let (mut changes, mut seen) = (Changes::new(), since);
         while seen < until {
             match stream.message().await {
-                // A message has whole revisions only, so that no transaction is seen in part.
+                // A message contains only whole revisions, so that no transaction is seen in part.
                 Ok(Some(message)) if !message.canceled() => match self.take(&message, &mut changes) {
                     Some(newest) => seen = newest.max(seen),
                     None => return Ok(None),
@@ -82,8 +82,8 @@ impl RemoteRows {
         Ok(Some((changes, seen)))
     }
 
-    /// Adds what a message tells; the newest revision of the state in it, 0 when it is not there. Nothing when a row has
-    /// no name.
+    /// Adds the changes in a message. Returns the state's newest revision in it, or 0 if the state is not in it; `None`
+    /// if a row has no name.
     fn take(&self, message: &WatchResponse, changes: &mut Changes) -> Option<i64> {
         let mut newest = 0;
         for event in message.events() {

@@ -1,4 +1,4 @@
-//! One case, and its peers: the official crate, held back as the build says, and rscrypto.
+//! One case and its peers: the official crate, restricted by the build's features, and rscrypto.
 
 use super::operations::Boxed;
 use crate::suites::suite::{Case, Peer};
@@ -6,7 +6,7 @@ use crate::suites::suite::{Case, Peer};
 pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
 
-/// The instruction set that the features of this build hold the official crate back to.
+/// The instruction set to which this build's features restrict the official crate.
 fn held_to() -> &'static str {
     let held = [
         (cfg!(feature = "peer-no-sse2") || cfg!(feature = "peer-no-neon"), "portable"),
@@ -17,12 +17,13 @@ fn held_to() -> &'static str {
     held.into_iter().find(|(is_held, _)| *is_held).map_or("", |(_, set)| set)
 }
 
-/// The official crate, held back as this build has it.
+/// The official crate, as restricted in this build.
 pub(super) fn peer(make: impl Fn() -> Boxed + 'static) -> Peer {
     Peer { held_to: held_to(), ..Peer::of_package("blake3", make) }
 }
 
-/// The official crate and rscrypto. No feature holds rscrypto back: where the other is held, it stays away.
+/// The official crate and rscrypto. No feature restricts rscrypto: if the official crate is restricted, rscrypto does
+/// not take part.
 pub(super) fn both(first: impl Fn() -> Boxed + 'static, second: impl Fn() -> Boxed + 'static) -> Vec<Peer> {
     let second = held_to().is_empty().then(|| Peer::of_package("rscrypto", second));
     [peer(first)].into_iter().chain(second).collect()

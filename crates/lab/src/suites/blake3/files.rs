@@ -1,4 +1,4 @@
-//! Files that the page cache holds: what opening, reading and mapping leave of the speed.
+//! Files in the page cache: the speed that remains after opening, reading and mapping.
 
 use std::rc::Rc;
 

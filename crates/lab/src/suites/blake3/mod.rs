@@ -1,4 +1,4 @@
-//! BLAKE3: ours beside the official crate and rscrypto. `lab/BIAS.md` says how each is used.
+//! BLAKE3: ours compared with the official crate and rscrypto. `lab/BIAS.md` says how each is used.
 
 mod case;
 mod files;
@@ -15,8 +15,8 @@ use self::{
 };
 use super::suite::{Active, Case, Peer, Suite};
 
-/// The lengths of single inputs: around a block, around a chunk, and every number of chunks up to sixteen, since
-/// that is where kernels of different width take over from each other.
+/// The lengths of single inputs: around a block, around a chunk, and every number of chunks up to sixteen, because
+/// kernels of different width take over from each other there.
 const SIZES: [usize; 29] = [
     0,
     1,
@@ -49,22 +49,22 @@ const SIZES: [usize; 29] = [
     64 * MIB,
 ];
 
-/// Input that no cache holds: measured once, not again in every mode.
+/// Input larger than any cache: measured only once, not in every mode.
 const HUGE: usize = 16 * MIB;
 
 /// The lengths of the updates of a stream of 1 MiB.
 const UPDATES: [usize; 6] = [64, 256, 1024, 4096, 16384, 65536];
 
-/// Streams that end after one update: where the buffer must cost nothing.
+/// Streams that end after one update: here the buffer must cost nothing.
 const SINGLE_UPDATES: [usize; 7] = [64, 256, 1024, 2048, 4096, 16384, 65536];
 
-/// The lengths at which the cost of a short input is taken apart.
+/// The lengths for which the cost of a short input is divided into steps.
 const SHORT: [usize; 5] = [64, 128, 256, 512, 1024];
 
-/// Chunks of an input, around the powers of two: where the number of parents and their levels change.
+/// The numbers of chunks of an input, around the powers of two, where the number of parents and their levels change.
 const FOLDED: [usize; 14] = [2, 3, 4, 8, 15, 16, 17, 31, 32, 33, 64, 65, 256, 257];
 
-/// The lengths of inputs that are hashed beside each other.
+/// The lengths of inputs that are hashed side by side.
 const MANY_LENGTHS: [usize; 6] = [11, 64, 256, 1024, 3000, 16384];
 
 /// The lengths of extendable output.
@@ -196,7 +196,7 @@ fn short_input_attribution() -> Vec<Case> {
                 operations::derive_reused_ours,
                 vec![peer(operations::derive_reused_official)],
             ),
-            // Ours against itself: what choosing the kernel costs.
+            // Ours against itself: the cost of choosing the kernel.
             case("dispatch", bytes, || ours::oneshot(Mode::Hash), vec![direct()]),
         ]);
     }
@@ -213,7 +213,7 @@ fn direct() -> Peer {
     }
 }
 
-/// Many inputs of one length: one call of ours, one call for each input of a peer, which have no other.
+/// Many inputs of one length: one call for ours, and one call per input for peers, which have no other call.
 fn many() -> Vec<Case> {
     let of_length = |length: usize| Case {
         id: format!("{MANY}x/{length}"),
@@ -236,7 +236,7 @@ fn xof() -> Vec<Case> {
     OUTPUTS.map(of_length).into()
 }
 
-/// rscrypto uses threads only where it is built to use them in every call, so it is no peer here.
+/// rscrypto uses threads only in a build that uses them in every call, so it is not a peer here.
 fn threads() -> Vec<Case> {
     THREADED.map(|bytes| case("two", bytes, ours::threads, vec![peer(official::threads)])).into()
 }

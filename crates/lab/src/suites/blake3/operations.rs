@@ -1,4 +1,4 @@
-//! What is timed of the two crates of one API: ours and the official one.
+//! The timed operations of the two crates with one API: ours and the official one.
 
 use std::{hint::black_box, rc::Rc};
 
@@ -12,7 +12,7 @@ pub(super) type Boxed = Box<dyn Subject>;
 pub(super) const KEY: [u8; 32] = *b"0123456789abcdefghijklmnopqrstuv";
 pub(super) const CONTEXT: &str = "bulla 2026-01-01 benchmark of derive_key";
 
-/// How many inputs are hashed beside each other.
+/// The number of inputs that are hashed side by side.
 pub(super) const MANY: usize = 64;
 
 /// The modes of BLAKE3.
@@ -40,7 +40,7 @@ pub(super) fn digest(run: impl FnMut(&Input<'_>, &mut [u8; 32]) + 'static) -> Bo
     Box::new(Op { result: [0; 32], run, bytes: |out: &[u8; 32]| out.to_vec() })
 }
 
-/// An operation whose result is used up within: nothing to compare, `run` keeps it from being optimised away.
+/// An operation without a result to compare. `run` keeps it from being optimised away.
 pub(super) fn effect(mut run: impl FnMut(&Input<'_>) + 'static) -> Boxed {
     Box::new(Op {
         result: (),
@@ -49,19 +49,19 @@ pub(super) fn effect(mut run: impl FnMut(&Input<'_>) + 'static) -> Boxed {
     })
 }
 
-/// Ours by the kernel in use, named rather than looked up at each call.
+/// Ours, by the kernel in use, which is named instead of looked up at each call.
 pub(super) fn direct() -> Boxed {
     let kernel = kernel::active();
     digest(move |input, out| *out = *kernel.hash(input.whole).as_bytes())
 }
 
-/// Key derivation with a context that was hashed before.
+/// Key derivation with a context that is already hashed.
 pub(super) fn derive_reused_ours() -> Boxed {
     let context = bulla_blake3::DeriveKey::new(CONTEXT);
     digest(move |input, out| *out = context.derive(input.whole))
 }
 
-/// The official crate's way to the same: a hasher for the key of a context.
+/// The official crate's equivalent: a hasher for a context key.
 pub(super) fn derive_reused_official() -> Boxed {
     use blake3::hazmat::{HasherExt as _, hash_derive_key_context};
     let key = hash_derive_key_context(CONTEXT);
@@ -95,7 +95,7 @@ pub(super) fn many_official() -> Boxed {
     })
 }
 
-/// Memory for long output. Where it begins within a cache line is worth 2 %, so it begins alike for all contenders.
+/// Memory for long output. Its alignment within a cache line is worth 2 %, so it is the same for all contenders.
 pub(super) struct PageAligned {
     memory: Vec<u8>,
     range: std::ops::Range<usize>,
@@ -119,7 +119,7 @@ impl PageAligned {
     }
 }
 
-/// The operations, written once for the two crates, which have the same names: neither can get other treatment.
+/// The operations, written once for the two crates, which have the same names, so that both get the same treatment.
 macro_rules! operations {
     ($name:ident, $library:ident) => {
         pub(super) mod $name {
@@ -139,7 +139,7 @@ macro_rules! operations {
 
             /// Of pieces of `update` bytes.
             pub(in super::super) fn stream(mode: Mode, update: usize) -> Boxed {
-                // An update of usize::MAX is one of all that there is; an empty input is one empty update.
+                // An update of usize::MAX is a single update with everything; an empty input is one empty update.
                 fn feed(hasher: &mut Hasher, input: &Input<'_>, update: usize, out: &mut [u8; 32]) {
                     for piece in input.whole.chunks(update) {
                         hasher.update(piece);
@@ -182,7 +182,7 @@ macro_rules! operations {
                 })
             }
 
-            /// The end alone, of a hasher that has taken `bytes`.
+            /// Only the end, of a hasher that has taken `bytes`.
             pub(in super::super) fn finalize(bytes: usize) -> Boxed {
                 let mut hasher = Hasher::new();
                 hasher.update(&vec![7; bytes]);

@@ -1,4 +1,4 @@
-//! What is timed of rscrypto, which has names of its own.
+//! The timed operations of rscrypto, which has other names.
 
 use std::hint::black_box;
 
@@ -59,7 +59,7 @@ pub(super) fn update() -> Boxed {
     })
 }
 
-/// The end alone, of a hasher that has taken `bytes`.
+/// Only the end, of a hasher that has taken `bytes`.
 pub(super) fn finalize(bytes: usize) -> Boxed {
     let mut hasher = Blake3::new();
     hasher.update(&vec![7; bytes]);

@@ -1,10 +1,10 @@
-//! A file to be hashed, and how it is read.
+//! A file to hash, and the ways to read it.
 
 use std::{cell::LazyCell, io::Write as _, path::Path};
 
 use tempfile::NamedTempFile;
 
-/// How the bytes of a file get into the hasher.
+/// How the hasher gets the bytes of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Access {
     /// By `read`, into a buffer.
@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// A file of random bytes that is written when it is first wanted, and gone with the case.
+/// A file of random bytes that is written on first use, and removed with the case.
 pub(super) struct TestFile(LazyCell<NamedTempFile, Box<dyn FnOnce() -> NamedTempFile>>);
 
 impl TestFile {

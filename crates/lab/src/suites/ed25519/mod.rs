@@ -1,5 +1,5 @@
-//! Ed25519: ours beside the crates that programs use, built as any program builds them. The same cases with all peers built for this machine
-//! alone, and with two more that ask for that, are a program of their own: `crates/lab/ed25519-native`.
+//! Ed25519: ours compared with the crates that programs use, built as any program builds them. A separate program has the same cases with
+//! all peers built only for this machine, and with two more peers that require that: `crates/lab/ed25519-native`.
 
 mod peers;
 mod work;
@@ -11,18 +11,18 @@ use self::work::MESSAGE;
 pub use self::work::{Group, Signed, signs, verifies};
 use super::suite::{Active, Case, Make, Peer, Suite};
 
-/// How many signatures at once.
+/// The numbers of signatures at once.
 const SIZES: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/// How many signatures at once for all threads.
+/// The numbers of signatures at once for all threads.
 const PARALLEL: [usize; 2] = [512, 4000];
 
-/// One for a single thread and one for all.
+/// One suite for a single thread, and one for all threads.
 pub(super) fn suites() -> [Suite; 2] {
     [suite("ed25519", || cases(|_, _| Vec::new())), suite("ed25519-threads", threads)]
 }
 
-/// A suite whose kernels are those of Ed25519.
+/// A suite with the kernels of Ed25519.
 pub(super) fn suite(name: &'static str, cases: fn() -> Vec<Case>) -> Suite {
     let kernels = || kernel::available().map(|kernel| kernel.to_string()).collect();
     Suite { name, cases, active_kernel, kernels }
@@ -31,7 +31,7 @@ pub(super) fn suite(name: &'static str, cases: fn() -> Vec<Case>) -> Suite {
 /// The kernel in use, for the suite and for the program of the peers built natively.
 ///
 /// # Errors
-/// The environment forces one that this machine lacks.
+/// The environment forces a kernel that this machine lacks.
 pub fn active_kernel() -> Result<Active> {
     let forced = kernel::forced().with_context(|| kernel::FORCE_VARIABLE.to_owned())?;
     Ok(Active { name: kernel::active().to_string(), forced: forced.is_some() })
@@ -44,7 +44,7 @@ pub(super) fn case(group: &str, count: usize, ours: Make, peers: Vec<Peer>) -> C
 
 type Ours = fn(usize) -> Make;
 
-/// All cases of one thread, each with `more` peers than those that any program can build.
+/// All cases of one thread, each with `more` peers in addition to those that any program can build.
 pub fn cases(more: impl Fn(Group, usize) -> Vec<Peer>) -> Vec<Case> {
     let groups: [(&str, Group, Ours); 4] = [
         ("strict", Group::Strict, strict),
@@ -80,7 +80,7 @@ fn strict(count: usize) -> Make {
     })
 }
 
-/// Our strict verification under keys that were prepared beforehand, with the tables that are best for much use of so many keys.
+/// Our strict verification under prepared keys, with the best tables for frequent use of this many keys.
 fn prepared(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);

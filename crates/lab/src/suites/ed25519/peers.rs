@@ -1,5 +1,5 @@
-//! The peers that any program can build. Each verifies or signs the same messages; what it may keep between calls is made beforehand, and
-//! keys are decoded as part of the work, but in the group [`Group::Prepared`].
+//! The peers that any program can build. Each verifies or signs the same messages. Data that a peer may keep between calls is prepared
+//! beforehand. Keys are decoded as part of the work, except in the group [`Group::Prepared`].
 
 use aws_lc_rs::signature as aws;
 use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
@@ -82,7 +82,7 @@ fn each_parallel(count: usize, verify: Verify) -> Make {
     })
 }
 
-/// One after the other, under keys that were decoded beforehand.
+/// One after the other, under keys that are already decoded.
 fn each_decoded<K: 'static>(
     count: usize,
     decode: fn(&[u8; 32]) -> K,
@@ -144,7 +144,7 @@ fn zebra_batch(count: usize) -> Make {
     })
 }
 
-/// A peer that signs one message after the other, with keys that were made beforehand.
+/// A peer that signs one message after the other, with keys that are already made.
 fn sign_each<K: 'static>(count: usize, key: fn(&[u8; 32]) -> K, sign: fn(&K, &[u8]) -> [u8; 64]) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);

@@ -1,15 +1,15 @@
-//! What all contenders verify and sign.
+//! The signatures and messages of all contenders.
 
 use bulla_ed25519::{Item, SigningKey};
 
 use crate::measure::{Input, Op, Subject};
 
-/// What the cases of a group do.
+/// The operation of a group's cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// One strict verdict for each signature.
     Strict,
-    /// The same under keys that were decoded or prepared beforehand.
+    /// The same under keys that are already decoded or prepared.
     Prepared,
     /// Batches, most of which have one verdict for all.
     Cofactored,
@@ -19,11 +19,11 @@ pub enum Group {
     Parallel,
 }
 
-/// Bytes of a message.
+/// The length of a message in bytes.
 pub(super) const MESSAGE: usize = 128;
 
-/// Signatures under keys that are all different, each of a message that begins with a zero byte: peers that put the length of an empty name
-/// before messages then sign the same bytes.
+/// Signatures under different keys. Each message begins with a zero byte, so that peers that put the length of an empty name before
+/// messages sign the same bytes.
 pub struct Signed {
     /// The seeds of the keys.
     pub seeds: Vec<[u8; 32]>,
@@ -36,7 +36,7 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// `count` of them, always the same.
+    /// `count` signatures, always the same.
     pub fn new(count: usize) -> &'static Self {
         let mut random = fastrand::Rng::with_seed(1);
         let mut signed = Self { seeds: vec![], public_keys: vec![], messages: vec![], signatures: vec![] };
@@ -53,7 +53,7 @@ impl Signed {
         Box::leak(Box::new(signed))
     }
 
-    /// What we verify.
+    /// The items to verify.
     pub fn items(&self) -> Vec<Item<'_>> {
         let parts = self.public_keys.iter().zip(&self.messages).zip(&self.signatures);
         parts.map(|((public_key, message), signature)| Item { public_key, message, signature }).collect()

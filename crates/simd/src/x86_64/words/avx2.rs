@@ -20,7 +20,7 @@ pub struct U32x4(Narrow);
 
 pin!("avx2", ymm_reg, __m256i);
 
-/// For a shuffle of bytes: words rotated right by this many bytes.
+/// The mask of a byte shuffle that rotates words right by this many bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn places<const WORD: usize, const BY: usize>() -> __m128i {
@@ -201,7 +201,7 @@ impl WordColumns for U64x4 {
     }
 }
 
-/// Four words by two loads, which the compiler would make one of.
+/// Loads four words with two loads, which the compiler would otherwise merge.
 ///
 /// # Safety
 ///
@@ -275,7 +275,7 @@ impl WordRows for U32x4 {
     }
 }
 
-/// For assembly: a vector as a register, and the masks of shuffles of bytes that do two of its rotates.
+/// For assembly: a vector as a register, and the byte shuffle masks for two of its rotates.
 macro_rules! registers {
     ($type:ident, $register:ty, |$vector:ident| $inner:expr, $wrap:expr, $($mask:ident: $rotate:literal = $places:expr;)*) => {
         impl $type {

@@ -38,7 +38,7 @@ unsafe fn copy_block(from: *const u8, n: usize, to: *mut u8) {
     }
 }
 
-/// What both widths of 64-bit words have.
+/// The shared methods of both widths of 64-bit words.
 macro_rules! words64 {
     ($type:ident, $lanes:literal, $class:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $xor:ident, $ror:ident) => {
         impl Vector for $type {

@@ -104,7 +104,7 @@ impl WordColumns for U64x2 {
     }
 }
 
-/// Two words from anywhere.
+/// Two words from any two places.
 ///
 /// # Safety
 ///
