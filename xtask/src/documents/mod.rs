@@ -72,7 +72,7 @@ fn commands(text: &str) -> Vec<String> {
             && in_console
         {
             // A file's name follows a redirection. No document of ours has these signs in quotes.
-            let parts = command.split(['|', ';']).flat_map(|part| part.split("&&"));
+            let parts = command.split(['|', ';', '&']);
             commands
                 .extend(parts.map(|part| part.split(['>', '<', '#']).next().unwrap_or("").trim().to_owned()));
         }
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn commands_are_read_from_console_blocks() {
-        let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n```\n```sh\n$ no\n```\n";
-        assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man"]);
+        let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n$ bulla serve &\n```\n```sh\n$ no\n```\n";
+        assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man", "bulla serve"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, SecretString, Unlock,
 use bulla_server::{AuditDurability, Config, KeystoreSource, OpenKeystore};
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An empty keystore in memory.
 pub(crate) struct MemorySource;
@@ -79,6 +80,9 @@ impl FolderSource {
         let options = bulla_kms::audit_log::AuditLogOptions {
             durability: self.durability,
             verifications: self.verifications,
+            // Each checkpoint waits for the disk: a busy service makes one a second.
+            checkpoint_entries: u64::MAX,
+            checkpoint_interval: Duration::from_secs(1),
             ..options
         };
         Ok(match access.log_with(&keystore, options)? {
