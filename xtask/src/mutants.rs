@@ -21,6 +21,12 @@ const CARGO_MUTANTS: CargoTool = CargoTool { name: "cargo-mutants", version: "27
 /// What is run, and which survivors are known, below the root.
 const LIST: &str = "xtask/mutants.toml";
 
+/// Quick to build: see the workspace's `Cargo.toml`.
+const PROFILE: &str = "--profile=mutants";
+/// What tests may take at least, in seconds, before the mutant counts as an endless loop: far more than they do, so that a busy machine catches
+/// nothing.
+const LONGEST_TEST: &str = "--minimum-test-timeout=60";
+
 /// What `cargo xtask mutants` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-policy\n\n\
@@ -132,7 +138,9 @@ impl Group {
             "mutants",
             "--no-config",
             "--colors=never",
-            "--cap-lints=true",
+            "--jobs=1",
+            PROFILE,
+            LONGEST_TEST,
             "--package",
             &self.package,
         ]);
