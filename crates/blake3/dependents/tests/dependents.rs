@@ -59,6 +59,45 @@ fn zip32_on_blake2b() {
 }
 
 #[test]
+fn bellman_on_blake2s() {
+    use bellman::{ConstraintSystem as _, gadgets::test::TestConstraintSystem, gadgets::{blake2s, boolean}};
+    let mut circuit = TestConstraintSystem::<bls12_381::Scalar>::new();
+    let mut bit = |number: u32| {
+        let name = circuit.namespace(|| format!("bit {number}"));
+        boolean::Boolean::from(boolean::AllocatedBit::alloc(name, Some(number % 3 == 0)).expect("a bit"))
+    };
+    let bits: Vec<_> = (0..16).map(&mut bit).collect();
+    blake2s::blake2s(&mut circuit, &bits, b"12345678").expect("whole bytes");
+    assert!(circuit.is_satisfied());
+    assert_eq!(circuit.hash(), "?");
+}
+
+#[test]
+fn sapling_on_both_of_blake2() {
+    let (index, address) = sapling_crypto::zip32::ExtendedSpendingKey::master(&[7; 32]).default_address();
+    assert_eq!(u128::try_from(index).expect("88 bits"), 0);
+    assert_eq!(hex(address.to_bytes()), "?");
+}
+
+#[test]
+fn paseto_on_blake2() {
+    use paseto_core::version::{Local, SealingVersion};
+    use paseto_v4::core::{LocalKey, V4};
+    // The first of PASERK's vectors of the type k4.lid.
+    let key: paseto_v4::LocalKey = [0; 32].into();
+    assert_eq!(key.id().to_string(), "k4.lid.bqltbNc4JLUAmc9Xtpok-fBuI0dQN5_m3CD9W_nbh559");
+    let (key, payload) = (LocalKey::from_raw_bytes([7; 32]), [&[1; 32][..], b"a message"].concat());
+    let sealed = <V4 as SealingVersion<Local>>::dangerous_seal_with_nonce(&key, "", payload, b"", b"");
+    assert_eq!(hex(sealed.expect("it is sealed")), "?");
+}
+
+#[test]
+fn rattler_on_blake2() {
+    let digest = rattler_digest::compute_bytes_digest::<rattler_digest::Blake2b256>(input());
+    assert_eq!(hex(digest), "380a35589ac0b8796076c76b284d2e0dd0842d3eac226475610946e0c2277b8b");
+}
+
+#[test]
 fn argon2_on_blake2() {
     let mut out = [0; 80];
     let params = argon2::Params::new(64, 2, 1, Some(80)).expect("parameters that it takes");
