@@ -53,8 +53,11 @@ struct Group {
     name: String,
     package: String,
     files: Vec<String>,
-    /// Arguments of `cargo test`.
-    test: Vec<String>,
+    /// Arguments of every Cargo command: features, and the targets that are built.
+    targets: Vec<String>,
+    /// Arguments of the test programs [default: all tests].
+    #[serde(default)]
+    tests: Vec<String>,
     why: String,
 }
 
@@ -145,7 +148,9 @@ impl Group {
             &self.package,
         ]);
         command.args(self.files.iter().flat_map(|file| ["--file", file])).arg("--output").arg(&folder);
-        command.arg("--").args(&self.test).current_dir(&context.root);
+        // What stood behind `--` alone would be left out of the build, which would then build too much and without the features.
+        command.args(self.targets.iter().map(|argument| format!("--cargo-arg={argument}")));
+        command.args(["--", "--"]).args(&self.tests).current_dir(&context.root);
         // Every copy is elsewhere, but what it depends on is built once.
         command.env("CARGO_TARGET_DIR", context.target.join("mutants/build"));
         let status = command.status().context("cannot start cargo-mutants")?;
@@ -258,7 +263,7 @@ mod tests {
 
     fn list(survivors: &str) -> Result<List> {
         List::parse(&format!(
-            "[[group]]\nname = \"g\"\npackage = \"p\"\nfiles = [\"a/b.rs\"]\ntest = []\nwhy = \"w\"\n{survivors}"
+            "[[group]]\nname = \"g\"\npackage = \"p\"\nfiles = [\"a/b.rs\"]\ntargets = []\nwhy = \"w\"\n{survivors}"
         ))
     }
 
