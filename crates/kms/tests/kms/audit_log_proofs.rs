@@ -1,6 +1,7 @@
 //! Proofs that an entry is in a log, and that a log begins with an older one.
 
 use std::fs;
+use std::io::Write as _;
 
 use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, InclusionProof, ProblemKind};
 use bulla_kms::{Code, Verdict};
@@ -134,4 +135,18 @@ fn the_newest_checkpoint_is_missed_when_its_file_is_gone_or_is_none() {
         fs::create_dir(head).unwrap();
     });
     assert_ne!(unreadable.unwrap_err().code, Code::LogDamaged);
+}
+
+/// The writer of a log may be in the middle of a line.
+#[test]
+fn a_line_without_an_end_is_torn_only_when_nobody_writes() {
+    let place = place(by_hand());
+    place.sign(2);
+    let mut file = fs::File::options().append(true).open(place.path().join(FIRST)).unwrap();
+    file.write_all(b"{\"n\":3").unwrap();
+    assert_eq!(kinds(&place.verify_at(place.path())), []);
+    let Place { folder, log, keystore, .. } = place;
+    drop((log, keystore));
+    let report = audit_log::read(folder.path(), &mut |_, _| Ok(())).unwrap();
+    assert_eq!((kinds(&report), report.entries), (vec![ProblemKind::Torn], 3));
 }

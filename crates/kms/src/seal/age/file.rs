@@ -83,7 +83,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
     // The identity of the seeds.
     let identity = StaticSecret::from([1; 32]);
     let _ = decrypt(&identity, bytes);
-    if let Some(secret) = bytes.first_chunk() {
+    if let Ok(secret) = bytes.try_into() {
         let sealed = encrypt(&PublicKey::from(&identity), secret).expect("random bytes");
         assert_eq!(
             *decrypt(&identity, &sealed.expect("a recipient of full order")).expect("it opens"),
