@@ -29,7 +29,7 @@ const LONGEST_TEST: &str = "--minimum-test-timeout=60";
 
 /// What `cargo xtask mutants` takes.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-policy\n\n\
+#[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-tree\n\n\
     xtask/mutants.toml has the groups, their tests, and the known survivors with the reason. All groups take hours.\n\n\
     Exit status: 0 every mutant was caught or is a known survivor, 1 another mutant survived, or a known survivor no longer does.")]
 pub(crate) struct Args {
