@@ -21,9 +21,15 @@ const CARGO_MUTANTS: CargoTool = CargoTool { name: "cargo-mutants", version: "27
 /// What is run, and which survivors are known, below the root.
 const LIST: &str = "xtask/mutants.toml";
 
+/// Quick to build: see the workspace's `Cargo.toml`.
+const PROFILE: &str = "--profile=mutants";
+/// What tests may take at least, in seconds, before the mutant counts as an endless loop: far more than they do, so that a busy machine catches
+/// nothing.
+const LONGEST_TEST: &str = "--minimum-test-timeout=60";
+
 /// What `cargo xtask mutants` takes.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-policy\n\n\
+#[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-tree\n\n\
     xtask/mutants.toml has the groups, their tests, and the known survivors with the reason. All groups take hours.\n\n\
     Exit status: 0 every mutant was caught or is a known survivor, 1 another mutant survived, or a known survivor no longer does.")]
 pub(crate) struct Args {
@@ -47,8 +53,11 @@ struct Group {
     name: String,
     package: String,
     files: Vec<String>,
-    /// Arguments of `cargo test`.
-    test: Vec<String>,
+    /// Arguments of every Cargo command: features, and the targets that are built.
+    targets: Vec<String>,
+    /// Arguments of the test programs [default: all tests].
+    #[serde(default)]
+    tests: Vec<String>,
     why: String,
 }
 
@@ -132,12 +141,16 @@ impl Group {
             "mutants",
             "--no-config",
             "--colors=never",
-            "--cap-lints=true",
+            "--jobs=1",
+            PROFILE,
+            LONGEST_TEST,
             "--package",
             &self.package,
         ]);
         command.args(self.files.iter().flat_map(|file| ["--file", file])).arg("--output").arg(&folder);
-        command.arg("--").args(&self.test).current_dir(&context.root);
+        // What stood behind `--` alone would be left out of the build, which would then build too much and without the features.
+        command.args(self.targets.iter().map(|argument| format!("--cargo-arg={argument}")));
+        command.args(["--", "--"]).args(&self.tests).current_dir(&context.root);
         // Every copy is elsewhere, but what it depends on is built once.
         command.env("CARGO_TARGET_DIR", context.target.join("mutants/build"));
         let status = command.status().context("cannot start cargo-mutants")?;
@@ -250,7 +263,7 @@ mod tests {
 
     fn list(survivors: &str) -> Result<List> {
         List::parse(&format!(
-            "[[group]]\nname = \"g\"\npackage = \"p\"\nfiles = [\"a/b.rs\"]\ntest = []\nwhy = \"w\"\n{survivors}"
+            "[[group]]\nname = \"g\"\npackage = \"p\"\nfiles = [\"a/b.rs\"]\ntargets = []\nwhy = \"w\"\n{survivors}"
         ))
     }
 

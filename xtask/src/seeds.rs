@@ -1,4 +1,5 @@
-//! Seeds for the fuzz targets: the test vectors, so that the fuzzers need not discover the formats.
+//! What fuzz targets begin with: the test vectors, and kept inputs where a format has no vectors, so that they need not find the formats by
+//! themselves.
 
 use std::{fs, path::Path};
 
@@ -12,8 +13,7 @@ enum Form {
     Hex,
 }
 
-/// The source of a target's seeds: a file in `spec/vectors`, a place in it (an object, or an array of objects), and fields
-/// there.
+/// Where a target's seeds are: a file below the root, a place in it (an object, or an array of them), and fields there.
 struct Seeds {
     target: &'static str,
     file: &'static str,
@@ -21,11 +21,16 @@ struct Seeds {
     fields: &'static [(&'static str, Form)],
 }
 
-const SEEDS: [Seeds; 5] = [
-    Seeds { target: "key_id", file: "keys.json", place: "/key_ids/valid", fields: &[("id", Form::Text)] },
+const KEYS: &str = "spec/vectors/keys.json";
+const SEALING: &str = "spec/vectors/sealing.json";
+/// Texts and files that a keystore and the program `age` made; a test of `bulla-kms` reads them too.
+const KEPT: &str = "crates/kms/fuzz/seeds.json";
+
+const SEEDS: [Seeds; 7] = [
+    Seeds { target: "key_id", file: KEYS, place: "/key_ids/valid", fields: &[("id", Form::Text)] },
     Seeds {
         target: "public_key",
-        file: "keys.json",
+        file: KEYS,
         place: "/public_keys",
         fields: &[
             ("pem", Form::Text),
@@ -37,17 +42,24 @@ const SEEDS: [Seeds; 5] = [
     },
     Seeds {
         target: "private_key",
-        file: "sealing.json",
+        file: SEALING,
         place: "/wrapped_key",
         fields: &[("text", Form::Text), ("pkcs8", Form::Hex)],
     },
+    Seeds { target: "envelope", file: SEALING, place: "/envelopes", fields: &[("envelope", Form::Hex)] },
     Seeds {
-        target: "envelope",
-        file: "sealing.json",
-        place: "/envelopes",
-        fields: &[("envelope", Form::Hex)],
+        target: "token",
+        file: "spec/vectors/tokens.json",
+        place: "/tokens",
+        fields: &[("token", Form::Text)],
     },
-    Seeds { target: "token", file: "tokens.json", place: "/tokens", fields: &[("token", Form::Text)] },
+    Seeds { target: "succession", file: KEPT, place: "/successions", fields: &[("text", Form::Text)] },
+    Seeds {
+        target: "age",
+        file: KEPT,
+        place: "/age",
+        fields: &[("file", Form::Hex), ("identity", Form::Text), ("recipient", Form::Text)],
+    },
 ];
 
 /// Writes the seeds of a target, if it has any, into its corpus.
@@ -62,7 +74,7 @@ pub(crate) fn write(root: &Path, target: &str, corpus: &Path) -> Result<()> {
 
 /// The seeds by their names.
 fn read(root: &Path, seeds: &Seeds) -> Result<Vec<(String, Vec<u8>)>> {
-    let file = root.join("spec/vectors").join(seeds.file);
+    let file = root.join(seeds.file);
     let vectors: Value = serde_json::from_slice(&fs::read(&file)?)?;
     let place =
         vectors.pointer(seeds.place).with_context(|| format!("{} has no {}", file.display(), seeds.place))?;
@@ -82,7 +94,7 @@ fn read(root: &Path, seeds: &Seeds) -> Result<Vec<(String, Vec<u8>)>> {
 fn bytes(text: &str, form: Form) -> Result<Vec<u8>> {
     match form {
         Form::Text => Ok(text.as_bytes().to_vec()),
-        Form::Hex => hex::decode(text).context("a vector is not hexadecimal"),
+        Form::Hex => hex::decode(text).context("a seed is not hexadecimal"),
     }
 }
 

@@ -5,6 +5,7 @@
 //! ed25519-dalek also does the work: see [`kernel`].
 //!
 //! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more.
+//! In a build with `opt-level = 0`, signing in lanes needs more than 512 KiB, most of it to overwrite what was secret.
 //!
 //! ```
 //! use bulla_ed25519::{Item, SignItem, SigningKey, Verdict, sign_many, verify_many};

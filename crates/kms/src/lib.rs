@@ -121,6 +121,12 @@ pub mod fuzzing {
         assert_eq!(**data::open(&sealed, &[&Known], b"").expect("it opens"), *bytes);
     }
 
+    /// Reads bytes as the capsule of an age recipient, as a recipient and as an identity; what reads must be its only text.
+    #[cfg(feature = "soft-seal")]
+    pub fn age(bytes: &[u8]) {
+        crate::seal::fuzz_age(bytes);
+    }
+
     /// Parses a sealed envelope; when that succeeds, its bytes must come back unchanged.
     pub fn envelope(bytes: &[u8]) {
         if let Ok(envelope) = crate::seal::Envelope::parse(bytes) {

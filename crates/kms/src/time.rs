@@ -115,6 +115,9 @@ mod tests {
         ] {
             assert_eq!(Timestamp(millis).to_string(), text);
             assert_eq!(text.parse::<Timestamp>().unwrap(), Timestamp(millis));
+            let json = serde_json::to_string(&Timestamp(millis)).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), Timestamp(millis));
         }
     }
 

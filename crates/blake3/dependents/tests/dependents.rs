@@ -59,6 +59,64 @@ fn zip32_on_blake2b() {
 }
 
 #[test]
+fn bellman_on_blake2s() {
+    use bellman::{
+        ConstraintSystem as _,
+        gadgets::test::TestConstraintSystem,
+        gadgets::{blake2s, boolean},
+    };
+    let mut circuit = TestConstraintSystem::<bls12_381::Scalar>::new();
+    let mut bit = |number: u32| {
+        let name = circuit.namespace(|| format!("bit {number}"));
+        boolean::Boolean::from(boolean::AllocatedBit::alloc(name, Some(number % 3 == 0)).expect("a bit"))
+    };
+    let bits: Vec<_> = (0..16).map(&mut bit).collect();
+    blake2s::blake2s(&mut circuit, &bits, b"12345678").expect("whole bytes");
+    assert!(circuit.is_satisfied());
+    assert_eq!(circuit.hash(), "353550c84ad3157a6fdbd601c50a8335650d38ccb7e98e9afa521eff012d688e");
+}
+
+#[test]
+fn sapling_on_both_of_blake2() {
+    let (index, address) = sapling_crypto::zip32::ExtendedSpendingKey::master(&[7; 32])
+        .expect("a seed of a length that it takes")
+        .default_address();
+    assert_eq!(u128::try_from(index).expect("88 bits"), 5);
+    assert_eq!(
+        hex(address.to_bytes()),
+        "4bccf5bda89848b7f79477dfa4789f989dd9de140e5160f1939fc9afd7b9ee17f7342aaf8b3ceae7133810"
+    );
+}
+
+#[test]
+fn paseto_on_blake2() {
+    use paseto_core::version::{Local, SealingVersion};
+    use paseto_v4::core::{LocalKey, V4};
+    // The first of PASERK's vectors of the type k4.lid.
+    let key: paseto_v4::LocalKey = [0; 32].into();
+    assert_eq!(key.id().to_string(), "k4.lid.bqltbNc4JLUAmc9Xtpok-fBuI0dQN5_m3CD9W_nbh559");
+    let (key, payload) = (LocalKey::from_raw_bytes([7; 32]), [&[1; 32][..], b"a message"].concat());
+    let sealed = <V4 as SealingVersion<Local>>::dangerous_seal_with_nonce(&key, "", payload, b"", b"");
+    assert_eq!(
+        hex(sealed.expect("it is sealed")),
+        "010101010101010101010101010101010101010101010101010101010101010113919bd7fff30c2d4f9b2dc99a5db6d117069ee693929fc707c560e20e626b08e451fb717ea44e98bb"
+    );
+}
+
+#[test]
+fn sphinx_on_blake2() {
+    use sphinx_packet::payload::Payload;
+    let key = std::array::from_fn(|i| i as u8);
+    let payload = Payload::encapsulate_message(b"a message", &[key], 64).expect("a length that it takes");
+    assert_eq!(
+        hex(payload.as_bytes()),
+        "6f305309fadb98e45df80a78550a059cb041af202dda8d4a12aa425449208f955081428c17d75e47d70aded80fc57f7208470cd6b2dde40e0115f006eb8174f7"
+    );
+    let opened = payload.unwrap(&key).and_then(Payload::recover_plaintext).expect("its own key");
+    assert_eq!(opened, b"a message");
+}
+
+#[test]
 fn argon2_on_blake2() {
     let mut out = [0; 80];
     let params = argon2::Params::new(64, 2, 1, Some(80)).expect("parameters that it takes");

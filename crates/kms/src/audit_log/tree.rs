@@ -237,6 +237,19 @@ mod tests {
         (0..count).map(|number| leaf(&number.to_be_bytes())).collect()
     }
 
+    #[test]
+    fn a_tree_extends_itself_the_empty_one_and_none_that_is_larger() {
+        let (one, other) = (root(&leaves(5)), root(&leaves(6)));
+        assert!(extends((5, &one), (5, &one), &[]));
+        assert!(!extends((5, &one), (5, &other), &[]), "other entries, and as many");
+        assert!(!extends((5, &one), (5, &one), &[one]), "a path too many");
+        assert!(!extends((6, &one), (5, &one), &[]));
+        assert!(extends((0, &empty()), (5, &one), &[]));
+        assert!(!extends((0, &other), (5, &one), &[]), "the empty tree has one root");
+        assert!(!extends((0, &empty()), (5, &one), &[one]));
+        assert!(!extends((0, &empty()), (0, &one), &[]));
+    }
+
     /// The definition of RFC 9162, section 2.1.1, word for word.
     fn definition(leaves: &[Hash]) -> Hash {
         match leaves {

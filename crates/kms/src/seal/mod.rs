@@ -31,6 +31,8 @@ pub use self::{
     recipients::{Identity, IdentityKind, Recipient},
 };
 #[cfg(feature = "soft-seal")]
+pub(crate) use age::fuzz as fuzz_age;
+#[cfg(feature = "soft-seal")]
 pub(crate) use kem::KEYSTORE;
 pub use key_file::{KeyFile, KeyFileProvider};
 pub use passphrase::Passphrase;

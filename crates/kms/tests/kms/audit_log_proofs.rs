@@ -1,9 +1,12 @@
 //! Proofs that an entry is in a log, and that a log begins with an older one.
 
-use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, InclusionProof};
+use std::fs;
+use std::io::Write as _;
+
+use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, InclusionProof, ProblemKind};
 use bulla_kms::{Code, Verdict};
 
-use crate::audit_log::{by_hand, new_key, place};
+use crate::audit_log::{FIRST, Place, by_hand, new_key, place};
 
 #[test]
 fn one_entry_is_proven_to_who_has_only_the_public_key() {
@@ -77,4 +80,73 @@ fn a_log_is_not_proven_to_begin_with_another_log() {
         "the old one is signed by another key"
     );
     assert_eq!(proof(&old, &old).verify(&key, &other), Verdict::Invalid, "the new one is");
+}
+
+/// A copy of the log's files, without its lock.
+fn copy(place: &Place) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    place.files().iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
+    folder
+}
+
+fn kinds(report: &audit_log::Report) -> Vec<ProblemKind> {
+    report.problems.iter().map(|problem| problem.kind).collect()
+}
+
+#[test]
+fn nothing_is_proven_of_a_log_that_was_edited_and_a_torn_line_is_no_edit() {
+    let place = place(by_hand());
+    place.sign(4);
+    let old = place.seal();
+    place.sign(1);
+    let edited = |edit: fn(String) -> String| {
+        let folder = copy(&place);
+        let path = folder.path().join(FIRST);
+        fs::write(&path, edit(fs::read_to_string(&path).unwrap())).unwrap();
+        folder
+    };
+    let torn = edited(|text| text + "{\"n\":6");
+    assert_eq!(kinds(&place.verify_at(torn.path())), [ProblemKind::Torn]);
+    assert!(audit_log::prove_inclusion(torn.path(), 2).is_ok());
+    assert!(audit_log::prove_consistency(torn.path(), &old).is_ok());
+    let altered = edited(|text| text.replacen("\"ok\"", "\"not_head\"", 1));
+    assert_eq!(audit_log::prove_inclusion(altered.path(), 2).unwrap_err().code, Code::LogDamaged);
+    assert_eq!(audit_log::prove_consistency(altered.path(), &old).unwrap_err().code, Code::LogDamaged);
+}
+
+#[test]
+fn the_newest_checkpoint_is_missed_when_its_file_is_gone_or_is_none() {
+    let place = place(by_hand());
+    let found = |change: &dyn Fn(&std::path::Path)| {
+        let folder = copy(&place);
+        change(&folder.path().join("head"));
+        audit_log::read(folder.path(), &mut |_, _| Ok(()))
+    };
+    assert_eq!(kinds(&found(&|_| ()).unwrap()), [], "there is none yet");
+    place.sign(2);
+    place.seal();
+    assert_eq!(kinds(&found(&|_| ()).unwrap()), []);
+    assert_eq!(kinds(&found(&|head| fs::remove_file(head).unwrap()).unwrap()), [ProblemKind::Removed]);
+    let report = found(&|head| fs::write(head, "nothing\n").unwrap()).unwrap();
+    assert_eq!((kinds(&report), report.problems[0].file.as_str()), (vec![ProblemKind::Altered], "head"));
+    // What cannot be read says nothing of the log.
+    let unreadable = found(&|head| {
+        fs::remove_file(head).unwrap();
+        fs::create_dir(head).unwrap();
+    });
+    assert_ne!(unreadable.unwrap_err().code, Code::LogDamaged);
+}
+
+/// The writer of a log may be in the middle of a line.
+#[test]
+fn a_line_without_an_end_is_torn_only_when_nobody_writes() {
+    let place = place(by_hand());
+    place.sign(2);
+    let mut file = fs::File::options().append(true).open(place.path().join(FIRST)).unwrap();
+    file.write_all(b"{\"n\":3").unwrap();
+    assert_eq!(kinds(&place.verify_at(place.path())), []);
+    let Place { folder, log, keystore, .. } = place;
+    drop((log, keystore));
+    let report = audit_log::read(folder.path(), &mut |_, _| Ok(())).unwrap();
+    assert_eq!((kinds(&report), report.entries), (vec![ProblemKind::Torn], 3));
 }

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
 use bulla_kms::seal::{
-    AgeRecipient, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreRecipient, Passphrase,
-    Recipient,
+    AgeRecipient, Capsule, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreRecipient,
+    Passphrase, Recipient,
 };
 use bulla_kms::{Algorithm, Code, KeyFile, Keystore, KeystoreIdentity, NamedPublicKey, NewKey};
 
@@ -294,6 +294,80 @@ fn identities_and_recipients_come_back_from_their_files_and_show_no_secret() {
     }
     for text in ["", "age1", "age1xyz", "x-wing:", "x-wing:AAAA", "ml-kem-768:AAAA"] {
         assert!(text.parse::<Recipient>().is_err(), "{text}");
+    }
+}
+
+/// Bech32 has four bits after the 32 bytes. The program `age` refuses texts in which one of them is set, too.
+#[test]
+fn a_recipient_and_an_identity_of_age_have_one_text_each() {
+    let kept = kept();
+    let (recipient, identity) =
+        (kept["age"][0]["recipient"].as_str().unwrap(), kept["age"][0]["identity"].as_str().unwrap());
+    assert_eq!(identity.parse::<Identity>().unwrap().recipient().to_string(), recipient);
+    for text in [
+        "age15nsf9y4k28p83wth93tf7hafhvfajp45d2mge80ems45gz0c5gy3vdd0gd",
+        &recipient.to_uppercase(),
+        &recipient.replacen("age15", "aGe15", 1),
+    ] {
+        assert!(text.parse::<Recipient>().is_err(), "{text}");
+    }
+    for text in [
+        "AGE-SECRET-KEY-1QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQCU3JEXW",
+        &identity.to_lowercase(),
+    ] {
+        assert!(text.parse::<Identity>().is_err(), "{text}");
+    }
+}
+
+/// What the fuzz targets begin with.
+fn kept() -> serde_json::Value {
+    serde_json::from_str(include_str!("../../fuzz/seeds.json")).unwrap()
+}
+
+#[track_caller]
+fn assert_capsule_holds(identity: &Identity, file: &[u8], key: [u8; 32]) {
+    let capsule = Capsule::new(identity.method(), identity.key_name(), file).unwrap();
+    assert_eq!(*identity.key(&capsule).unwrap(), key);
+}
+
+#[test]
+fn files_that_the_program_age_wrote_once_open() {
+    let kept = kept();
+    let identity: Identity = kept["age"][0]["identity"].as_str().unwrap().parse().unwrap();
+    for case in kept["age"].as_array().unwrap() {
+        let hex = case["file"].as_str().unwrap().as_bytes().chunks(2);
+        let file: Vec<u8> =
+            hex.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect();
+        assert_capsule_holds(&identity, &file, [7; 32]);
+    }
+}
+
+/// The other direction: capsules that the real program writes, for our recipient alone and for others too.
+#[test]
+fn capsules_that_the_program_age_writes_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (ours, other) = (identity(IdentityKind::Age), identity(IdentityKind::Age));
+    let recipients = [ours.recipient().to_string(), other.recipient().to_string()];
+    let sealed_to = |recipients: &[&str], bytes: &[u8]| {
+        fs::write(at("key"), bytes).unwrap();
+        let mut age = Command::new("age");
+        for recipient in recipients {
+            age.args(["-r", recipient]);
+        }
+        let output = age.arg(at("key")).output().expect("the Debian package age is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let [first, second] = recipients.each_ref().map(String::as_str);
+    let key: [u8; 32] = content(32).try_into().unwrap();
+    assert_capsule_holds(&ours, &sealed_to(&[first], &key), key);
+    assert_capsule_holds(&ours, &sealed_to(&[second, first], &key), key);
+    for (recipients, bytes) in
+        [([second], &key[..]), ([first], &key[1..]), ([first], &[&key[..], &[0]].concat())]
+    {
+        let capsule = Capsule::new(ours.method(), ours.key_name(), sealed_to(&recipients, bytes)).unwrap();
+        assert_eq!(ours.key(&capsule).unwrap_err().code, Code::WrongIdentity);
     }
 }
 

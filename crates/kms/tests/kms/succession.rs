@@ -245,3 +245,14 @@ fn a_keystore_on_the_disk_makes_the_same_statements_after_it_was_opened_again() 
     assert_eq!(keystore.successions(&key).unwrap(), statements);
     assert_eq!(steps(&statements), [(1, 2), (2, 3)]);
 }
+
+/// What the fuzz target begins with: it comes past the parser only with statements that verify.
+#[test]
+fn kept_statements_lead_on() {
+    let kept: serde_json::Value = serde_json::from_str(include_str!("../../fuzz/seeds.json")).unwrap();
+    for case in kept["successions"].as_array().unwrap() {
+        let statements = Succession::parse_all(case["text"].as_str().unwrap().as_bytes()).unwrap();
+        let first = &statements[0];
+        assert_eq!(follow(&first.public_key, Some(&first.key), &statements).len(), 2);
+    }
+}

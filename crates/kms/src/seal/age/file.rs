@@ -74,6 +74,25 @@ pub(super) fn decrypt(identity: &StaticSecret, file: &[u8]) -> Option<Zeroizing<
     secret.as_slice().try_into().ok().map(Zeroizing::new)
 }
 
+/// What the fuzzer does with the parser: a header that parses covers all of the file before the payload, and what is sealed comes back.
+pub(super) fn fuzz(bytes: &[u8]) {
+    if let Some(Header { stanzas: _, authenticated, mac, payload }) = Header::parse(bytes) {
+        let mac = Base64Unpadded::encode_string(&mac);
+        let again = [authenticated, b" ", mac.as_bytes(), b"\n", payload].concat();
+        assert_eq!(again, bytes, "a header has one form");
+    }
+    // The identity of the seeds.
+    let identity = StaticSecret::from([1; 32]);
+    let _ = decrypt(&identity, bytes);
+    if let Ok(secret) = bytes.try_into() {
+        let sealed = encrypt(&PublicKey::from(&identity), secret).expect("random bytes");
+        assert_eq!(
+            *decrypt(&identity, &sealed.expect("a recipient of full order")).expect("it opens"),
+            *secret
+        );
+    }
+}
+
 /// A native X25519 stanza: the sender's share, and the file key under the key that both sides derive.
 #[derive(Debug, PartialEq, Eq)]
 struct Stanza {

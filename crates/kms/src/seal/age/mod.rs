@@ -142,10 +142,23 @@ impl FromStr for AgeIdentity {
     }
 }
 
+/// Reads bytes as a file of age, as a recipient and as an identity; for the fuzzers.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    file::fuzz(bytes);
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Ok(recipient) = text.parse::<AgeRecipient>() {
+        assert_eq!(recipient.to_string(), text, "a recipient has one text");
+    }
+    if let Ok(identity) = text.parse::<AgeIdentity>() {
+        assert_eq!(*identity.secret(), text, "an identity has one text");
+    }
+}
+
 /// The 32 bytes of a Bech32 text with this prefix. The specification of age has recipients in lower case and identities in upper case.
 fn decode(text: &str, prefix: Hrp) -> Option<Zeroizing<[u8; 32]>> {
     let checked = CheckedHrpstring::new::<Bech32>(text).ok()?;
-    if checked.hrp() != prefix {
+    // The bits after the last byte must be zero, as in segwit, or one key would have sixteen texts.
+    if checked.hrp() != prefix || checked.validate_segwit_padding().is_err() {
         return None;
     }
     let mut bytes = Zeroizing::new([0; 32]);
