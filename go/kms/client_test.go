@@ -1,0 +1,213 @@
+package kms
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// answering is a client of a server that answers with the handlers in turn, and with the last one ever after.
+func answering(t *testing.T, handlers ...http.HandlerFunc) (*Client, *atomic.Int32) {
+	t.Helper()
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		number := int(requests.Add(1)) - 1
+		handlers[min(number, len(handlers)-1)](w, r)
+	}))
+	t.Cleanup(server.Close)
+	client, err := New(server.URL+"/", WithToken(" token\n"), WithRetries(3, time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, &requests
+}
+
+func failing(status int, code string, retryable bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "r-1")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"code":%q,"message":"no","retryable":%t}`, code, retryable)
+	}
+}
+
+func cut(http.ResponseWriter, *http.Request) {
+	panic(http.ErrAbortHandler)
+}
+
+func signs(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprint(w, `{"key":"local/files/ed25519/x/v2","version":2,"signature":"AQI="}`)
+}
+
+func TestARequestCarriesTheTokenAndEscapesTheKey(t *testing.T) {
+	client, _ := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer token" {
+			t.Errorf("Authorization: %q", r.Header.Get("Authorization"))
+		}
+		if r.URL.EscapedPath() != "/api/v1/keys/a%2Fb%2Fc/sign" {
+			t.Errorf("path: %q", r.URL.EscapedPath())
+		}
+		var body map[string]string
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body["message"] != "" {
+			t.Errorf("body: %v, %v", body, err)
+		}
+		signs(w, r)
+	})
+	signature, err := client.Sign(context.Background(), "a/b/c", nil)
+	if err != nil || signature.Version != 2 || string(signature.Bytes) != "\x01\x02" {
+		t.Fatal(signature, err)
+	}
+}
+
+func TestOnlyWhatMayHelpIsRepeated(t *testing.T) {
+	sign := func(c *Client) error { _, err := c.Sign(context.Background(), "k", nil); return err }
+	create := func(c *Client) error { _, err := c.CreateKey(context.Background(), NewKey{}); return err }
+	busy, missing := failing(503, "busy", true), failing(404, "key_not_found", false)
+	for _, test := range []struct {
+		name     string
+		call     func(*Client) error
+		handlers []http.HandlerFunc
+		requests int32
+		code     string
+	}{
+		{"a busy service is asked again", sign, []http.HandlerFunc{busy, busy, signs}, 3, ""},
+		{"and not for ever", sign, []http.HandlerFunc{busy}, 4, "busy"},
+		{"a refusal stands", sign, []http.HandlerFunc{missing}, 1, "key_not_found"},
+		{"a lost answer to a signature is asked for again", sign, []http.HandlerFunc{cut, signs}, 2, ""},
+		{"a lost answer to a creation is not", create, []http.HandlerFunc{cut}, 1, "none"},
+		{"a creation that was refused for now is repeated", create, []http.HandlerFunc{busy, signs}, 2, ""},
+	} {
+		client, requests := answering(t, test.handlers...)
+		err := test.call(client)
+		var refused *Error
+		switch {
+		case test.code == "" && err != nil:
+			t.Errorf("%s: %v", test.name, err)
+		case test.code == "none" && (err == nil || errors.As(err, &refused)):
+			t.Errorf("%s: %v", test.name, err)
+		case test.code != "" && test.code != "none" && !errors.Is(err, &Error{Code: test.code}):
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if requests.Load() != test.requests {
+			t.Errorf("%s: %d requests, not %d", test.name, requests.Load(), test.requests)
+		}
+	}
+}
+
+func TestADeadlineEndsTheRepetitions(t *testing.T) {
+	client, _ := answering(t, failing(503, "busy", true))
+	client.retries, client.backoff = 1000, time.Hour
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := client.Sign(ctx, "k", nil); !errors.Is(err, &Error{Code: "busy"}) {
+		t.Fatal(err)
+	}
+}
+
+func TestAnAnswerOfSomebodyElseIsAnError(t *testing.T) {
+	client, _ := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+		fmt.Fprint(w, "<html>")
+	})
+	var refused *Error
+	if _, err := client.Sign(context.Background(), "k", nil); !errors.As(err, &refused) || refused.Status != 502 || refused.Code != "http" {
+		t.Fatal(err)
+	}
+	client, _ = answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"results":[]}`) })
+	if _, err := client.SignMany(context.Background(), []SignItem{{Key: "k"}}); err == nil {
+		t.Fatal("a batch without its results")
+	}
+	if valid, err := client.Verify(context.Background(), "k", nil, nil); valid || err != nil {
+		t.Fatal("an answer without a verdict is not valid", valid, err)
+	}
+}
+
+func TestAddressesThatAreNoneAreRefused(t *testing.T) {
+	for _, address := range []string{"", "localhost:8200", "ftp://x", "http://", "://"} {
+		if _, err := New(address); err == nil {
+			t.Errorf("%q", address)
+		}
+	}
+}
+
+// signsAll signs a batch: the signature of a message is the message. It refuses the message "no".
+func signsAll(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Items []SignItem }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		panic(err)
+	}
+	var results []any
+	for _, item := range body.Items {
+		if string(item.Message) == "no" {
+			results = append(results, map[string]any{"error": Error{Code: "key_disabled", Message: "no"}})
+		} else {
+			results = append(results, map[string]any{"key": item.Key, "version": 1, "signature": item.Message})
+		}
+	}
+	json.NewEncoder(w).Encode(map[string]any{"results": results})
+}
+
+func TestALongBatchIsSeveralRequests(t *testing.T) {
+	client, requests := answering(t, signsAll)
+	items := make([]SignItem, 2*MaxBatch+1)
+	for i := range items {
+		items[i] = SignItem{"k", fmt.Append(nil, i)}
+	}
+	items[MaxBatch].Message = []byte("no")
+	results, err := client.SignMany(context.Background(), items)
+	if err != nil || len(results) != len(items) || requests.Load() != 3 {
+		t.Fatal(len(results), requests.Load(), err)
+	}
+	for i, result := range results {
+		if i == MaxBatch {
+			if !errors.Is(result.Err, &Error{Code: "key_disabled"}) {
+				t.Fatal(result.Err)
+			}
+		} else if result.Err != nil || string(result.Bytes) != fmt.Sprint(i) {
+			t.Fatal(i, result)
+		}
+	}
+}
+
+func TestABatcherAnswersEachCallerWithItsOwn(t *testing.T) {
+	client, requests := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(5 * time.Millisecond)
+		signsAll(w, r)
+	})
+	batcher := client.NewBatcher()
+	var callers sync.WaitGroup
+	const calls = 200
+	for i := range calls {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
+			message := fmt.Append(nil, i)
+			signature, err := batcher.Sign(context.Background(), "k", message)
+			if err != nil || string(signature.Bytes) != string(message) {
+				t.Error(i, signature, err)
+			}
+		}()
+	}
+	callers.Wait()
+	if requests.Load() >= calls {
+		t.Errorf("%d requests for %d calls", requests.Load(), calls)
+	}
+	if _, err := batcher.Sign(context.Background(), "k", []byte("no")); !errors.Is(err, &Error{Code: "key_disabled"}) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := batcher.Sign(ctx, "k", nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	batcher.Close()
+	if _, err := batcher.Sign(context.Background(), "k", nil); err == nil {
+		t.Error("a closed batcher signs")
+	}
+}

@@ -1,0 +1,117 @@
+package kms
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// A Key is everything about a key but its private keys.
+type Key struct {
+	// Name is TENANT/PURPOSE/ALGORITHM/UUID.
+	Name string `json:"key"`
+	// Label is unique within the tenant; it may be empty.
+	Label     string `json:"label"`
+	Algorithm string `json:"algorithm"`
+	// State is enabled, disabled, pending_destruction or destroyed.
+	State          string    `json:"state"`
+	Revision       uint64    `json:"revision"`
+	Backend        string    `json:"backend"`
+	Exportable     bool      `json:"exportable"`
+	MinimumVersion uint32    `json:"minimum_version"`
+	Rotation       Rotation  `json:"rotation"`
+	Head           uint32    `json:"head"`
+	Versions       []Version `json:"versions"`
+}
+
+// A Version is one version of a key. The newest signs, and all verify.
+type Version struct {
+	// ID is the key's name, and /vN.
+	ID        string     `json:"id"`
+	Version   uint32     `json:"version"`
+	PublicKey []byte     `json:"public_key"`
+	Created   time.Time  `json:"created"`
+	Retired   *time.Time `json:"retired"`
+	// State is usable, revoked or destroyed.
+	State string `json:"state"`
+	// Origin is generated, imported or public_only.
+	Origin string `json:"origin"`
+}
+
+// Rotation says when the service rotates a key by itself. Zero is no bound.
+type Rotation struct {
+	MaxAgeSeconds uint64 `json:"max_age_seconds,omitempty"`
+	MaxUses       uint64 `json:"max_uses,omitempty"`
+}
+
+// NewKey is a key to create. The zero value is an Ed25519 key without a label.
+type NewKey struct {
+	Purpose    string    `json:"purpose,omitempty"`
+	Algorithm  string    `json:"algorithm,omitempty"`
+	Label      string    `json:"label,omitempty"`
+	Exportable bool      `json:"exportable,omitempty"`
+	Rotation   *Rotation `json:"rotation,omitempty"`
+}
+
+// CreateKey makes a key with its version 1.
+func (c *Client) CreateKey(ctx context.Context, key NewKey) (*Key, error) {
+	return c.key(ctx, http.MethodPost, "/api/v1/keys", key, once)
+}
+
+// Key reads a key.
+func (c *Client) Key(ctx context.Context, key string) (*Key, error) {
+	return c.key(ctx, http.MethodGet, keyPath(key, ""), nil, anyTimes)
+}
+
+// Rotate adds a version to a key. The new version signs from now on.
+func (c *Client) Rotate(ctx context.Context, key string) (*Key, error) {
+	return c.key(ctx, http.MethodPost, keyPath(key, "/rotate"), nil, once)
+}
+
+// Enable makes a disabled key sign again.
+func (c *Client) Enable(ctx context.Context, key string) (*Key, error) {
+	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": true}, anyTimes)
+}
+
+// Disable keeps a key from signing. Its signatures still verify.
+func (c *Client) Disable(ctx context.Context, key string) (*Key, error) {
+	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": false}, anyTimes)
+}
+
+func (c *Client) key(ctx context.Context, method, path string, body any, again repeatable) (*Key, error) {
+	key := new(Key)
+	if err := c.call(ctx, method, path, body, key, again); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// Keys lists the keys that the caller may read, sorted by name. An error ends the sequence.
+func (c *Client) Keys(ctx context.Context) iter.Seq2[*Key, error] {
+	return func(yield func(*Key, error) bool) {
+		const limit = 1000
+		query := url.Values{"limit": {strconv.Itoa(limit)}}
+		for {
+			var page struct {
+				Keys []*Key `json:"keys"`
+				Next string `json:"next"`
+			}
+			if err := c.call(ctx, http.MethodGet, "/api/v1/keys?"+query.Encode(), nil, &page, anyTimes); err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, key := range page.Keys {
+				if !yield(key, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			query.Set("after", page.Next)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+// Package kms is a client of bulla's key management service (bulla serve). It signs and verifies with keys that never
+// leave the service.
+//
+//	client, err := kms.New("http://127.0.0.1:8200", kms.WithToken(token))
+//	signature, err := client.Sign(ctx, "invoices", message)
+//	valid, err := client.Verify(ctx, signature.Key, message, signature.Bytes)
+//
+// A key is named by its label ("invoices"), by its name (TENANT/PURPOSE/ALGORITHM/UUID), or by the name of one version, as
+// Signature.Key has it. All methods may be called by many goroutines at once. Many messages are signed fastest by
+// SignMany, or by a Batcher, which puts concurrent calls together.
+//
+// A failed request is repeated only if the service says that this may help, and only if a repetition can do no harm.
+package kms
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The longest answer that is read, in bytes. A batch of 10,000 post-quantum signatures has about 80 MB.
+const maxAnswer = 256 << 20
+
+// A Client talks to one service.
+type Client struct {
+	base    string
+	token   string
+	http    *http.Client
+	retries int
+	backoff time.Duration
+}
+
+// An Option changes how a Client works.
+type Option func(*Client)
+
+// WithToken sends this capability token with each request.
+func WithToken(token string) Option {
+	return func(c *Client) { c.token = strings.TrimSpace(token) }
+}
+
+// WithHTTPClient uses this HTTP client, for example for client certificates. Its Timeout bounds each attempt.
+func WithHTTPClient(client *http.Client) Option {
+	return func(c *Client) { c.http = client }
+}
+
+// WithRetries repeats a request at most this many times (3 by default; 0 for never). The first pause has a random length
+// of up to backoff (50 ms by default), and each further one up to twice as much.
+func WithRetries(retries int, backoff time.Duration) Option {
+	return func(c *Client) { c.retries, c.backoff = retries, backoff }
+}
+
+// New makes a client of the service at an address: http://HOST:PORT, https://HOST:PORT, or unix:/PATH for a Unix socket.
+// It does not connect yet.
+func New(address string, options ...Option) (*Client, error) {
+	c := &Client{retries: 3, backoff: 50 * time.Millisecond}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		c.base = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(path, "//"))
+		}
+	} else {
+		parsed, err := url.Parse(address)
+		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+			return nil, fmt.Errorf("kms: %q is not the address of a service: write http://HOST:PORT, https://HOST:PORT or unix:/PATH", address)
+		}
+		c.base = strings.TrimSuffix(address, "/")
+	}
+	c.http = &http.Client{Transport: transport}
+	for _, option := range options {
+		option(c)
+	}
+	return c, nil
+}
+
+// Whether a request may be repeated after it failed without an answer: then it may have had its effect.
+type repeatable bool
+
+const (
+	once     repeatable = false
+	anyTimes repeatable = true
+)
+
+// call makes a request, again where that helps, and reads its answer into result unless that is nil.
+func (c *Client) call(ctx context.Context, method, path string, body, result any, again repeatable) error {
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("kms: %w", err)
+		}
+	}
+	pause := c.backoff
+	for attempt := 0; ; attempt++ {
+		err := c.attempt(ctx, method, path, content, result)
+		if err == nil || attempt >= c.retries || !mayRepeat(err, again) || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(rand.N(max(pause, 1)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause *= 2
+	}
+}
+
+func mayRepeat(err error, again repeatable) bool {
+	var answered *Error
+	if errors.As(err, &answered) {
+		// The service answered, and says that nothing was done and that a repetition may help.
+		return answered.Retryable
+	}
+	return bool(again)
+}
+
+func (c *Client) attempt(ctx context.Context, method, path string, content []byte, result any) error {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(content))
+	if err != nil {
+		return fmt.Errorf("kms: %w", err)
+	}
+	if content != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("kms: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("kms: cannot read the answer: %w", err)
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return errorOf(response, answer)
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, result); err != nil {
+		return fmt.Errorf("kms: the service's answer is not what this client expects: %w", err)
+	}
+	return nil
+}
+
+// keyPath is the path of a key, with a part of it behind.
+func keyPath(key, part string) string {
+	return "/api/v1/keys/" + url.PathEscape(key) + part
+}
