@@ -1,0 +1,133 @@
+// The client of the key management service: what it sends, what it repeats, and what it makes of answers. Against the real service it is
+// tested by service.js, which the tests of the service run.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import { after, test } from "node:test";
+import { Client, KmsError } from "bulla/kms";
+
+/** @typedef {{ method: string, url: string, headers: import("node:http").IncomingHttpHeaders, body: any }} Request */
+/** @typedef {(request: Request, response: import("node:http").ServerResponse) => void} Handler */
+
+/** @type {import("node:http").Server[]} */
+const servers = [];
+after(() => servers.forEach((server) => server.close()));
+
+/** A client of a server that answers with the handlers in turn, and with the last one ever after. @param {Handler[]} handlers */
+async function answering(...handlers) {
+  /** @type {Request[]} */
+  const requests = [];
+  const server = createServer(async (message, response) => {
+    let text = "";
+    for await (const part of message) text += part;
+    const { method = "", url = "", headers } = message;
+    const request = { method, url, headers, body: text && JSON.parse(text) };
+    requests.push(request);
+    const handler = handlers[Math.min(requests.length, handlers.length) - 1];
+    handler?.(request, response);
+  });
+  servers.push(server.listen(0, "127.0.0.1"));
+  await once(server, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  const client = new Client(`http://127.0.0.1:${port}/`, { token: " secret\n", backoff: 1, timeout: 5000 });
+  return { client, requests };
+}
+
+/** @param {unknown} body @param {number} status @returns {Handler} */
+const answer = (body, status = 200) => (_, response) => {
+  response.writeHead(status, { "content-type": "application/json", "x-request-id": "r-1" }).end(JSON.stringify(body));
+};
+const signed = answer({ key: "local/files/ed25519/x/v2", version: 2, signature: "AQI=" });
+const busy = answer({ code: "busy", message: "later", retryable: true }, 503);
+/** @type {Handler} */
+const cut = (_, response) => void response.destroy();
+const message = new Uint8Array([1, 2, 3]);
+
+test("a request carries the token and escapes the key", async () => {
+  const { client, requests } = await answering(signed);
+  const made = await client.sign("a/b c", message);
+  assert.deepEqual(made, { key: "local/files/ed25519/x/v2", version: 2, signature: new Uint8Array([1, 2]) });
+  const [request] = requests;
+  assert.equal(request?.url, "/api/v1/keys/a%2Fb%20c/sign");
+  assert.equal(request?.headers.authorization, "Bearer secret");
+  assert.deepEqual(request?.body, { message: "AQID" });
+});
+
+test("only what may help is repeated", async () => {
+  const missing = answer({ code: "key_not_found", message: "no", retryable: false }, 404);
+  /** @type {[string, (client: Client) => Promise<unknown>, Handler[], number, string][]} */
+  const cases = [
+    ["a busy service is asked again", (client) => client.sign("k", message), [busy, busy, signed], 3, ""],
+    ["and not for ever", (client) => client.sign("k", message), [busy], 4, "busy"],
+    ["a refusal stands", (client) => client.sign("k", message), [missing], 1, "key_not_found"],
+    ["a lost answer to a signature is asked for again", (client) => client.sign("k", message), [cut, signed], 2, ""],
+    ["a lost answer to a creation is not", (client) => client.createKey(), [cut], 1, "lost"],
+  ];
+  for (const [name, call, handlers, count, code] of cases) {
+    const { client, requests } = await answering(...handlers);
+    const error = await call(client).then(() => undefined, (error) => error);
+    assert.equal(requests.length, count, name);
+    assert.equal(error instanceof KmsError ? error.code : error && "lost", code || undefined, name);
+  }
+});
+
+test("an error says what the service says", async () => {
+  const { client } = await answering(answer({ code: "wrong_use", message: "it encapsulates", retryable: false }, 400));
+  await assert.rejects(client.sign("k", message), { name: "KmsError", code: "wrong_use", status: 400, requestId: "r-1", retryable: false });
+  const proxy = await answering((_, response) => void response.writeHead(502).end("<html>"));
+  await assert.rejects(proxy.client.sign("k", message), { code: "http", status: 502 });
+  const moved = await answering((_, response) => void response.writeHead(302, { location: "http://example.com" }).end());
+  await assert.rejects(moved.client.createKey(), "a token goes to nobody else");
+});
+
+test("a batch has a result for each item, and long ones are several requests", async () => {
+  const { client, requests } = await answering(({ body }, response) => {
+    const results = body.items.map((/** @type {any} */ item) =>
+      item.key === "no" ? { error: { code: "key_disabled", message: "no", retryable: false } } : { key: item.key, version: 1, signature: item.message },
+    );
+    response.end(JSON.stringify({ results }));
+  });
+  const items = Array.from({ length: 2001 }, (_, at) => ({ key: at === 1500 ? "no" : "k", message: new Uint8Array([at & 255]) }));
+  const results = await client.signMany(items);
+  assert.equal(requests.length, 3);
+  results.forEach((result, at) => {
+    if (at === 1500) assert.ok(result instanceof KmsError && result.code === "key_disabled");
+    else assert.ok(!(result instanceof KmsError) && result.signature[0] === (at & 255));
+  });
+  const short = await answering(answer({ results: [] }));
+  await assert.rejects(short.client.signMany([{ key: "k", message }]), TypeError);
+});
+
+test("nothing but true is a valid signature", async () => {
+  const { client } = await answering(answer({ valid: "yes" }), answer({}), answer({ results: [{ valid: true, error: { code: "x" } }, { valid: true }] }));
+  assert.equal(await client.verify("k", message, message), false);
+  assert.equal(await client.verify("k", message, message), false);
+  const item = { key: "k", message, signature: message };
+  const [bad, good] = await client.verifyMany([item, item]);
+  assert.equal(bad?.valid, false);
+  assert.equal(bad?.error?.code, "x");
+  assert.deepEqual(good, { valid: true });
+});
+
+test("pages are one sequence", async () => {
+  const key = (/** @type {string} */ name) => ({ key: name, versions: [{ public_key: "AQ==", created: "2026-01-31T09:30:00.000Z", retired: null }] });
+  const { client, requests } = await answering(answer({ keys: [key("a")], next: "x/y" }), answer({ keys: [key("b")], next: null }));
+  const keys = [];
+  for await (const one of client.keys()) keys.push(one);
+  assert.deepEqual(keys.map((one) => one.key), ["a", "b"]);
+  assert.deepEqual(keys[0]?.versions[0]?.public_key, new Uint8Array([1]));
+  assert.equal(requests[1]?.url, "/api/v1/keys?limit=1000&after=x%2Fy");
+});
+
+test("a signal ends a call and its repetitions", async () => {
+  const { client } = await answering(busy);
+  const control = new AbortController();
+  control.abort();
+  await assert.rejects(client.sign("k", message, { signal: control.signal }));
+  const slow = await answering(() => {});
+  await assert.rejects(slow.client.sign("k", message, { signal: AbortSignal.timeout(20) }));
+});
+
+test("an address that is none is refused", () => {
+  for (const address of ["", "localhost:8200", "ftp://x/"]) assert.throws(() => new Client(address), TypeError, address);
+});
