@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::devices;
 use super::handle::Keystore;
 use super::index::Index;
-use super::lifecycle::check_enabled;
+use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
 use super::writer::{Edit, NewVersion};
 use crate::algorithm::{Algorithm, Use};
@@ -15,7 +15,8 @@ use crate::backend::{Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
-use crate::public_key::PublicKey;
+use crate::prehash::{Prehashed, not_prehashed};
+use crate::public_key::{NamedPublicKey, PublicKey};
 use crate::random;
 use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
@@ -140,6 +141,39 @@ impl Keystore {
             let backend = self.backends.verifier(public_key.algorithm())?;
             Ok(backend.verify(Request { public_key, message, signature }))
         })
+    }
+
+    /// The same for the signature of a digest: see [`PublicKey::verify_prehashed`].
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] when the key is not one of Ed25519; those of [`Keystore::verify`].
+    pub fn verify_prehashed(&self, key: &KeyId, message: &Prehashed, signature: &[u8]) -> Result<Verdict> {
+        self.observed(Subject::key(Operation::Verify, key), || {
+            let index = self.index.load();
+            let version = index.key(key.family())?.usable(key)?;
+            if key.family().algorithm() != Algorithm::Ed25519 {
+                return Err(not_prehashed(key.family().algorithm()));
+            }
+            Ok(version.public_key.verify_prehashed(message, signature))
+        })
+    }
+
+    /// The public key of a version to which something new can be encrypted: the key is enabled, and the version may be used. Whether its
+    /// algorithm encapsulates is found out by [`PublicKey::encapsulate`].
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`]; [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], also when only this version's private key was destroyed.
+    pub fn recipient(&self, key: &KeyId) -> Result<NamedPublicKey> {
+        let index = self.index.load();
+        let loaded = index.key(key.family())?;
+        check_state(&loaded.record)?;
+        let version = loaded.usable(key)?;
+        if version.state == VersionState::Destroyed {
+            let message = format!("the private key of {key} was destroyed");
+            return Err(KmsError::new(Code::KeyDestroyed, message));
+        }
+        Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key.clone() })
     }
 
     /// Decapsulates a ciphertext that [`PublicKey::encapsulate`] made for this version of a key. Returns the shared key

@@ -143,6 +143,7 @@ impl Keystore {
     /// The errors of [`Keystore::sign`].
     pub fn attest_signed(&self, family: &KeyFamily) -> Result<SignedAttestation> {
         self.observed(Subject::key(Operation::Attest, family), || {
+            check_purpose(family.into())?;
             let signing = self.one_signature(KeyRef::Family(family))?;
             let attestation = Attestation::from(&signing.loaded.record);
             let signature = signing.sign(&attestation.signed_bytes())?;
@@ -220,7 +221,7 @@ impl Keystore {
 
 /// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's block, which has no prefix of its own.
 /// Every build enforces this, because builds with different features may use one store.
-const TOKENS: &str = "tokens";
+pub(super) const TOKENS: &str = "tokens";
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     if key.family().purpose().as_str() != TOKENS {

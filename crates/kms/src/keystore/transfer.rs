@@ -4,6 +4,8 @@ use super::handle::Keystore;
 use super::keys::NewKey;
 use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
+#[cfg(feature = "tokens")]
+use super::signing::TOKENS;
 use super::writer::NewVersion;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
@@ -106,6 +108,11 @@ impl Keystore {
     pub(super) fn wrap_key(&self, key: &KeyId, recipient: &PublicKey) -> Result<WrappedKey> {
         let index = self.index.load();
         let loaded = index.key(key.family())?;
+        // A token that took it out could make tokens that permit more than itself.
+        if key.family().purpose().as_str() == TOKENS {
+            let message = format!("the key {} signs tokens, and a token cannot take it out", key.family());
+            return Err(KmsError::new(Code::NotExportable, message));
+        }
         if !loaded.record.exportable {
             let message = format!("the key {} is not exportable, and this cannot be changed", key.family());
             return Err(KmsError::new(Code::NotExportable, message));

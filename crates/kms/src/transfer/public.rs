@@ -20,7 +20,7 @@ pub enum PublicFormat {
     Raw,
     /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519 BASE64`. Only Ed25519.
     OpenSsh,
-    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `AKP` for ML-DSA (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and
+    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `EC` for P-256 (RFC 7518), `AKP` for ML-DSA (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and
     /// `key_ops`. Other members are refused, and so is a private key.
     Jwk,
     /// A public key of minisign, its file or its second line. Only Ed25519.

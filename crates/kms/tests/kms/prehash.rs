@@ -4,7 +4,7 @@ use bulla_ed25519::prehash::Prehash as Reference;
 use bulla_ed25519::{Item, Verdict as ReferenceVerdict};
 use bulla_kms::prehash::{Digest, Prehash, Prehashed};
 use bulla_kms::signature::RESERVED_PREFIXES;
-use bulla_kms::{Algorithm, Code, KeyId, Keystore, NewKey, SignatureFile, Statement, Verdict};
+use bulla_kms::{Algorithm, Code, KeyChange, KeyId, Keystore, NewKey, SignatureFile, Statement, Verdict};
 
 const PREHASHES: [Prehash; 2] = [Prehash::Blake3, Prehash::Ed25519ph];
 
@@ -59,6 +59,24 @@ fn a_signature_is_of_one_kind_one_message_and_one_context() {
 }
 
 #[test]
+fn a_keystore_verifies_digests_under_versions_that_may_be_used() {
+    let (keystore, id) = keystore();
+    for prehash in PREHASHES {
+        let (right, wrong) = (prehash.of(b"m", b"c").unwrap(), prehash.of(b"n", b"c").unwrap());
+        let signature = keystore.sign_prehashed(&id, &right).unwrap().bytes;
+        assert_eq!(keystore.verify_prehashed(&id, &right, &signature).unwrap(), Verdict::Valid);
+        assert_eq!(keystore.verify_prehashed(&id, &wrong, &signature).unwrap(), Verdict::Invalid);
+    }
+    let digest = Prehash::Blake3.of(b"m", b"").unwrap();
+    let signature = keystore.sign_prehashed(&id, &digest).unwrap().bytes;
+    keystore.rotate(id.family()).unwrap();
+    assert_eq!(keystore.verify_prehashed(&id, &digest, &signature).unwrap(), Verdict::Valid);
+    keystore.update(id.family(), None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
+    let error = keystore.verify_prehashed(&id, &digest, &signature).unwrap_err();
+    assert_eq!(error.code, Code::VersionRefused);
+}
+
+#[test]
 fn no_message_can_be_chosen_that_is_a_digest_or_a_signature_file() {
     let (keystore, id) = keystore();
     for prefix in RESERVED_PREFIXES {
@@ -84,6 +102,8 @@ fn digests_are_signed_by_ed25519_keys_alone() {
     let id = keystore.create_key(new).unwrap();
     for prehash in PREHASHES {
         let error = keystore.sign_prehashed(&id, &prehash.of(b"m", b"").unwrap()).unwrap_err();
+        assert_eq!(error.code, Code::WrongUse);
+        let error = keystore.verify_prehashed(&id, &prehash.of(b"m", b"").unwrap(), b"").unwrap_err();
         assert_eq!(error.code, Code::WrongUse);
         let error =
             SignatureFile::sign_with(&keystore, &id, Statement::message(b"m"), Some(prehash)).unwrap_err();

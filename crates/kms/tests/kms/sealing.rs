@@ -10,7 +10,9 @@ use bulla_kms::seal::{
     AgeRecipient, Capsule, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreRecipient,
     Passphrase, Recipient,
 };
-use bulla_kms::{Algorithm, Code, KeyFile, Keystore, KeystoreIdentity, NamedPublicKey, NewKey};
+use bulla_kms::{
+    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreIdentity, NamedPublicKey, NewKey,
+};
 
 const CHUNK: usize = 64 << 10;
 const TAG: usize = 16;
@@ -379,6 +381,25 @@ fn nothing_is_sealed_to_a_key_that_signs() {
     let named = NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id };
     assert_eq!(KeystoreRecipient::new(named.clone()).unwrap_err().code, Code::WrongUse);
     assert_eq!(named.to_string().parse::<Recipient>().unwrap_err().code, Code::WrongUse);
+}
+
+#[test]
+fn a_key_that_opens_nothing_any_more_is_no_recipient() {
+    let keystore = Keystore::in_memory();
+    let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::XWing);
+    let first = keystore.create_key(new).unwrap();
+    let key = first.family().clone();
+    let named = keystore.recipient(&first).unwrap();
+    assert_eq!((&named.key, &named.public_key), (&first, &keystore.public_key(&first).unwrap()));
+    let code = |id: &KeyId| keystore.recipient(id).unwrap_err().code;
+    let second = keystore.rotate(&key).unwrap();
+    let third = keystore.rotate(&key).unwrap();
+    keystore.update(&key, None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
+    keystore.update(&key, None, &KeyChange::DestroyVersion(2.try_into().unwrap())).unwrap();
+    assert_eq!((code(&first), code(&second)), (Code::VersionRefused, Code::KeyDestroyed));
+    keystore.recipient(&third).unwrap();
+    keystore.disable(&key).unwrap();
+    assert_eq!(code(&third), Code::KeyDisabled);
 }
 
 /// The capsule of an age recipient is a file in age's own format: the real program opens it, and its identities open ours.

@@ -265,6 +265,7 @@ fn a_root_key_signs_tokens_and_nothing_else() {
         SignatureFile::sign(&keystore, &root, Statement::message(b"m")).unwrap_err().code,
         Code::WrongUse
     );
+    assert_eq!(keystore.attest_signed(&root).unwrap_err().code, Code::WrongUse);
     assert_eq!(keystore.create_token_root(&name("local")).unwrap_err().code, Code::LabelTaken);
     // A key that has the label but not the purpose is no root.
     let new = NewKey::new(name("other"), name("files"), Algorithm::Ed25519).label(name(ROOT));
@@ -401,6 +402,15 @@ fn only_exportable_keys_leave_and_only_with_a_token() {
     assert_eq!(it.export().unwrap_err().code, Code::NotHead);
     it.ours.disable(it.key.family()).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::KeyDisabled);
+}
+
+#[test]
+fn no_token_takes_out_a_key_that_signs_tokens() {
+    let mut it = Export::new(Algorithm::XWing);
+    let new = NewKey::new(name("local"), name(ROOT), Algorithm::Ed25519);
+    it.key = it.ours.create_key(NewKey { exportable: true, ..new }).unwrap();
+    it.token = it.ours.mint_token(&grant(Keys::All, &Operation::ALL)).unwrap();
+    assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
 }
 
 #[test]

@@ -71,11 +71,8 @@ fn a_format_without_a_form_for_an_algorithm_says_so() {
     assert_eq!(all(Algorithm::Ed25519), [None; 6]);
     for algorithm in served().filter(|algorithm| *algorithm != Algorithm::Ed25519) {
         let refused = Some(Code::UnsupportedFormat);
-        let jwk = if algorithm.as_str().starts_with("ml-dsa-") && algorithm != Algorithm::MlDsa65Ed25519 {
-            None
-        } else {
-            refused
-        };
+        let is_ml_dsa = algorithm.as_str().starts_with("ml-dsa-") && algorithm != Algorithm::MlDsa65Ed25519;
+        let jwk = if is_ml_dsa || algorithm == Algorithm::EcdsaP256 { None } else { refused };
         assert_eq!(all(algorithm), [None, None, None, refused, jwk, refused], "{algorithm}");
     }
 }
@@ -157,6 +154,34 @@ fn a_json_web_key_is_understood_whole_or_not_at_all() {
     }
     let private = read(&format!("{{\"kty\":\"OKP\",\"crv\":\"Ed25519\",{x},\"d\":\"nWGx\"}}")).unwrap_err();
     assert!(private.message.contains("private key") && !private.message.contains("nWGx"), "{private}");
+}
+
+/// The public key of RFC 7517, appendix A.1.
+#[test]
+fn a_p256_key_has_the_published_json_web_key() {
+    let read = |text: &str| import_public(text.as_bytes(), PublicFormat::Jwk, None);
+    let (x, y) =
+        ("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM");
+    let text = format!("{{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"{x}\",\"y\":\"{y}\"}}\n");
+    let key = read(&text).unwrap();
+    assert_eq!(key.algorithm(), Algorithm::EcdsaP256);
+    assert_eq!(String::from_utf8(export_public(&key, PublicFormat::Jwk).unwrap()).unwrap(), text);
+    let with = |members: &str| text.replace("\"kty\"", &format!("{members},\"kty\""));
+    assert_eq!(read(&with("\"alg\":\"ES256\",\"use\":\"sig\",\"kid\":\"1\"")).unwrap(), key);
+    for other in [
+        with("\"alg\":\"ES384\""),
+        with("\"use\":\"enc\""),
+        with("\"pub\":\"AAAA\""),
+        text.replace("P-256", "P-384"),
+        text.replace("\"kty\":\"EC\"", "\"kty\":\"OKP\""),
+        text.replace("\"y\":", "\"d\":"),
+        text.replace(y, x),
+        text.replace(y, &y[..42]),
+        text.replace(&format!("\"{x}\",\"y\":\"{y}\""), &format!("\"{x}{y}\",\"y\":\"\"")),
+        text.replace(&format!(",\"y\":\"{y}\""), ""),
+    ] {
+        assert_eq!(read(&other).unwrap_err().code, Code::InvalidPublicKey, "{other}");
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// When the keystore rotates a key by itself; without a bound, never.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Rotation {
+pub(crate) struct Rotation {
     /// A version signs no longer than this many seconds.
     #[schema(value_type = Option<u64>, minimum = 1)]
     max_age_seconds: Option<NonZeroU64>,
@@ -69,7 +69,7 @@ struct CreateKey {
     rotation: Option<Rotation>,
 }
 
-fn default_purpose() -> Name {
+pub(crate) fn default_purpose() -> Name {
     "files".parse().expect("the name is one")
 }
 
@@ -169,7 +169,12 @@ pub(crate) const KEY: &str = "A key's label, or its name with each `/` written a
 #[utoipa::path(post, path = "/api/v1/keys/{key}/rotate", tag = "keys",
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("rotate"))),
     responses((status = 200, description = "The key with its new version", body = KeyView), (status = "default", body = ErrorBody)))]
-async fn rotate(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+async fn rotate(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    _: Content,
+) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Rotate)?;
     let family = key.as_ref().family().clone();
     let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
@@ -286,7 +291,12 @@ async fn schedule(
 #[utoipa::path(post, path = "/api/v1/keys/{key}/restore", tag = "keys",
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("restore"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
-async fn restore(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+async fn restore(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    _: Content,
+) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Restore)?;
     let family = key.as_ref().family().clone();
     Ok(Json((&apply(&app, &caller, family, None, KeyChange::Restore).await?).into()))
@@ -296,7 +306,12 @@ async fn restore(State(app): State<App>, caller: Caller, Path(key): Path<String>
 #[utoipa::path(delete, path = "/api/v1/keys/{key}", tag = "keys",
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key, whose signatures still verify", body = KeyView), (status = "default", body = ErrorBody)))]
-async fn destroy(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
+async fn destroy(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    _: Content,
+) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Destroy)?;
     let family = key.as_ref().family().clone();
     Ok(Json((&apply(&app, &caller, family, None, KeyChange::Destroy).await?).into()))
@@ -311,6 +326,7 @@ async fn revoke_version(
     State(app): State<App>,
     caller: Caller,
     Path((key, version)): Path<(String, NonZeroU32)>,
+    _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Update)?;
     let family = key.as_ref().family().clone();
@@ -326,6 +342,7 @@ async fn destroy_version(
     State(app): State<App>,
     caller: Caller,
     Path((key, version)): Path<(String, NonZeroU32)>,
+    _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Destroy)?;
     let family = key.as_ref().family().clone();

@@ -1,9 +1,17 @@
 //! The endpoints of version 1: `/api/v1`.
 
+mod attest;
+mod backup;
+mod export;
 mod health;
+mod import;
 mod items;
+mod kem;
 mod keys;
+mod prehash;
+mod public;
 mod scope;
+mod seal;
 mod sign;
 mod verify;
 mod view;
@@ -19,4 +27,12 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(keys::routes())
         .merge(sign::routes())
         .merge(verify::routes())
+        .merge(attest::routes())
+        .merge(public::routes())
+        .merge(prehash::routes())
+        .merge(kem::routes())
+        .merge(seal::routes())
+        .merge(import::routes())
+        .merge(export::routes())
+        .merge(backup::routes())
 }

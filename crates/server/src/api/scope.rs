@@ -3,7 +3,8 @@
 //! `open` for everybody, `caller` for every verified credential, an operation for one with that operation on the key or in the tenant,
 //! `operator:OPERATION` for one with that operation in the operators' tenant.
 
-use bulla_kms::token::Operation;
+use bulla_kms::Name;
+use bulla_kms::token::{Operation, ROOT};
 
 use crate::error::{ApiError, Result};
 use crate::request::Caller;
@@ -18,4 +19,15 @@ pub(crate) fn check_operator(app: &App, caller: &Caller, operation: Operation) -
         return Err(ApiError::refused());
     }
     caller.session.check_tenant(operation)
+}
+
+/// The caller may bring in and take out keys of this purpose. A caller who has a key that signs tokens can mint, which no token permits.
+///
+/// # Errors
+/// It is the purpose of keys that sign tokens, and the caller may not mint.
+pub(crate) fn check_purpose(caller: &Caller, purpose: &Name) -> Result<()> {
+    if purpose.as_str() == ROOT && !caller.session.authority.mints {
+        return Err(ApiError::refused());
+    }
+    Ok(())
 }

@@ -38,7 +38,7 @@ struct Sign<'a> {
 
 /// A signature.
 #[derive(Serialize, ToSchema)]
-struct Signed {
+pub(crate) struct Signed {
     /// The key version that signed.
     #[schema(example = "local/files/ed25519/0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11/v1")]
     key: String,
@@ -65,7 +65,7 @@ async fn sign(
     Ok(json(write_one(&signature)))
 }
 
-fn write_one(signature: &Signature) -> Vec<u8> {
+pub(crate) fn write_one(signature: &Signature) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + signature.bytes.len() * 4 / 3);
     out.extend_from_slice(b"{");
     write_signature(&mut out, signature);

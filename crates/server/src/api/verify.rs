@@ -46,7 +46,7 @@ struct Verify<'a> {
 /// Whether a signature is valid.
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "it describes what is written by hand")]
-struct Verified {
+pub(crate) struct Verified {
     /// Whether the key version made the signature of this very message.
     valid: bool,
 }
@@ -69,7 +69,7 @@ async fn verify(
     Ok(json(verdict_text(verdict).as_bytes().to_vec()))
 }
 
-fn verdict_text(verdict: Verdict) -> &'static str {
+pub(crate) fn verdict_text(verdict: Verdict) -> &'static str {
     if verdict.is_valid() { "{\"valid\":true}" } else { "{\"valid\":false}" }
 }
 

@@ -6,6 +6,7 @@ mod limits;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use bulla_kms::seal::Recipient;
 use bulla_kms::token::Operation;
 use bulla_kms::{Code, KeyFamily, KmsError, Name, Result};
 use serde::Deserialize;
@@ -126,6 +127,8 @@ pub struct ServiceConfig {
     pub threads: Option<NonZeroUsize>,
     /// The tenant whose callers may also do what concerns the whole service: read the audit log and the metrics, make backups, seal.
     pub operator_tenant: Name,
+    /// The recipients that a token's holder may have backups made for: `age1...` or `x-wing:...`. A caller who may mint tokens names any.
+    pub backup_recipients: Vec<String>,
     /// How many seconds a shutdown waits for requests that are being answered.
     pub shutdown_seconds: u64,
     /// Whether every caller may do everything: for trying the service out, with a keystore in memory. Only the command line can say so.
@@ -139,7 +142,13 @@ const LOCAL: &str = "local";
 impl Default for ServiceConfig {
     fn default() -> Self {
         let operator_tenant = LOCAL.parse().expect("the name is one");
-        Self { threads: None, operator_tenant, shutdown_seconds: 30, development: false }
+        Self {
+            threads: None,
+            operator_tenant,
+            backup_recipients: Vec::new(),
+            shutdown_seconds: 30,
+            development: false,
+        }
     }
 }
 
@@ -185,6 +194,10 @@ impl Config {
                 return Err(invalid(format!("the certificate of the identity {} {message}", identity.name)));
             }
             identity.name.parse::<bulla_kms::audit_log::Actor>()?;
+        }
+        for recipient in &self.service.backup_recipients {
+            let wrong = |error: KmsError| invalid(format!("[service] backup_recipients: {}", error.message));
+            recipient.parse::<Recipient>().map_err(wrong)?;
         }
         self.limits.check()
     }
@@ -236,6 +249,7 @@ mod tests {
             "[[identity]]\nname = \"a\"\ntenant = \"local\"\ncertificate = \"aa\"",
             "[[identity]]\nname = \"a\"\ntenant = \"LOCAL\"\nuid = 1",
             "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\noperations = [\"fly\"]",
+            "[service]\nbackup_recipients = [\"age1nobody\"]",
             "[limits]\nbody_bytes = 0",
             "not toml",
         ] {

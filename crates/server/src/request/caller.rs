@@ -25,7 +25,7 @@ pub(crate) struct Caller {
 const VAULT_TOKEN: &str = "x-vault-token";
 
 /// The token of a request, if it has one.
-fn token(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
     if let Some(token) = headers.get(VAULT_TOKEN) {
         return Some(token.as_bytes());
     }

@@ -124,3 +124,30 @@ fn a_shutdown_answers_what_was_asked() {
     stream.read_to_end(&mut answer).unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }
+
+/// A body that is not read ends the connection, and the next request of a caller who keeps it fails.
+#[test]
+fn a_connection_outlives_a_body_that_nobody_needs() {
+    let service = Service::open();
+    service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
+    let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let read = |stream: &mut TcpStream| {
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            let mut piece = [0; 4096];
+            match stream.read(&mut piece).unwrap() {
+                0 => break,
+                length => answer.extend_from_slice(&piece[..length]),
+            }
+        }
+        String::from_utf8(answer).unwrap()
+    };
+    for path in ["keys/a/rotate", "keys/a/attest", "keys/a/versions/1/destroy", "keys/a/versions/1/revoke"] {
+        write!(stream, "POST /api/v1/{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n").unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        stream.write_all(b"{}").unwrap();
+        let answer = read(&mut stream);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+}

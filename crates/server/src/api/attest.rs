@@ -1,0 +1,136 @@
+//! What a key says of itself: attestations, and statements of succession.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bulla_kms::Succession;
+use bulla_kms::token::Operation;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::keys::{KEY, Rotation};
+use super::sign::json;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Content, resolve};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(attest)).routes(routes!(successions))
+}
+
+/// Everything about a key except its private keys, signed by its newest version.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what the keystore writes")]
+struct SignedAttestation {
+    /// What is attested.
+    attestation: Attestation,
+    /// The signature of `bulla attestation`, a zero byte, `v1`, a zero byte, and the attestation as this JSON without white space.
+    signature: AttestationSignature,
+}
+
+/// The signature of an attestation.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what the keystore writes")]
+struct AttestationSignature {
+    /// The key version that signed.
+    key: String,
+    /// The signature, base64.
+    signature: String,
+}
+
+/// Everything about a key except its private keys. The fields have this order.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what the keystore writes")]
+struct Attestation {
+    /// The key's name: `TENANT/PURPOSE/ALGORITHM/UUID`.
+    key: String,
+    /// The key's label, unique within its tenant.
+    label: Option<String>,
+    /// The key's algorithm.
+    algorithm: String,
+    /// `enabled`, `disabled`, `destroyed`, or an object `pending_destruction` with the time `after`.
+    #[schema(value_type = serde_json::Value)]
+    state: (),
+    /// The number of the key's last change.
+    revision: u64,
+    /// The backend that holds the private keys.
+    backend: String,
+    /// Whether the private keys may ever be exported.
+    exportable: bool,
+    /// Older versions do not verify.
+    minimum_version: u32,
+    /// When the keystore rotates the key by itself.
+    #[schema(value_type = Rotation)]
+    rotation: (),
+    /// The newest version, the one that signs.
+    head: u32,
+    /// All versions, version 1 first.
+    versions: Vec<AttestedVersion>,
+}
+
+/// One version of an attested key.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what the keystore writes")]
+struct AttestedVersion {
+    /// The version's name: the key's name, and `/vN`.
+    id: String,
+    /// The version's number, from 1.
+    version: u32,
+    /// The public key: base64 for Ed25519, `ALGORITHM:BASE64` for every other algorithm.
+    public_key: String,
+    /// When it was made.
+    created: String,
+    /// When the next version took its place; none for the newest.
+    retired: Option<String>,
+    /// `usable`, `revoked` or `destroyed`.
+    state: String,
+    /// `generated`, `imported` or `public_only`.
+    origin: String,
+}
+
+/// Attest a key: its newest version signs everything about it.
+///
+/// The signature counts as one of the key's uses. A key that signs tokens attests nothing.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/attest", tag = "keys",
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The attestation", body = SignedAttestation), (status = "default", body = ErrorBody)))]
+async fn attest(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    _: Content,
+) -> Result<Response> {
+    let key = resolve(&caller, &key, Operation::Read)?;
+    let family = key.as_ref().family().clone();
+    let attested =
+        app.aside(&caller.opened, &caller.session, move |keystore| keystore.attest_signed(&family));
+    let text = serde_json::to_vec(&attested.await?);
+    Ok(json(text.map_err(|_| ApiError::internal("an attestation has no JSON"))?))
+}
+
+/// Statements of succession.
+#[derive(Serialize, ToSchema)]
+struct Successions {
+    /// The text of each statement. Together they are a file that `bulla verify --follow` reads.
+    #[schema(value_type = Vec<String>)]
+    successions: Vec<Succession>,
+}
+
+/// List the statements by which a key's older versions vouch for its newer ones.
+///
+/// People who trust an older public key can follow them to the newest one. A key with one version has none.
+#[utoipa::path(get, path = "/api/v1/keys/{key}/successions", tag = "keys",
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The statements", body = Successions), (status = "default", body = ErrorBody)))]
+async fn successions(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+) -> Result<Json<Successions>> {
+    let key = resolve(&caller, &key, Operation::Read)?;
+    let family = key.as_ref().family().clone();
+    let made = app.aside(&caller.opened, &caller.session, move |keystore| keystore.successions(&family));
+    Ok(Json(Successions { successions: made.await? }))
+}

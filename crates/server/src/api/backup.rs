@@ -1,0 +1,186 @@
+//! Backups of the whole keystore, as a stream.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bulla_kms::KmsError;
+use bulla_kms::seal::{KeyProvider, Recipient};
+use bulla_kms::token::Operation;
+use hyper::body::{Bytes, Frame};
+use serde::Deserialize;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::scope::check_operator;
+use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::request::{Caller, Content, no_store, parse};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(backup))
+}
+
+/// The bytes that are sent together.
+const PIECE: usize = 64 << 10;
+/// How many pieces wait for the network, before the backup waits for it.
+const PIECES: usize = 4;
+
+/// A backup to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct MakeBackup<'a> {
+    /// Who can open it, 1 to 8: `age1...`, `x-wing:...`, or the public key file of another keystore's key.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>, min_items = 1, max_items = 8)]
+    recipients: Vec<Cow<'a, str>>,
+}
+
+/// A backup: sealed data, which `bulla keys restore --from` reads.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "it describes what the keystore writes")]
+struct BackupFile(Vec<u8>);
+
+/// Make a backup of the whole keystore, encrypted to recipients.
+///
+/// It has the private keys of all tenants, and those that sign tokens. So a token's holder can have one made only for recipients that the
+/// service's configuration names (`backup_recipients`). A caller who may mint tokens names any.
+/// If the answer ends early, the backup failed: only a whole one opens.
+#[utoipa::path(post, path = "/api/v1/backup", tag = "operator", request_body = MakeBackup,
+    extensions(("x-permission" = json!("operator:backup"))),
+    responses((status = 200, description = "The backup", body = BackupFile, content_type = "application/octet-stream"),
+        (status = "default", body = ErrorBody)))]
+async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+    check_operator(&app, &caller, Operation::Backup)?;
+    let MakeBackup { recipients } = parse(&body)?;
+    let to = recipients.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;
+    check_recipients(&app, &caller, &to)?;
+    let (sender, mut pieces) = mpsc::channel(PIECES);
+    let (opened, session) = (caller.opened.clone(), caller.session.clone());
+    let patience = app.service.config.limits.body_time();
+    let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), patience };
+    spawn_blocking(move || {
+        let to: Vec<_> = to.iter().map(|recipient| recipient as &dyn KeyProvider).collect();
+        let made = session.actor.acting(|| opened.keystore.backup(&mut sink, &to));
+        // The end is sent only now: a backup that could not be recorded does not open.
+        let _ = match made {
+            Ok(_) => sink.send_buffer(),
+            Err(error) => sink.send(Err(error)),
+        };
+    });
+    let lost = || ApiError::internal("a part of the service failed; its log says where");
+    let first = pieces.recv().await.ok_or_else(lost)??;
+    let mut response = no_store(Response::new(Body::new(Pieces { first: Some(first), rest: pieces })));
+    let content_type = HeaderValue::from_static("application/octet-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    Ok(response)
+}
+
+/// # Errors
+/// The caller holds a token, and the configuration does not name all of the recipients.
+fn check_recipients(app: &App, caller: &Caller, recipients: &[Recipient]) -> Result<()> {
+    if caller.session.authority.mints {
+        return Ok(());
+    }
+    let named = app.service.config.service.backup_recipients.iter();
+    let named = named.map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;
+    if recipients.iter().all(|recipient| named.contains(recipient)) {
+        return Ok(());
+    }
+    let message = "the credential permits backups for the recipients that the service's configuration names, and for no others";
+    Err(ApiError::new(Problem::Refused, message))
+}
+
+type Piece = bulla_kms::Result<Bytes>;
+
+/// Sends the bytes that are written to it in pieces. The last piece waits for [`Sink::send_buffer`].
+struct Sink {
+    sender: mpsc::Sender<Piece>,
+    network: Handle,
+    buffer: Vec<u8>,
+    /// How long a caller may take for a piece.
+    patience: Duration,
+}
+
+impl Sink {
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        let sent = self.network.block_on(self.sender.send_timeout(piece, self.patience));
+        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the caller went away, or is too slow"))
+    }
+
+    fn send_buffer(&mut self) -> io::Result<()> {
+        let piece = mem::take(&mut self.buffer);
+        self.send(Ok(piece.into()))
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() >= PIECE {
+            self.send_buffer()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The pieces as a body.
+struct Pieces {
+    first: Option<Bytes>,
+    rest: mpsc::Receiver<Piece>,
+}
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = KmsError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, KmsError>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        self.rest.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_piece_waits_until_it_is_sent() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (sender, mut pieces) = mpsc::channel(PIECES);
+        let (network, patience) = (runtime.handle().clone(), Duration::from_secs(60));
+        let mut sink = Sink { sender, network, buffer: Vec::new(), patience };
+        sink.write_all(&[1; PIECE]).unwrap();
+        sink.flush().unwrap();
+        assert!(pieces.try_recv().is_err());
+        sink.write_all(&[2]).unwrap();
+        assert_eq!(pieces.try_recv().unwrap().unwrap(), vec![1; PIECE]);
+        sink.flush().unwrap();
+        assert!(pieces.try_recv().is_err());
+        sink.send_buffer().unwrap();
+        assert_eq!(pieces.try_recv().unwrap().unwrap(), vec![2]);
+        drop(pieces);
+        assert_eq!(sink.send_buffer().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,313 @@
+//! Keys that come from elsewhere.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use bulla_kms::token::Operation;
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey, import_public};
+use bulla_kms::{
+    Algorithm, Attestation, Code, KeyFamily, KeyId, Keystore, KmsError, Name, NamedPublicKey, NewKey,
+    PublicKey, SecretString,
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use zeroize::Zeroizing;
+
+use super::keys::{KEY, Rotation, default_purpose};
+use super::public::PublicKeyFormat;
+use super::scope::check_purpose;
+use super::view::KeyView;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, SecretContent, SecretText, decode, decode_secret, parse, resolve};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(import)).routes(routes!(import_version))
+}
+
+/// A key to import: exactly one of `private_key`, `wrapped_key` and `public_key`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ImportKey<'a> {
+    /// A private key, in the clear. TLS alone protects it on its way; prefer `wrapped_key`.
+    #[serde(borrow)]
+    private_key: Option<PrivateKeyText<'a>>,
+    /// A private key that was exported for a key of this keystore.
+    #[serde(borrow)]
+    wrapped_key: Option<WrappedKeyText<'a>>,
+    /// A public key alone: it verifies signatures or is encrypted to, and does nothing else.
+    #[serde(borrow)]
+    public_key: Option<PublicKeyText<'a>>,
+    /// What the key is for.
+    #[serde(default = "default_purpose")]
+    #[schema(value_type = String, example = "files", default = "files")]
+    purpose: Name,
+    /// A label, unique within the tenant.
+    #[schema(value_type = Option<String>, example = "invoices")]
+    label: Option<Name>,
+    /// Whether the private keys may ever be exported. It cannot be changed later.
+    #[serde(default)]
+    exportable: bool,
+    /// When the keystore rotates the key by itself.
+    rotation: Option<Rotation>,
+}
+
+/// A version to import: exactly one of `private_key`, `wrapped_key` and `public_key`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ImportVersion<'a> {
+    /// A private key, in the clear. TLS alone protects it on its way; prefer `wrapped_key`.
+    #[serde(borrow)]
+    private_key: Option<PrivateKeyText<'a>>,
+    /// A private key that was exported for a key of this keystore.
+    #[serde(borrow)]
+    wrapped_key: Option<WrappedKeyText<'a>>,
+    /// A public key, for a key that has only public keys.
+    #[serde(borrow)]
+    public_key: Option<PublicKeyText<'a>>,
+}
+
+/// How a private key is written.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum PrivateKeyFormat {
+    /// PKCS#8 (RFC 5958) as PEM, not encrypted.
+    Pem,
+    /// The same as DER.
+    Der,
+    /// A private key file of OpenSSH, encrypted or not: Ed25519.
+    OpenSsh,
+    /// The bytes of the algorithm alone, for Ed25519 the seed.
+    Raw,
+}
+
+impl From<PrivateKeyFormat> for PrivateFormat {
+    fn from(format: PrivateKeyFormat) -> Self {
+        match format {
+            PrivateKeyFormat::Pem => Self::Pkcs8Pem,
+            PrivateKeyFormat::Der => Self::Pkcs8Der,
+            PrivateKeyFormat::OpenSsh => Self::OpenSsh,
+            PrivateKeyFormat::Raw => Self::Raw,
+        }
+    }
+}
+
+/// A private key in the clear.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PrivateKeyText<'a> {
+    /// How it is written.
+    format: PrivateKeyFormat,
+    /// The bytes of the file, base64, also where they are text.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    data: SecretText<'a>,
+    /// The algorithm that the key must have. `raw` needs it.
+    #[schema(value_type = Option<String>, example = "ed25519")]
+    algorithm: Option<Algorithm>,
+    /// The passphrase of an encrypted file of OpenSSH.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    passphrase: Option<SecretText<'a>>,
+}
+
+/// A private key that only its recipient opens.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WrappedKeyText<'a> {
+    /// The text of the wrapped key, as an export gives it.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    wrapped: Cow<'a, str>,
+    /// The key of this keystore that it was wrapped for, in any version. The caller may decapsulate with it.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "transport")]
+    recipient: Cow<'a, str>,
+}
+
+/// A public key.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PublicKeyText<'a> {
+    /// How it is written.
+    format: PublicKeyFormat,
+    /// The public key: text as it is, bytes as base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    data: Cow<'a, str>,
+    /// The algorithm that the key must have. `raw` needs it.
+    #[schema(value_type = Option<String>, example = "ed25519")]
+    algorithm: Option<Algorithm>,
+}
+
+/// What a request brings, decoded and not yet understood.
+enum Brought {
+    Private {
+        bytes: Zeroizing<Vec<u8>>,
+        format: PrivateFormat,
+        algorithm: Option<Algorithm>,
+        passphrase: Option<SecretString>,
+    },
+    Wrapped {
+        wrapped: Box<WrappedKey>,
+        recipient: KeyFamily,
+    },
+    Public(PublicKey),
+}
+
+/// A key that was understood.
+enum Material {
+    Private(PrivateKeyData),
+    Public(PublicKey),
+}
+
+impl Brought {
+    fn new(
+        caller: &Caller,
+        private: Option<PrivateKeyText<'_>>,
+        wrapped: Option<WrappedKeyText<'_>>,
+        public: Option<PublicKeyText<'_>>,
+    ) -> Result<Self> {
+        match (private, wrapped, public) {
+            (Some(PrivateKeyText { format, data, algorithm, passphrase }), None, None) => Ok(Self::Private {
+                bytes: decode_secret(&data, "data")?,
+                format: format.into(),
+                algorithm,
+                passphrase: passphrase.map(|text| SecretString::from(text.to_owned())),
+            }),
+            (None, Some(WrappedKeyText { wrapped, recipient }), None) => {
+                let recipient = resolve(caller, &recipient, Operation::Decapsulate)?;
+                let recipient = recipient.as_ref().family().clone();
+                Ok(Self::Wrapped { wrapped: Box::new(wrapped.parse()?), recipient })
+            }
+            (None, None, Some(public)) => Ok(Self::Public(public.read()?)),
+            _ => {
+                Err(ApiError::malformed("name exactly one of `private_key`, `wrapped_key` and `public_key`"))
+            }
+        }
+    }
+
+    /// Understands it. This may take long: the passphrase of a file is stretched.
+    fn read(self, keystore: &Keystore) -> bulla_kms::Result<Material> {
+        match self {
+            Self::Private { bytes, format, algorithm, passphrase } => {
+                PrivateKeyData::read(&bytes, format, algorithm, passphrase.as_ref()).map(Material::Private)
+            }
+            Self::Wrapped { wrapped, recipient } => {
+                // Whichever version it was wrapped for.
+                let versions = keystore.attest(&recipient)?.versions;
+                let is_recipient = |key: &PublicKey| wrapped.check_recipient(key).is_ok();
+                let version = versions.iter().find(|version| is_recipient(&version.public_key));
+                let other = || {
+                    let message = format!("the key was wrapped for another recipient, not for {recipient}");
+                    KmsError::new(Code::InvalidArgument, message)
+                };
+                keystore.unwrap_key(&version.ok_or_else(other)?.id, &wrapped).map(Material::Private)
+            }
+            Self::Public(key) => Ok(Material::Public(key)),
+        }
+    }
+}
+
+impl PublicKeyText<'_> {
+    fn read(&self) -> Result<PublicKey> {
+        let key = match self.format.foreign() {
+            None => self.data.parse::<NamedPublicKey>()?.public_key,
+            Some(format) if self.format.is_binary() => {
+                import_public(&decode(&self.data, "data")?, format, self.algorithm)?
+            }
+            Some(format) => import_public(self.data.as_bytes(), format, self.algorithm)?,
+        };
+        match self.algorithm {
+            Some(wanted) if wanted != key.algorithm() => {
+                let message = format!("the key is one of {}, and one of {wanted} is wanted", key.algorithm());
+                Err(KmsError::new(Code::InvalidArgument, message).into())
+            }
+            _ => Ok(key),
+        }
+    }
+}
+
+impl Material {
+    fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Private(key) => key.algorithm(),
+            Self::Public(key) => key.algorithm(),
+        }
+    }
+
+    fn create(&self, keystore: &Keystore, new: NewKey) -> bulla_kms::Result<KeyId> {
+        match self {
+            Self::Private(key) => keystore.import_key(new, key),
+            Self::Public(key) => keystore.import_public_key(new, key),
+        }
+    }
+
+    fn add(&self, keystore: &Keystore, family: &KeyFamily) -> bulla_kms::Result<KeyId> {
+        match self {
+            Self::Private(key) => keystore.import_version(family, key),
+            Self::Public(key) => keystore.import_public_version(family, key),
+        }
+    }
+}
+
+/// Import a key as a new one: a private key, one that was wrapped for a key of this keystore, or a public key alone.
+///
+/// A private key may come in the clear, because TLS protects the connection: never send one over a connection without TLS. The service cannot
+/// wipe every copy of it that the network left in memory, and does not know where else the key is.
+/// A wrapped key has neither weakness. To import one, the caller must also have the right `decapsulate` on its recipient.
+#[utoipa::path(post, path = "/api/v1/keys/import", tag = "keys", request_body = ImportKey,
+    extensions(("x-permission" = json!("import"))),
+    responses((status = 201, description = "The key is imported", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn import(
+    State(app): State<App>,
+    caller: Caller,
+    body: SecretContent,
+) -> Result<(StatusCode, Json<KeyView>)> {
+    caller.session.check_tenant(Operation::Import)?;
+    let ImportKey { private_key, wrapped_key, public_key, purpose, label, exportable, rotation } =
+        parse(&body)?;
+    check_purpose(&caller, &purpose)?;
+    let brought = Brought::new(&caller, private_key, wrapped_key, public_key)?;
+    let tenant = caller.session.authority.tenant.clone();
+    let rotation = rotation.map(Into::into).unwrap_or_default();
+    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let key = brought.read(keystore)?;
+        let new = NewKey { label, exportable, rotation, ..NewKey::new(tenant, purpose, key.algorithm()) };
+        keystore.attest(key.create(keystore, new)?.family())
+    });
+    Ok((StatusCode::CREATED, imported(&app, &made.await?)))
+}
+
+/// Import a key as the newest version of a key: it signs from now on.
+///
+/// A private key in the clear has the same weaknesses here as in the import of a new key.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/import", tag = "keys", request_body = ImportVersion,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("import"))),
+    responses((status = 200, description = "The key with its new version", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn import_version(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    body: SecretContent,
+) -> Result<Json<KeyView>> {
+    let key = resolve(&caller, &key, Operation::Import)?;
+    let family = key.as_ref().family().clone();
+    check_purpose(&caller, family.purpose())?;
+    let ImportVersion { private_key, wrapped_key, public_key } = parse(&body)?;
+    let brought = Brought::new(&caller, private_key, wrapped_key, public_key)?;
+    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+        brought.read(keystore)?.add(keystore, &family)?;
+        keystore.attest(&family)
+    });
+    Ok(imported(&app, &made.await?))
+}
+
+fn imported(app: &App, key: &Attestation) -> Json<KeyView> {
+    app.service.key_changed(&key.key);
+    Json(key.into())
+}

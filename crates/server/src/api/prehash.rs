@@ -1,0 +1,126 @@
+//! Signatures of digests, for messages that are too long to send.
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bulla_kms::prehash::{Digest, Prehashed};
+use bulla_kms::token::Operation;
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::keys::KEY;
+use super::sign::{Signed, json, write_one};
+use super::verify::{Verified, verdict_text};
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Content, decode, exact, parse, resolve};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(sign_digest)).routes(routes!(verify_digest))
+}
+
+/// How a message was hashed.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum DigestKind {
+    /// BLAKE3, 32 bytes. The signature is one of Ed25519 of a frame around the digest.
+    Blake3,
+    /// SHA-512, 64 bytes. The signature is one of Ed25519ph (RFC 8032, section 5.1).
+    Ed25519ph,
+}
+
+/// A digest to sign.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SignDigest<'a> {
+    /// How the message was hashed.
+    prehash: DigestKind,
+    /// The digest, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    digest: Cow<'a, str>,
+    /// What the signature is for, base64, at most 255 bytes: it verifies under this context only. Empty when absent.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    context: Cow<'a, str>,
+}
+
+fn prehashed(kind: DigestKind, digest: &str, context: &str) -> Result<Prehashed> {
+    let digest = decode(digest, "digest")?;
+    let length = |length: usize, name: &str| {
+        ApiError::malformed(format!("`digest` has {} bytes, but one of {name} has {length}", digest.len()))
+    };
+    let digest = match kind {
+        DigestKind::Blake3 => {
+            let bytes: [u8; 32] = digest.as_slice().try_into().map_err(|_| length(32, "BLAKE3"))?;
+            Digest::Blake3(bytes.into())
+        }
+        DigestKind::Ed25519ph => {
+            Digest::Sha512(digest.as_slice().try_into().map_err(|_| length(64, "SHA-512"))?)
+        }
+    };
+    Ok(Prehashed::new(digest, &decode(context, "context")?)?)
+}
+
+/// Sign a digest with an Ed25519 key's newest version.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/sign-digest", tag = "signatures", request_body = SignDigest,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
+    responses((status = 200, description = "The signature", body = Signed), (status = "default", body = ErrorBody)))]
+async fn sign_digest(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Content(body): Content,
+) -> Result<Response> {
+    let key = resolve(&caller, &key, Operation::Sign)?;
+    let SignDigest { prehash, digest, context } = parse(&body)?;
+    let message = prehashed(prehash, &digest, &context)?;
+    let sign = move |keystore: &bulla_kms::Keystore| keystore.sign_prehashed(key.as_ref(), &message);
+    Ok(json(write_one(&app.aside(&caller.opened, &caller.session, sign).await?)))
+}
+
+/// The signature of a digest to verify.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyDigest<'a> {
+    /// How the message was hashed.
+    prehash: DigestKind,
+    /// The digest, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    digest: Cow<'a, str>,
+    /// The context under which it was signed, base64. Empty when absent.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    context: Cow<'a, str>,
+    /// The signature, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    signature: Cow<'a, str>,
+    /// The version that is said to have signed; the newest when absent.
+    #[schema(value_type = Option<u32>)]
+    version: Option<NonZeroU32>,
+}
+
+/// Verify the signature of a digest.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/verify-digest", tag = "signatures", request_body = VerifyDigest,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("verify"))),
+    responses((status = 200, description = "The verdict", body = Verified), (status = "default", body = ErrorBody)))]
+async fn verify_digest(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Content(body): Content,
+) -> Result<Response> {
+    let key = resolve(&caller, &key, Operation::Verify)?;
+    let VerifyDigest { prehash, digest, context, signature, version } = parse(&body)?;
+    let key = exact(&caller, key, version)?;
+    let (message, signature) = (prehashed(prehash, &digest, &context)?, decode(&signature, "signature")?);
+    let verify = move |keystore: &bulla_kms::Keystore| keystore.verify_prehashed(&key, &message, &signature);
+    let verdict = app.aside(&caller.opened, &caller.session, verify).await?;
+    Ok(json(verdict_text(verdict).as_bytes().to_vec()))
+}

@@ -1,0 +1,169 @@
+//! Sealed data: encrypted to keys of the keystore and to recipients elsewhere.
+
+use std::borrow::Cow;
+
+use axum::extract::State;
+use axum::response::Response;
+use bulla_kms::seal::data;
+use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider, KeystoreRecipient, Recipient};
+use bulla_kms::token::Operation;
+use bulla_kms::{Code, KeyId, KeystoreIdentity, KmsError};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use zeroize::Zeroizing;
+
+use crate::access::Authority;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{
+    Caller, Content, SecretContent, SecretText, decode, decode_secret, encode, exact, parse, resolve,
+    secret_json,
+};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(seal)).routes(routes!(open))
+}
+
+/// The associated data of what the command `bulla seal` makes.
+const FILE: &[u8] = b"bulla file v1";
+/// The start of associated data that bulla uses itself.
+const RESERVED: &[u8] = b"bulla ";
+/// At least the JSON around the values of an answer.
+const FRAME: usize = 64;
+
+/// Data to seal.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Seal<'a> {
+    /// The data, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "aGVsbG8=")]
+    data: SecretText<'a>,
+    /// Keys of the keystore, each of which opens it: their algorithms encapsulate, and the caller may read them.
+    #[serde(borrow, default)]
+    #[schema(value_type = Vec<String>, example = json!(["transport"]))]
+    keys: Vec<Cow<'a, str>>,
+    /// Recipients elsewhere, each of whom opens it: `age1...`, `x-wing:...`, or the public key file of another keystore's key.
+    #[serde(borrow, default)]
+    #[schema(value_type = Vec<String>)]
+    recipients: Vec<Cow<'a, str>>,
+    /// Associated data, base64. Only the same associated data opens the sealed data. When absent, the command `bulla open` opens it.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    associated_data: Option<Cow<'a, str>>,
+}
+
+/// Sealed data.
+#[derive(Serialize, ToSchema)]
+struct Sealed {
+    /// The sealed data, base64.
+    sealed: String,
+}
+
+fn associated(text: Option<&str>) -> Result<Vec<u8>> {
+    let Some(text) = text else { return Ok(FILE.to_vec()) };
+    let bytes = decode(text, "associated_data")?;
+    if bytes.starts_with(RESERVED) {
+        let message = "associated data that begins with \"bulla \" is reserved; use other data";
+        return Err(KmsError::new(Code::InvalidArgument, message).into());
+    }
+    Ok(bytes)
+}
+
+/// Seal data to keys of the keystore and to recipients elsewhere, together at most 8. Each of them opens it.
+#[utoipa::path(post, path = "/api/v1/seal", tag = "encryption", request_body = Seal, extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The sealed data", body = Sealed), (status = "default", body = ErrorBody)))]
+async fn seal(State(app): State<App>, caller: Caller, body: SecretContent) -> Result<axum::Json<Sealed>> {
+    if !caller.session.authority.operations.contains(Operation::Read) {
+        return Err(ApiError::refused());
+    }
+    let Seal { data, keys, recipients, associated_data } = parse(&body)?;
+    let mut to: Vec<Box<dyn KeyProvider>> = Vec::new();
+    for name in keys {
+        let key = exact(&caller, resolve(&caller, &name, Operation::Read)?, None)?;
+        to.push(Box::new(KeystoreRecipient::new(caller.opened.keystore.recipient(&key)?)?));
+    }
+    for text in recipients {
+        to.push(Box::new(text.parse::<Recipient>()?));
+    }
+    let associated = associated(associated_data.as_deref())?;
+    let bytes = decode_secret(&data, "data")?;
+    let sealed = app.aside(&caller.opened, &caller.session, move |_| {
+        let to: Vec<_> = to.iter().map(|key| &**key).collect();
+        Ok(encode(&data::seal(&bytes, &to, &associated)?))
+    });
+    Ok(axum::Json(Sealed { sealed: sealed.await? }))
+}
+
+/// Data to open.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Open<'a> {
+    /// The sealed data, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    sealed: Cow<'a, str>,
+    /// The associated data with which it was sealed, base64. Absent for a file that the command `bulla seal` made.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    associated_data: Option<Cow<'a, str>>,
+}
+
+/// Opened data.
+#[derive(Serialize, ToSchema)]
+struct Opened<'a> {
+    /// The data, base64.
+    data: &'a str,
+}
+
+/// The keys of the keystore with which a caller may decapsulate. All others do not exist for it.
+#[derive(Debug)]
+struct CallerIdentity<'a> {
+    keystore: KeystoreIdentity<'a>,
+    authority: &'a Authority,
+}
+
+impl KeyProvider for CallerIdentity<'_> {
+    fn method(&self) -> &str {
+        self.keystore.method()
+    }
+
+    fn key_name(&self) -> String {
+        self.keystore.key_name()
+    }
+
+    fn new_key(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
+        self.keystore.new_key()
+    }
+
+    fn key(&self, capsule: &Capsule) -> bulla_kms::Result<KeyEncryptionKey> {
+        if self.fits(capsule) { self.keystore.key(capsule) } else { Err(self.wrong_key()) }
+    }
+
+    fn fits(&self, capsule: &Capsule) -> bool {
+        let permitted = |key: KeyId| self.authority.permits(Operation::Decapsulate, key.family());
+        self.keystore.fits(capsule) && capsule.key_name().parse().is_ok_and(permitted)
+    }
+}
+
+/// Open sealed data, with whichever key of the keystore the caller may decapsulate.
+#[utoipa::path(post, path = "/api/v1/open", tag = "encryption", request_body = Open,
+    extensions(("x-permission" = json!("decapsulate"))),
+    responses((status = 200, description = "The data", body = Opened), (status = "default", body = ErrorBody)))]
+async fn open(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+    if !caller.session.authority.operations.contains(Operation::Decapsulate) {
+        return Err(ApiError::refused());
+    }
+    let Open { sealed, associated_data } = parse(&body)?;
+    let associated = associated(associated_data.as_deref())?;
+    let sealed = decode(&sealed, "sealed")?;
+    let session = caller.session.clone();
+    let text = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let keys = CallerIdentity { keystore: KeystoreIdentity(keystore), authority: &session.authority };
+        Ok(Zeroizing::new(encode(&data::open(&sealed, &[&keys], &associated)?)))
+    });
+    let text = text.await?;
+    secret_json(&Opened { data: &text }, FRAME + text.len())
+}
