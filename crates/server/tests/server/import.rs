@@ -310,7 +310,8 @@ fn a_caller_who_mints_imports_a_key_for_tokens_whose_tokens_then_work() {
     let token = elsewhere.mint_token(&grant).unwrap();
     let service = Service::open();
     assert_eq!(service.get(Some(&token), "/api/v1/keys").error(), refused());
-    import(&service, &json!({ "private_key": seed(), "purpose": "tokens", "label": "tokens" }));
+    let root = json!({ "private_key": seed(), "purpose": "tokens", "label": "tokens", "exportable": true });
+    import(&service, &root);
     service.get(Some(&token), "/api/v1/keys").ok();
     // It leaves for nobody, not even for those who mint.
     service.post(None, "/api/v1/keys", &json!({ "label": "to", "algorithm": "x-wing" })).ok();
