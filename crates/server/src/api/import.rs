@@ -260,7 +260,7 @@ impl Material {
 /// A private key may come in the clear, because TLS protects the connection: never send one over a connection without TLS. The service cannot
 /// wipe every copy of it that the network left in memory, and does not know where else the key is.
 /// A wrapped key has neither weakness. To import one, the caller must also have the right `decapsulate` on its recipient.
-#[utoipa::path(post, path = "/api/v1/keys/import", tag = "keys", request_body = ImportKey,
+#[utoipa::path(post, path = "/api/v1/import", tag = "keys", request_body = ImportKey,
     extensions(("x-permission" = json!("import"))),
     responses((status = 201, description = "The key is imported", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn import(

@@ -32,7 +32,7 @@ fn open() -> Service {
 }
 
 fn import(service: &Service, body: &Value) -> Value {
-    let answer = service.post(None, "/api/v1/keys/import", body);
+    let answer = service.post(None, "/api/v1/import", body);
     let key = answer.ok();
     assert_eq!(answer.status, 201);
     key
@@ -75,7 +75,7 @@ fn a_private_key_is_imported_in_every_format() {
     assert_eq!(seen[0], seen[1], "OpenSSL wrote one key twice");
     assert_eq!(base64(&seen[4]), PUBLIC);
     let wrong = json!({ "format": "openssh", "data": base64(&locked), "passphrase": "open barley" });
-    let wrong = service.post(None, "/api/v1/keys/import", &json!({ "private_key": wrong }));
+    let wrong = service.post(None, "/api/v1/import", &json!({ "private_key": wrong }));
     assert_eq!(wrong.error(), (400, "wrong_passphrase".to_owned()));
     assert!(!wrong.text().contains("barley"));
 }
@@ -99,7 +99,7 @@ fn a_public_key_is_imported_as_it_is_read() {
             let first = service.get(None, &format!("/api/v1/keys/{algorithm}/public?format=raw")).ok();
             assert_eq!(again["public_key"], first["public_key"], "{label}");
             let other = json!({ "format": format, "data": text, "algorithm": "ml-dsa-65" });
-            let other = service.post(None, "/api/v1/keys/import", &json!({ "public_key": other }));
+            let other = service.post(None, "/api/v1/import", &json!({ "public_key": other }));
             assert_eq!(other.status, 400, "{label}: {}", other.text());
         }
     }
@@ -109,7 +109,7 @@ fn a_public_key_is_imported_as_it_is_read() {
 fn an_import_names_one_key_and_errors_show_nothing_of_it() {
     let service = open();
     let malformed = (400, "malformed_request".to_owned());
-    let post = |body: &Value| service.post(None, "/api/v1/keys/import", body);
+    let post = |body: &Value| service.post(None, "/api/v1/import", body);
     let public = json!({ "format": "raw", "algorithm": "ed25519", "data": PUBLIC });
     assert_eq!(post(&json!({})).error(), malformed);
     assert_eq!(post(&json!({ "private_key": seed(), "public_key": public })).error(), malformed);
@@ -255,7 +255,7 @@ fn imports_and_exports_need_their_rights() {
     assert_eq!(export(&narrow, &to).error(), refused());
     assert_eq!(export(&exports, &json!({ "recipient_key": theirs.to_string() })).error(), refused());
     let wrapped = json!({ "wrapped_key": { "wrapped": out, "recipient": "to" }, "label": "back" });
-    let import = |token, body: &Value| service.post(Some(token), "/api/v1/keys/import", body);
+    let import = |token, body: &Value| service.post(Some(token), "/api/v1/import", body);
     assert_eq!(
         import(&imports, &wrapped).error(),
         refused(),
@@ -282,7 +282,7 @@ fn no_holder_of_a_token_brings_a_key_for_tokens_or_takes_one_out() {
     for key in [json!({ "private_key": seed() }), json!({ "public_key": public })] {
         let mut new = key.clone();
         new["purpose"] = json!("tokens");
-        assert_eq!(post("/api/v1/keys/import", &new), refused());
+        assert_eq!(post("/api/v1/import", &new), refused());
         for root in ["tokens", "second-root"] {
             assert_eq!(post(&format!("/api/v1/keys/{root}/import"), &key), refused());
         }
