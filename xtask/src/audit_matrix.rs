@@ -122,13 +122,12 @@ fn row(report: &Value, rule: &str) -> Result<(String, String)> {
     Ok((verdict, columns))
 }
 
-/// Checks what the suite of the audit holds of the table: two of its builds, one as it should be and one that inlines.
-pub(crate) fn check(context: &Context) -> Result<()> {
-    let bulla = build_program(context.cargo().args(["build", "--quiet", "--profile=test", "-p", "bulla"]))?;
+/// Checks what the suite of the audit holds of the table, by the command `bulla`: two of its builds, one as it should be and one that inlines.
+pub(crate) fn check(context: &Context, bulla: &Path) -> Result<()> {
     let v4 = Variant { name: "x86-64-v4", rustflags: "-Ctarget-cpu=x86-64-v4", features: &[] };
     for (variant, lto, expected) in [(&VARIANTS[0], "off", "present"), (&v4, "fat", "inlined")] {
         for ((program, rule), expected) in PROGRAMS.into_iter().zip([expected, "present"]) {
-            let report = audit(&bulla, &build(context, variant, lto, program)?)?;
+            let report = audit(bulla, &build(context, variant, lto, program)?)?;
             let (verdict, row) = row(&report, rule)?;
             ensure!(
                 verdict == expected,

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::program::Program;
+use crate::program::Programs;
 
 /// The places that every command of xtask works with.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(crate) struct Context {
     pub(crate) root: PathBuf,
     /// Cargo's build folder, wherever the environment put it.
     pub(crate) target: PathBuf,
-    /// The test programs of the workspace, once they are built.
-    pub(crate) programs: Once<Vec<Program>>,
+    /// The programs of the workspace, once they are built.
+    pub(crate) programs: Once<Programs>,
 }
 
 /// A value that is made when it is first asked for; what could not be made is tried again.
@@ -64,15 +64,20 @@ impl Context {
     /// The folder into which tools of the tests are installed: the user's cache, so that each clone finds them, and never a folder on the `PATH`.
     /// Without a home folder, the build folder.
     pub(crate) fn tools(&self) -> PathBuf {
-        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-        let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
-        cache.map_or_else(|| self.target.join("tools"), |cache| cache.join("bulla-xtask"))
+        cache().unwrap_or_else(|| self.target.join("tools"))
     }
 
     /// `cargo` in the root.
     pub(crate) fn cargo(&self) -> Command {
         cargo(&self.root)
     }
+}
+
+/// Our folder in the user's cache.
+pub(crate) fn cache() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
+    cache.map(|cache| cache.join("bulla-xtask"))
 }
 
 /// Runs `command`, a `cargo build` with any arguments, and returns the path of the program that it built.
@@ -94,9 +99,17 @@ pub(crate) fn build_program(command: &mut Command) -> Result<PathBuf> {
         .context("cargo build names no program")
 }
 
+/// Whether cargo keeps what the next build of the same crate can take over.
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
+
 /// The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
+///
+/// What it keeps for the next build of a crate, if the user does not ask for it, only costs time here: most crates are built once.
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
+    if env::var_os(INCREMENTAL).is_none() {
+        command.env(INCREMENTAL, "0");
+    }
     command
 }

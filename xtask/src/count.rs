@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Tests that passed and tests that failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,

@@ -2,14 +2,17 @@
 
 use std::{
     env::{self, consts::EXE_SUFFIX},
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use crate::{context::Context, process::quiet};
+use crate::{
+    context::{self, Context},
+    process::quiet,
+};
 
 /// A program that a Debian package carries.
 pub(crate) struct DebianTool {
@@ -29,6 +32,19 @@ pub(crate) struct CargoTool {
     pub(crate) version: &'static str,
 }
 
+/// Holds until it is dropped that nobody else of ours installs anything: suites run beside each other, and what installs does not bear that.
+fn alone() -> Result<File> {
+    let folder = context::cache().unwrap_or_else(env::temp_dir);
+    let path = folder.join("install.lock");
+    let lock = || {
+        fs::create_dir_all(&folder)?;
+        let file = File::create(&path)?;
+        file.lock()?;
+        Ok::<_, std::io::Error>(file)
+    };
+    lock().with_context(|| format!("cannot lock {}", path.display()))
+}
+
 /// Makes sure that `tool` is on the `PATH`.
 pub(crate) fn debian(tool: &DebianTool) -> Result<()> {
     package(tool.program, tool.package, || on_path(tool.program))
@@ -41,6 +57,10 @@ pub(crate) fn debian_file(file: &DebianFile) -> Result<()> {
 
 /// Installs a package unless what it is wanted for is there.
 fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<()> {
+    if is_there() {
+        return Ok(());
+    }
+    let _alone = alone()?;
     if is_there() {
         return Ok(());
     }
@@ -93,6 +113,7 @@ pub(crate) fn rust_target(target: &str) -> Result<()> {
 
 fn rustup(kind: &str, name: &str, is_it: impl Fn(&str) -> bool) -> Result<()> {
     let hint = || format!("cannot get the Rust {kind} {name}");
+    let _alone = alone()?;
     let installed = quiet(Command::new("rustup").args([kind, "list", "--installed"])).with_context(hint)?;
     if installed.lines().any(is_it) {
         return Ok(());
@@ -105,6 +126,7 @@ fn rustup(kind: &str, name: &str, is_it: impl Fn(&str) -> bool) -> Result<()> {
 /// Makes sure that there is a nightly toolchain, and that it has these components.
 pub(crate) fn nightly(components: &[&str]) -> Result<()> {
     let hint = || format!("cannot get a nightly Rust toolchain with {}", components.join(", "));
+    let _alone = alone()?;
     let toolchains = quiet(Command::new("rustup").args(["toolchain", "list"])).with_context(hint)?;
     if !toolchains.lines().any(|line| line.starts_with("nightly")) {
         eprintln!("xtask: installing a nightly toolchain");
@@ -159,6 +181,7 @@ pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<
     if python.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
+    let _alone = alone()?;
     eprintln!("xtask: installing the Python packages of {}", requirements.display());
     let make = || quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&root));
     if make().is_err() {

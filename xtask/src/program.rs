@@ -1,6 +1,10 @@
-//! A test program of the workspace.
+//! What one build of the workspace gives.
 
 use std::path::PathBuf;
+
+/// A package that names the features of other people's crates that the tests need. What is built beside it finds these crates built already, and
+/// has of our own crates only the features that its own manifest names.
+pub(crate) const FEATURES: &str = "bulla-features";
 
 /// One test program.
 #[derive(Debug)]
@@ -12,4 +16,13 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// The package's folder, in which its tests run.
     pub(crate) folder: PathBuf,
+}
+
+/// Everything that the build gives.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// The test programs of all packages.
+    pub(crate) tests: Vec<Program>,
+    /// The command `bulla`, whose keystore has every feature.
+    pub(crate) command: PathBuf,
 }

@@ -1,12 +1,12 @@
 //! The tests that took longest.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// How many are listed.
 const LISTED: usize = 10;
 
 /// The slowest tests so far, the slowest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Slowest(Vec<(f64, String)>);
 
 impl Slowest {

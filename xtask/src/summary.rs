@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{count::Tally, slowest::Slowest};
 
 /// What became of one suite.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuiteResult {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) tally: Tally,
     /// What building its tests took. Checks that build and look at the result count as running.
     pub(crate) build: Duration,
@@ -14,6 +17,14 @@ pub(crate) struct SuiteResult {
     pub(crate) slow: Slowest,
     /// One line for each step that failed.
     pub(crate) failures: Vec<String>,
+}
+
+impl SuiteResult {
+    /// Of a suite that ended without a result, for this reason.
+    pub(crate) fn lost(name: &str, reason: String) -> Self {
+        let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
+        Self { name: name.to_owned(), tally: Tally::FAIL, build, run, slow, failures: vec![reason] }
+    }
 }
 
 /// Formats the failures, the table and the last line.
@@ -28,7 +39,7 @@ pub(crate) fn summary(results: &[SuiteResult]) -> String {
         text.push('\n');
     }
     let mut slow = Slowest::default();
-    results.iter().for_each(|result| slow.add(result.name, &result.slow));
+    results.iter().for_each(|result| slow.add(&result.name, &result.slow));
     text.push_str("the slowest tests, in seconds:\n");
     slow.lines().for_each(|line| text.push_str(&format!("{line}\n")));
     text.push_str(&format!(
@@ -42,7 +53,7 @@ pub(crate) fn summary(results: &[SuiteResult]) -> String {
         total += result.tally;
         build += result.build;
         run += result.run;
-        text.push_str(&row(result.name, passed, failed, result.build, result.run));
+        text.push_str(&row(&result.name, passed, failed, result.build, result.run));
     }
     text.push_str(&row("all", total.passed, total.failed, build, run));
     text.push_str(&format!("\n{} passed, {} failed", total.passed, total.failed));
@@ -60,8 +71,8 @@ mod tests {
 
     #[test]
     fn the_last_line_is_the_sum() {
-        let result = |name, passed, failed| SuiteResult {
-            name,
+        let result = |name: &str, passed, failed| SuiteResult {
+            name: name.to_owned(),
             tally: Tally { passed, failed },
             build: Duration::from_millis(500),
             run: Duration::from_millis(1500),
@@ -76,9 +87,7 @@ mod tests {
 
     #[test]
     fn failures_are_named_first() {
-        let failures = vec!["clippy: exit status: 101".to_owned()];
-        let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
-        let text = summary(&[SuiteResult { name: "tidy", tally: Tally::FAIL, build, run, slow, failures }]);
+        let text = summary(&[SuiteResult::lost("tidy", "clippy: exit status: 101".to_owned())]);
         assert_eq!(text.lines().next(), Some("failed: tidy: clippy: exit status: 101"));
     }
 }

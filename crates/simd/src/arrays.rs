@@ -44,6 +44,7 @@ unsafe fn word_of<W>(blocks: *const *const u8, i: usize, at: usize) -> W {
 }
 
 impl<const N: usize> Columns for Array<u32, N> {
+    #[inline(never)]
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
         let mut words = [Array([0; N]); 16];
         for (w, word) in words.iter_mut().enumerate() {
@@ -53,6 +54,7 @@ impl<const N: usize> Columns for Array<u32, N> {
         words
     }
 
+    #[inline(never)]
     unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
         for (w, column) in words.into_iter().enumerate() {
             for (lane, word) in column.0.into_iter().enumerate() {
@@ -62,6 +64,7 @@ impl<const N: usize> Columns for Array<u32, N> {
         }
     }
 
+    #[inline(never)]
     unsafe fn store_blocks(words: [Self; 16], to: *mut u8) {
         for (w, column) in words.into_iter().enumerate() {
             for (lane, word) in column.0.into_iter().enumerate() {
@@ -71,36 +74,43 @@ impl<const N: usize> Columns for Array<u32, N> {
         }
     }
 
+    #[inline(never)]
     unsafe fn unzip(left: Self, right: Self) -> (Self, Self) {
         let word = |i: usize| if i < N { left.0[i] } else { right.0[i - N] };
         (each!(i => word(2 * i)), each!(i => word(2 * i + 1)))
     }
 
+    #[inline(never)]
     unsafe fn equal(a: Self, b: Self) -> u32 {
         (0..N).map(|i| u32::from(a.0[i] == b.0[i]) << i).sum()
     }
 
+    #[inline(never)]
     unsafe fn select(mask: u32, yes: Self, no: Self) -> Self {
         each!(i => if mask >> i & 1 == 1 { yes.0[i] } else { no.0[i] })
     }
 }
 
 impl<const N: usize> Rows for Array<u32, N> {
+    #[inline(never)]
     unsafe fn splat_row(row: *const u32) -> Self {
         // SAFETY: the caller promised four readable words.
         unsafe { each!(i => row.add(i % 4).read_unaligned()) }
     }
 
+    #[inline(never)]
     unsafe fn splat_halves(low: u64, high: u64) -> Self {
         let row = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32];
         each!(i => row[i % 4])
     }
 
+    #[inline(never)]
     unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self {
         // SAFETY: the caller promised a pointer for each state, with 16 bytes readable at the offset.
         unsafe { each!(i => word_of(blocks, i / 4, offset + 4 * (i % 4))) }
     }
 
+    #[inline(never)]
     unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8) {
         for i in 0..N {
             let at = 32 * (i / 4) + 4 * (i % 4);
@@ -112,18 +122,22 @@ impl<const N: usize> Rows for Array<u32, N> {
         }
     }
 
+    #[inline(never)]
     unsafe fn turn1(a: Self) -> Self {
         each!(i => a.0[i / 4 * 4 + (i + 1) % 4])
     }
 
+    #[inline(never)]
     unsafe fn turn2(a: Self) -> Self {
         each!(i => a.0[i / 4 * 4 + (i + 2) % 4])
     }
 
+    #[inline(never)]
     unsafe fn turn3(a: Self) -> Self {
         each!(i => a.0[i / 4 * 4 + (i + 3) % 4])
     }
 
+    #[inline(never)]
     unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
         each!(i => {
             let from = if i % 4 < 2 { &a } else { &b };
@@ -139,15 +153,18 @@ macro_rules! words {
             type Word = $word;
             const LANES: usize = N;
 
+            #[inline(never)]
             unsafe fn splat(word: $word) -> Self {
                 Array([word; N])
             }
 
+            #[inline(never)]
             unsafe fn load(from: *const $word) -> Self {
                 // SAFETY: the caller promised N readable words.
                 unsafe { each!(i => from.add(i).read_unaligned()) }
             }
 
+            #[inline(never)]
             unsafe fn store(self, to: *mut $word) {
                 for (i, word) in self.0.into_iter().enumerate() {
                     // SAFETY: the caller promised N writable words.
@@ -155,14 +172,17 @@ macro_rules! words {
                 }
             }
 
+            #[inline(never)]
             unsafe fn add(a: Self, b: Self) -> Self {
                 each!(i => a.0[i].wrapping_add(b.0[i]))
             }
 
+            #[inline(never)]
             unsafe fn xor(a: Self, b: Self) -> Self {
                 each!(i => a.0[i] ^ b.0[i])
             }
 
+            #[inline(never)]
             unsafe fn rotate<const I: usize>(a: Self) -> Self {
                 const ROTATES: [u32; 4] = $rotates;
                 each!(i => a.0[i].rotate_right(ROTATES[I]))
@@ -174,6 +194,7 @@ macro_rules! words {
         }
 
         impl<const N: usize> WordColumns for Array<$word, N> {
+            #[inline(never)]
             unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
                 let mut words = [Array([0; N]); 16];
                 for (w, word) in words.iter_mut().enumerate() {
@@ -183,6 +204,7 @@ macro_rules! words {
                 words
             }
 
+            #[inline(never)]
             unsafe fn load_halves(halves: *const *mut $word) -> [Self; 8] {
                 let mut words = [Array([0; N]); 8];
                 for (w, word) in words.iter_mut().enumerate() {
@@ -192,6 +214,7 @@ macro_rules! words {
                 words
             }
 
+            #[inline(never)]
             unsafe fn store_halves(words: [Self; 8], halves: *const *mut $word) {
                 for (w, column) in words.into_iter().enumerate() {
                     for (lane, word) in column.0.into_iter().enumerate() {
@@ -203,15 +226,18 @@ macro_rules! words {
         }
 
         impl WordRows for Array<$word, 4> {
+            #[inline(never)]
             unsafe fn load_fresh(from: *const $word) -> Self {
                 // SAFETY: the caller promised four readable words.
                 unsafe { Vector::load(from) }
             }
 
+            #[inline(never)]
             unsafe fn row(words: [$word; 4]) -> Self {
                 Array(words)
             }
 
+            #[inline(never)]
             unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(
                 block: *const u8,
             ) -> Self {
@@ -222,14 +248,17 @@ macro_rules! words {
                 Array([word(A), word(B), word(C), word(D)])
             }
 
+            #[inline(never)]
             unsafe fn turn1(a: Self) -> Self {
                 Array([a.0[1], a.0[2], a.0[3], a.0[0]])
             }
 
+            #[inline(never)]
             unsafe fn turn2(a: Self) -> Self {
                 Array([a.0[2], a.0[3], a.0[0], a.0[1]])
             }
 
+            #[inline(never)]
             unsafe fn turn3(a: Self) -> Self {
                 Array([a.0[3], a.0[0], a.0[1], a.0[2]])
             }

@@ -4,7 +4,10 @@ use std::{env, fs, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::context::{Context, build_program};
+use crate::{
+    context::{Context, build_program},
+    program::FEATURES,
+};
 
 /// The mark of blocks that are run, all in one shell, one after the other.
 const TOUR: &str = "console tour";
@@ -23,7 +26,9 @@ struct Step {
 pub(crate) fn check(context: &Context) -> Result<()> {
     let steps = steps(&fs::read_to_string(context.root.join("README.md")).context("cannot read README.md")?);
     ensure!(!steps.is_empty(), "the README has no block marked `{TOUR}`");
-    let program = build_program(context.cargo().args(["build", "--quiet", "--profile=test", "-p", "bulla"]))?;
+    // As it is shipped: with those features of our crates that its own manifest names.
+    let build = ["build", "--quiet", "--profile=test", "-p", "bulla", "-p", FEATURES];
+    let program = build_program(context.cargo().args(build))?;
     let folder = context.target.join("tour");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;

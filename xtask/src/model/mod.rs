@@ -165,13 +165,19 @@ impl Listing {
     }
 }
 
+/// The profile of one unit of code that the laboratory's gate on machine code has (`crates/lab/src/code/build.rs`): of the same name and content, so
+/// that what both want is built once.
+const PROFILE: &str = "kernels-one-unit";
+
 /// Builds a package as a user's release build does, without link-time optimisation: then the library holds machine code.
 fn library(context: &Context, package: &str, target: &str) -> Result<PathBuf> {
     let mut command = context.cargo();
     command
-        .args(["build", "--quiet", "-p", package, "--target", target, "--profile", "model"])
-        .args(["--config", "profile.model.inherits=\"release\"", "--config", "profile.model.lto=false"])
-        .args(["--config", "profile.model.codegen-units=1", "--message-format=json-render-diagnostics"])
+        .args(["build", "--quiet", "-p", package, "--target", target, "--profile", PROFILE])
+        .args(["--config", &format!("profile.{PROFILE}.inherits=\"release\"")])
+        .args(["--config", &format!("profile.{PROFILE}.codegen-units=1")])
+        .args(["--config", &format!("profile.{PROFILE}.lto=false")])
+        .arg("--message-format=json-render-diagnostics")
         // Present but empty: no flags of the environment or of a configuration, such as another `target-cpu`.
         .env("CARGO_ENCODED_RUSTFLAGS", "")
         .stderr(Stdio::inherit());

@@ -34,13 +34,11 @@ const OLDER: [Older; 3] = [
 /// The Rust libraries choose the processor's kernel, and their tests pass where others are missing, and say which. All lengths by the kernels that
 /// it has are tested by the processor at hand.
 fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
-    let emulator =
-        format!("target.x86_64-unknown-linux-gnu.runner = ['qemu-x86_64', '-cpu', '{}']", older.processor);
-    let mut test = runner.context.cargo();
-    test.args(["test", "--config", &emulator, "-p", "bulla-blake3", "-p", "bulla-blake2", "--all-features"]);
-    test.args(["--test", "blake3", "--test", "blake2", "--", "interface", "kernel", "counters", "digest"]);
-    test.args(older.missing).env("BULLA_TEST_BEST_KERNEL", older.kernel);
-    runner.libtest(&format!("cargo test, {}, emulated", older.processor), &mut test);
+    let programs = ["bulla-blake2, test blake2", "bulla-blake3, test blake3"];
+    runner.emulated(&programs, &["qemu-x86_64", "-cpu", older.processor], |test| {
+        test.args(["interface", "kernel", "counters", "digest"]).args(older.missing);
+        test.env("BULLA_TEST_BEST_KERNEL", older.kernel);
+    });
 }
 
 /// The Go kernels on AArch64, on big-endian s390x and on older x86-64. Each test requires the kernel that its processor has.

@@ -1,21 +1,30 @@
 //! `cargo xtask test`: the suites, and how one runs.
 
+mod beside;
 mod go;
 mod js;
 mod lanes;
 mod miri;
 mod page;
+mod plan;
 mod programs;
 mod runner;
 mod rust;
+mod suite;
 mod tidy;
 
-use std::{io::Write as _, process::ExitCode, time::Instant};
+use std::{
+    env,
+    io::{self, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+    time::Instant,
+};
 
-use anyhow::Result;
-use clap::ValueEnum;
+use anyhow::{Context as _, Result};
+use clap::ValueEnum as _;
 
-use self::runner::Runner;
+use self::{runner::Runner, suite::Suite};
 use crate::{
     context::Context,
     summary::{SuiteResult, summary},
@@ -24,84 +33,40 @@ use crate::{
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test tidy rust\n\n\
+    Some suites run beside others. What they print is shown when they have ended, and is in target/beside/SUITE.txt until then.\n\
     xtask installs the tools that a suite needs. If it cannot install one, it names it in one line, and the suite fails.\n\n\
     Exit status: 0 every test passed, 1 a test failed or a suite did not run.")]
 pub(crate) struct Args {
     /// The suites to run, in this order [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<Suite>,
-}
-
-/// One suite. The order here is the order in which all of them run: the quick ones that often fail come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Suite {
-    /// Formatting, lints, documentation, licences, style, and the builds without std
-    Tidy,
-    /// The libraries and xtask itself
-    Rust,
-    /// The generic unsafe code, under Miri
-    Miri,
-    /// The keystore
-    Kms,
-    /// The command `bulla`
-    Cli,
-    /// The audit of binaries, compared with objdump
-    Audit,
-    /// The laboratory's own tests
-    Lab,
-    /// The laboratory's page, in a browser
-    Page,
-    /// BLAKE3 for Go
-    Go,
-    /// BLAKE3 for JavaScript
-    Js,
-    /// Other processors, emulated
-    Lanes,
-}
-
-impl Suite {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tidy => "tidy",
-            Self::Rust => "rust",
-            Self::Miri => "miri",
-            Self::Kms => "kms",
-            Self::Cli => "cli",
-            Self::Audit => "audit",
-            Self::Lab => "lab",
-            Self::Page => "page",
-            Self::Go => "go",
-            Self::Js => "js",
-            Self::Lanes => "lanes",
-        }
-    }
-
-    fn steps(self, runner: &mut Runner<'_>) {
-        match self {
-            Self::Tidy => tidy::run(runner),
-            Self::Rust => rust::libraries(runner),
-            Self::Miri => miri::run(runner),
-            Self::Kms => rust::kms(runner),
-            Self::Cli => rust::cli(runner),
-            Self::Audit => rust::audit(runner),
-            Self::Lab => rust::lab(runner),
-            Self::Page => page::run(runner),
-            Self::Go => go::run(runner),
-            Self::Js => js::run(runner),
-            Self::Lanes => lanes::run(runner),
-        }
-    }
+    /// Write what became of the one suite to this file, and print no table
+    #[arg(long, value_name = "FILE", hide = true, requires = "suites")]
+    report: Option<PathBuf>,
 }
 
 /// Runs the suites, with `command_line` as what this program takes, prints the table, and says by the exit status whether all is well.
 pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
     let context = Context::find()?;
+    let here = |suite| run_suite(&context, command_line, suite);
+    if let (Some(report), [suite]) = (&args.report, &args.suites[..]) {
+        let result = here(*suite);
+        beside::leave(&context, report, &result)?;
+        return Ok(status(&[result]));
+    }
+    let program = env::current_exe().context("cannot find this program")?;
+    let target = context.target.clone();
+    let beside = |suite| beside::run(&program, &target, suite);
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
-    let results: Vec<_> = suites.iter().map(|suite| run_suite(&context, command_line, *suite)).collect();
+    let results = plan::run(suites, here, beside, &mut io::stdout());
     println!("\n{}", summary(&results));
-    std::io::stdout().flush()?;
+    io::stdout().flush()?;
+    Ok(status(&results))
+}
+
+fn status(results: &[SuiteResult]) -> ExitCode {
     let failed = results.iter().any(|result| result.tally.failed > 0);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn run_suite(context: &Context, command_line: &clap::Command, suite: Suite) -> SuiteResult {

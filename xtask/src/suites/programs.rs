@@ -10,14 +10,23 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::{context::Context, process::quiet, program::Program};
+use crate::{
+    context::Context,
+    process::quiet,
+    program::{Program, Programs},
+};
 
 /// Lets the harness of a stable compiler take options that are not stable. Whoever starts cargo from a test takes it away again: it
 /// would build everything anew.
 pub(super) const UNSTABLE_HARNESS: &str = "RUSTC_BOOTSTRAP";
 
+/// The programs of the workspace; the first suite that asks for them waits for their build.
+pub(super) fn built(context: &Context) -> Result<&Programs> {
+    context.programs.get_or_try(|| build(context))
+}
+
 /// Builds the test programs of all packages with all features but those that hold peers back.
-pub(super) fn build(context: &Context) -> Result<Vec<Program>> {
+fn build(context: &Context) -> Result<Programs> {
     let metadata = metadata(context)?;
     let output = context
         .cargo()
@@ -28,11 +37,12 @@ pub(super) fn build(context: &Context) -> Result<Vec<Program>> {
         .context("cannot start cargo test")?;
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
     let messages = String::from_utf8_lossy(&output.stdout);
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut programs: Vec<_> = messages.filter_map(|message| program(&metadata, &message)).collect();
-    ensure!(!programs.is_empty(), "cargo built no test program");
-    programs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(programs)
+    let messages: Vec<_> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut tests: Vec<_> = messages.iter().filter_map(|message| program(&metadata, message)).collect();
+    ensure!(!tests.is_empty(), "cargo built no test program");
+    tests.sort_by(|a, b| a.name.cmp(&b.name));
+    let command = messages.iter().find_map(command).context("cargo did not build the command")?;
+    Ok(Programs { tests, command })
 }
 
 /// What `--features` takes for the same features as the test programs have.
@@ -70,9 +80,62 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
     Some(Program { package: package.to_owned(), name: format!("{package}, {kind} {target}"), path, folder })
 }
 
+/// The path of the command `bulla`, if the message of cargo is about it: tests start it.
+fn command(message: &Value) -> Option<PathBuf> {
+    let target = &message["target"];
+    let is_command =
+        target["name"] == "bulla" && target["kind"][0] == "bin" && message["profile"]["test"] == false;
+    message["executable"].as_str().filter(|_| is_command).map(PathBuf::from)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::program::FEATURES;
+
+    const TESTS: &str = "--edges=normal,build,dev";
+    const PROGRAMS: &str = "--edges=normal,build";
+
+    /// The crates of others that cargo builds for these arguments, each with its features.
+    fn crates(context: &Context, arguments: &[&str]) -> BTreeSet<String> {
+        let mut tree = context.cargo();
+        tree.args(["tree", "--quiet", "--locked", "--prefix=none", "--no-dedupe", "--format={p} with {f}"]);
+        let text = quiet(tree.args(arguments)).unwrap();
+        // Ours have a path.
+        let crates: BTreeSet<_> =
+            text.lines().filter(|line| !line.contains("(/")).map(str::to_owned).collect();
+        assert!(crates.len() > 100, "{arguments:?}: {} crates", crates.len());
+        crates
+    }
+
+    /// Fails for crates that would be built again, with other features than before.
+    fn share(before: &[&str], after: &[&str]) {
+        let context = Context::find().unwrap();
+        let (before, after) = (crates(&context, before), crates(&context, after));
+        let again = |one: &&String| {
+            let name = one.split(" with ").next().unwrap_or_default();
+            let there = before.iter().filter(|other| other.split(" with ").next() == Some(name));
+            format!("{one}\n  before: {}", there.cloned().collect::<Vec<_>>().join("\n  before: "))
+        };
+        let again: Vec<_> = after.difference(&before).map(|one| again(&one)).collect();
+        assert!(again.is_empty(), "add what is missing to {FEATURES}:\n{}", again.join("\n"));
+    }
+
+    #[test]
+    fn rustdoc_needs_no_crate_that_clippy_did_not_check() {
+        let all = |edges| ["--workspace", "--all-features", edges];
+        share(&all(TESTS), &all(PROGRAMS));
+    }
+
+    #[test]
+    fn packages_that_are_built_alone_need_no_crate_that_the_tests_do_not_have() {
+        let features = features(&Context::find().unwrap()).unwrap();
+        let tests = ["--workspace", "--features", &features, TESTS];
+        share(&tests, &["-p", "bulla", "-p", FEATURES, PROGRAMS]);
+        share(&tests, &["-p", "bulla-kms", "-p", FEATURES, TESTS]);
+    }
 
     fn metadata() -> Value {
         serde_json::json!({ "packages": [
@@ -98,5 +161,15 @@ mod tests {
         let program = program(&metadata(), &message(true)).unwrap();
         assert_eq!((program.package.as_str(), program.name.as_str()), ("a", "a, test all"));
         assert_eq!(program.folder, Path::new("/checkout/a"));
+    }
+
+    #[test]
+    fn the_command_is_not_its_own_test_program() {
+        let message = |kind: &str, test: bool| {
+            let target = serde_json::json!({ "kind": [kind], "name": "bulla" });
+            serde_json::json!({ "executable": "/t/bulla", "target": target, "profile": { "test": test } })
+        };
+        assert_eq!(command(&message("bin", false)), Some(PathBuf::from("/t/bulla")));
+        assert_eq!((command(&message("bin", true)), command(&message("test", false))), (None, None));
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     count::{GoTests, Tally, libtest, node_test},
     install,
     process::{Echo, stream},
+    program::Program,
     slowest::Slowest,
     summary::SuiteResult,
 };
@@ -51,7 +52,8 @@ impl<'a> Runner<'a> {
             self.tally = Tally::FAIL;
             self.failures.push("the suite ran no test".to_owned());
         }
-        let Self { suite: name, tally, failures, build, slow, .. } = self;
+        let Self { suite, tally, failures, build, slow, .. } = self;
+        let name = suite.to_owned();
         SuiteResult { name, tally, failures, build, run: time.saturating_sub(build), slow }
     }
 
@@ -94,25 +96,43 @@ impl<'a> Runner<'a> {
 
     /// The test programs of these packages of the workspace, from the one build that all suites share.
     pub(super) fn programs(&mut self, wanted: impl Fn(&str) -> bool) {
-        let context = self.context;
-        self.need("protobuf", |_| install::protobuf());
-        let start = Instant::now();
-        let built = context.programs.get_or_try(|| programs::build(context));
-        self.build += start.elapsed();
-        let programs = match built {
-            Ok(programs) => programs,
-            Err(error) => return self.need("build", |_| Err(error)),
-        };
-        for program in programs.iter().filter(|program| wanted(&program.package)) {
-            let mut command = Command::new(&program.path);
-            command.args(["-Zunstable-options", "--report-time"]).current_dir(&program.folder);
-            // As cargo sets it. The variable lets the stable harness print times.
-            command.env("CARGO_MANIFEST_DIR", &program.folder).env(programs::UNSTABLE_HARNESS, "1");
+        for program in self.built().iter().filter(|program| wanted(&program.package)) {
+            let mut command = test_program(program, &[]);
             set_up(&mut command);
             let (tally, status) = self.run_libtest(&program.name, &mut command);
             // Some packages have no test of their own.
             if tally != Tally::default() || !matches!(&status, Ok(status) if status.success()) {
                 self.conclude(&program.name, tally, status);
+            }
+        }
+    }
+
+    /// Some test programs of the workspace by an emulator, without what [`set_up`] asks of the processor at hand.
+    pub(super) fn emulated(&mut self, names: &[&str], emulator: &[&str], prepare: impl Fn(&mut Command)) {
+        let programs = self.built();
+        for name in names {
+            let Some(program) = programs.iter().find(|program| program.name == *name) else {
+                self.need(name, |_| Err(anyhow!("there is no such test program")));
+                continue;
+            };
+            let mut command = test_program(program, emulator);
+            prepare(&mut command);
+            self.libtest(&format!("{name}, {}", emulator.join(" ")), &mut command);
+        }
+    }
+
+    /// The test programs of the workspace: none if they do not build, which is a failure.
+    fn built(&mut self) -> &'a [Program] {
+        let context = self.context;
+        self.need("protobuf", |_| install::protobuf());
+        let start = Instant::now();
+        let built = programs::built(context);
+        self.build += start.elapsed();
+        match built {
+            Ok(programs) => &programs.tests,
+            Err(error) => {
+                self.need("build", |_| Err(error));
+                &[]
             }
         }
     }
@@ -195,6 +215,22 @@ impl<'a> Runner<'a> {
             self.failures.push(format!("{name}: {error:#}"));
         }
     }
+}
+
+/// A test program as cargo starts it, by a launcher if there is one, and with the times of its tests.
+fn test_program(program: &Program, launcher: &[&str]) -> Command {
+    let mut command = match launcher {
+        [] => Command::new(&program.path),
+        [launcher, arguments @ ..] => {
+            let mut command = Command::new(launcher);
+            command.args(arguments).arg(&program.path);
+            command
+        }
+    };
+    command.args(["-Zunstable-options", "--report-time"]).current_dir(&program.folder);
+    // The second variable lets the stable harness print times.
+    command.env("CARGO_MANIFEST_DIR", &program.folder).env(programs::UNSTABLE_HARNESS, "1");
+    command
 }
 
 /// The variables of every test program in Rust: all kernels must run, and more tests at once than there are processors.

@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::runner::Runner;
+use super::{programs, runner::Runner};
 use crate::{
     audit_matrix,
     context::Context,
@@ -12,6 +12,7 @@ use crate::{
     install::{self, DebianTool},
     model,
     process::quiet,
+    program::FEATURES,
     report,
 };
 
@@ -84,8 +85,10 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
     }
     runner.programs(|package| package == "bulla-kms");
     runner.check("the vectors are read in Python", read_vectors);
-    // And what a build without them says of algorithms that it does not serve.
-    runner.cargo_test(&["-p", "bulla-kms", "--test", "algorithms"]);
+    // And what a build without them says of algorithms that it does not serve. The one feature, of a dependency, is that of the shipped command, whose
+    // libraries are the same then.
+    let package = ["-p", "bulla-kms", "-p", FEATURES, "--features", "bulla-blake3/rayon"];
+    runner.cargo_test(&[&package[..], &["--test", "algorithms"]].concat());
 }
 
 /// The example reader of another language, with implementations that share no code with ours.
@@ -107,7 +110,9 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     }
     runner.programs(|package| package == "bulla");
     let command_line = runner.command_line;
-    runner.check("the commands of the documents exist", |context| documents::check(context, command_line));
+    runner.check("the commands of the documents exist", |context| {
+        documents::check(context, &programs::built(context)?.command, command_line)
+    });
     runner.check("the tour of the README", documents::check_tour);
 }
 
@@ -124,7 +129,9 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
     // Its standard library is the AArch64 code that is compared.
     runner.need("aarch64", |_| install::rust_target("aarch64-unknown-linux-gnu"));
     runner.programs(|package| package == "bulla-audit");
-    runner.check("kernels of programs built in several ways", audit_matrix::check);
+    runner.check("kernels of programs built in several ways", |context| {
+        audit_matrix::check(context, &programs::built(context)?.command)
+    });
 }
 
 pub(super) fn lab(runner: &mut Runner<'_>) {

@@ -1,5 +1,6 @@
 //! What the tests of the command share: a home of their own for each test, and the programs of others.
 
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ impl Home {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.root.path().join("home"))
             .env("BULLA_KEYSTORE", self.keystore())
             .current_dir(self.work())
@@ -175,17 +176,25 @@ impl From<Output> for Done {
     }
 }
 
-/// The real b3sum, built once from the registry into the target folder.
+/// The real b3sum, built once from the registry into the user's cache, where the tools of `cargo xtask` are; without a home folder, into the
+/// target folder.
 pub(crate) fn b3sum() -> &'static Path {
     static B3SUM: OnceLock<PathBuf> = OnceLock::new();
     B3SUM.get_or_init(|| {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("b3sum");
+        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
+        let root = cache.map_or(tmp.into(), |cache| cache.join("bulla-xtask")).join("b3sum-1.8.7");
         let program = root.join("bin/b3sum");
         if !program.exists() {
+            // Its build must be quick rather than its code: it hashes a few bytes. Cargo puts the program in its place in one step.
             let status = Command::new(env!("CARGO"))
                 .args(["install", "b3sum", "--version", "1.8.7", "--locked", "--quiet", "--root"])
                 .arg(&root)
-                .env("CARGO_TARGET_DIR", root.join("build"))
+                .env("CARGO_TARGET_DIR", tmp.join("b3sum-build"))
+                .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+                .env("CARGO_PROFILE_RELEASE_LTO", "off")
+                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256")
                 .env_remove("RUSTC_BOOTSTRAP")
                 .status()
                 .expect("cargo runs");

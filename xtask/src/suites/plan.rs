@@ -1,0 +1,238 @@
+//! Two tracks: suites that need the programs of the workspace run one after another and print as they go. Beside them run those that need none of
+//! that; what they print is shown when they have ended, between two suites of the main track.
+//!
+//! Most suites have stretches in which one processor idles: a link, an interpreter, one long test. More than two tracks would only compete.
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
+};
+
+use super::suite::{Suite, Track};
+use crate::summary::SuiteResult;
+
+/// The suites that have not begun.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    main: VecDeque<Suite>,
+    beside: VecDeque<Suite>,
+}
+
+impl Plan {
+    /// Suites of one track alone run one after another, in the order given.
+    fn of(suites: &[Suite]) -> Self {
+        let on =
+            |track| suites.iter().copied().filter(|suite| suite.track() == track).collect::<VecDeque<_>>();
+        let (main, beside) = (on(Track::Main), on(Track::Beside));
+        if main.is_empty() { Self { main: beside, beside: main } } else { Self { main, beside } }
+    }
+
+    fn next(&mut self) -> Option<Suite> {
+        self.main.pop_front()
+    }
+
+    /// When the suites beside are done, the last of the main track: by then its programs are built.
+    fn next_beside(&mut self) -> Option<Suite> {
+        self.beside.pop_front().or_else(|| self.main.pop_back())
+    }
+}
+
+/// A suite that ran beside another.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) result: SuiteResult,
+    /// What it printed.
+    pub(super) output: Vec<u8>,
+}
+
+/// Runs the suites, each by `here` or by `beside`, and returns what became of them in the order of `suites`. What those beside printed goes to `out`.
+/// A suite that panics has failed.
+pub(super) fn run(
+    suites: &[Suite],
+    mut here: impl FnMut(Suite) -> SuiteResult,
+    beside: impl Fn(Suite) -> Ended + Send,
+    out: &mut impl Write,
+) -> Vec<SuiteResult> {
+    let plan = Plan::of(suites);
+    let has_two_tracks = !plan.beside.is_empty();
+    let plan = Mutex::new(plan);
+    let take =
+        |next: fn(&mut Plan) -> Option<Suite>| next(&mut plan.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut results = Vec::new();
+    thread::scope(|scope| {
+        let (sender, ended) = mpsc::channel();
+        if has_two_tracks {
+            scope.spawn(move || {
+                while let Some(suite) = take(Plan::next_beside) {
+                    let lost = |reason| Ended {
+                        result: SuiteResult::lost(suite.name(), reason),
+                        output: Vec::new(),
+                    };
+                    // Nobody hears it only when the main track has panicked, outside of a suite.
+                    let _ = sender.send(caught(|| beside(suite)).unwrap_or_else(lost));
+                }
+            });
+        } else {
+            drop(sender);
+        }
+        while let Some(suite) = take(Plan::next) {
+            results.push(
+                caught(|| here(suite)).unwrap_or_else(|reason| SuiteResult::lost(suite.name(), reason)),
+            );
+            results.extend(ended.try_iter().map(|ended| shown(ended, out)));
+        }
+        results.extend(ended.iter().map(|ended| shown(ended, out)));
+    });
+    results.sort_by_key(|result| suites.iter().position(|suite| suite.name() == result.name));
+    results
+}
+
+/// Prints what a suite printed, all of it at once.
+fn shown(ended: Ended, out: &mut impl Write) -> SuiteResult {
+    // As for everything else that is printed: nobody may be reading any more.
+    let _ = out.write_all(&ended.output).and_then(|()| out.flush());
+    ended.result
+}
+
+/// What `suite` returns, or why it panicked.
+fn caught<T>(suite: impl FnOnce() -> T) -> Result<T, String> {
+    let why = |panic: Box<dyn Any + Send>| {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        format!("it panicked: {}", text.unwrap_or_default())
+    };
+    catch_unwind(AssertUnwindSafe(suite)).map_err(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, sync::mpsc::sync_channel, time::Duration};
+
+    use clap::ValueEnum as _;
+
+    use super::*;
+    use crate::{count::Tally, slowest::Slowest};
+
+    fn passed(suite: Suite) -> SuiteResult {
+        let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
+        SuiteResult {
+            name: suite.name().to_owned(),
+            tally: Tally::PASS,
+            build,
+            run,
+            slow,
+            failures: Vec::new(),
+        }
+    }
+
+    fn printed(suite: Suite) -> Ended {
+        Ended { result: passed(suite), output: format!("{0} one\n{0} two\n", suite.name()).into_bytes() }
+    }
+
+    fn names(results: &[SuiteResult]) -> Vec<&str> {
+        results.iter().map(|result| result.name.as_str()).collect()
+    }
+
+    fn failed(results: &[SuiteResult]) -> Vec<(&str, &str)> {
+        let failed = results.iter().filter(|result| result.tally == Tally::FAIL);
+        failed.map(|result| (result.name.as_str(), result.failures[0].as_str())).collect()
+    }
+
+    #[test]
+    fn every_suite_is_on_one_track() {
+        let plan = Plan::of(Suite::value_variants());
+        assert_eq!(plan.main.len() + plan.beside.len(), Suite::value_variants().len());
+        assert_eq!((plan.main[0], plan.main[1]), (Suite::Tidy, Suite::Rust));
+        assert!(plan.beside.contains(&Suite::Go) && plan.beside.contains(&Suite::Miri));
+    }
+
+    #[test]
+    fn suites_of_one_track_run_one_after_another_in_the_order_given() {
+        for suites in [&[Suite::Js, Suite::Go][..], &[Suite::Kms, Suite::Tidy], &[Suite::Page]] {
+            let plan = Plan::of(suites);
+            assert!(plan.beside.is_empty());
+            assert_eq!(plan.main, suites);
+            let (ran, mut out) = (RefCell::new(Vec::new()), Vec::new());
+            let here = |suite| {
+                ran.borrow_mut().push(suite);
+                passed(suite)
+            };
+            run(suites, here, |suite| panic!("{suite:?} ran beside"), &mut out);
+            assert_eq!((ran.into_inner().as_slice(), out.as_slice()), (suites, &b""[..]));
+        }
+    }
+
+    #[test]
+    fn the_second_track_takes_the_last_suites_of_the_first_when_its_own_are_done() {
+        let mut plan = Plan::of(&[Suite::Tidy, Suite::Cli, Suite::Lab, Suite::Go]);
+        assert_eq!((plan.next_beside(), plan.next_beside()), (Some(Suite::Go), Some(Suite::Lab)));
+        assert_eq!((plan.next(), plan.next(), plan.next()), (Some(Suite::Tidy), Some(Suite::Cli), None));
+        assert_eq!(plan.next_beside(), None);
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_the_suites() {
+        let all = Suite::value_variants();
+        let results = run(all, passed, printed, &mut Vec::new());
+        assert_eq!(names(&results), all.iter().map(|suite| suite.name()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_suite_beside_prints_is_shown_whole_and_never_within_another() {
+        let (ended, wait) = sync_channel(0);
+        let out = RefCell::new(Vec::new());
+        struct Shared<'a>(&'a RefCell<Vec<u8>>);
+        impl Write for Shared<'_> {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.borrow_mut().write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let here = |suite: Suite| {
+            out.borrow_mut().extend(b"tidy begins\n");
+            // The suite beside has printed everything by now.
+            wait.recv().unwrap();
+            out.borrow_mut().extend(b"tidy ends\n");
+            passed(suite)
+        };
+        let beside = |suite| {
+            let result = printed(suite);
+            ended.send(()).unwrap();
+            result
+        };
+        run(&[Suite::Tidy, Suite::Go], here, beside, &mut Shared(&out));
+        assert_eq!(out.into_inner(), b"tidy begins\ntidy ends\ngo one\ngo two\n");
+    }
+
+    #[test]
+    fn a_suite_that_panics_has_failed_and_the_others_run() {
+        let suites = [Suite::Tidy, Suite::Rust, Suite::Go, Suite::Js];
+        let (done, wait) = sync_channel(1);
+        let here = |suite| match suite {
+            Suite::Tidy => {
+                // Else the other track could take the last suite before this one ends.
+                wait.recv().unwrap();
+                panic!("no {}", "style")
+            }
+            suite => passed(suite),
+        };
+        let beside = |suite| match suite {
+            Suite::Go => panic!("no gopher"),
+            suite => {
+                let _ = done.try_send(());
+                printed(suite)
+            }
+        };
+        let mut out = Vec::new();
+        let results = run(&suites, here, beside, &mut out);
+        assert_eq!(names(&results), ["tidy", "rust", "go", "js"]);
+        assert_eq!(failed(&results), [("tidy", "it panicked: no style"), ("go", "it panicked: no gopher")]);
+        assert!(out.starts_with(b"js one\njs two\n"));
+    }
+}

@@ -1,0 +1,84 @@
+//! The suites. To add one: a variant, its name, its track, and its steps.
+
+use clap::ValueEnum;
+
+use super::{go, js, lanes, miri, page, runner::Runner, rust, tidy};
+
+/// One suite. The order here is that of the table at the end, and that in which the suites of a track run: the quick ones that often fail come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Suite {
+    /// Formatting, lints, documentation, licences, style, and the builds without std
+    Tidy,
+    /// The libraries and xtask itself
+    Rust,
+    /// The generic unsafe code, under Miri
+    Miri,
+    /// The keystore
+    Kms,
+    /// The command `bulla`
+    Cli,
+    /// The audit of binaries, compared with objdump
+    Audit,
+    /// The laboratory's own tests
+    Lab,
+    /// The laboratory's page, in a browser
+    Page,
+    /// BLAKE3 for Go
+    Go,
+    /// BLAKE3 for JavaScript
+    Js,
+    /// Other processors, emulated
+    Lanes,
+}
+
+/// Where a suite runs when suites of both tracks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Track {
+    /// With the test programs of the workspace, or cargo's build folder.
+    Main,
+    /// Without them: beside the main track, with a build folder of its own.
+    Beside,
+}
+
+impl Suite {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Tidy => "tidy",
+            Self::Rust => "rust",
+            Self::Miri => "miri",
+            Self::Kms => "kms",
+            Self::Cli => "cli",
+            Self::Audit => "audit",
+            Self::Lab => "lab",
+            Self::Page => "page",
+            Self::Go => "go",
+            Self::Js => "js",
+            Self::Lanes => "lanes",
+        }
+    }
+
+    pub(super) const fn track(self) -> Track {
+        match self {
+            Self::Tidy | Self::Rust | Self::Kms | Self::Cli | Self::Audit | Self::Lab | Self::Lanes => {
+                Track::Main
+            }
+            Self::Miri | Self::Page | Self::Go | Self::Js => Track::Beside,
+        }
+    }
+
+    pub(super) fn steps(self, runner: &mut Runner<'_>) {
+        match self {
+            Self::Tidy => tidy::run(runner),
+            Self::Rust => rust::libraries(runner),
+            Self::Miri => miri::run(runner),
+            Self::Kms => rust::kms(runner),
+            Self::Cli => rust::cli(runner),
+            Self::Audit => rust::audit(runner),
+            Self::Lab => rust::lab(runner),
+            Self::Page => page::run(runner),
+            Self::Go => go::run(runner),
+            Self::Js => js::run(runner),
+            Self::Lanes => lanes::run(runner),
+        }
+    }
+}
