@@ -1,9 +1,9 @@
 //! The endpoints of version 1: `/api/v1`.
 
 mod health;
-mod items;
+pub(crate) mod items;
 mod keys;
-mod scope;
+pub(crate) mod scope;
 mod sign;
 mod verify;
 mod view;

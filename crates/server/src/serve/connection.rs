@@ -66,7 +66,8 @@ impl Connections {
                 answer.map(|mut response| {
                     reactor.service.answered(response.status());
                     if let Ok(id) = HeaderValue::from_str(&id) {
-                        response.headers_mut().insert(REQUEST_ID, id);
+                        // An answer may have named its request already, in its body too.
+                        response.headers_mut().entry(REQUEST_ID).or_insert(id);
                     }
                     response
                 })

@@ -5,3 +5,6 @@ mod batches;
 mod keys;
 mod limits;
 mod support;
+mod transit;
+mod transit_any_json;
+mod transit_keys;
