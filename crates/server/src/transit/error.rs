@@ -26,7 +26,7 @@ pub(crate) struct VaultError {
 /// An error as clients of Vault see it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct VaultErrorBody<'a> {
-    /// What went wrong, in Vault's words; empty where Vault answers so to a question about what does not exist.
+    /// What went wrong, in Vault's words. Where Vault answers an empty list, to a question about what does not exist, there is nothing else.
     #[schema(value_type = Vec<String>, example = json!(["signing key not found"]))]
     errors: &'a [&'a str],
     /// What went wrong, for programs. Vault has no such codes.
@@ -115,10 +115,15 @@ impl From<KmsError> for VaultError {
 impl IntoResponse for VaultError {
     fn into_response(self) -> Response {
         let Self { status, words, body: ErrorBody { code, message, retryable } } = self;
-        let words = words.as_deref();
-        let errors = words.as_slice();
-        let body = VaultErrorBody { errors, code, message: &message, retryable };
-        let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
+        let json = match words.as_deref() {
+            Some(words) => {
+                let body = VaultErrorBody { errors: &[words], code, message: &message, retryable };
+                serde_json::to_vec(&body).unwrap_or_default()
+            }
+            // Vault's client for Go takes this for nothing, and anything more for an error.
+            None => b"{\"errors\":[]}".to_vec(),
+        };
+        let mut response = Response::new(Body::from(json));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

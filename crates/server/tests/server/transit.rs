@@ -24,8 +24,11 @@ fn verify(service: &Service, body: &Value) -> Answer {
 /// The status of an error, its words in Vault's form, and its code.
 #[track_caller]
 pub(crate) fn refused(answer: &Answer) -> (u16, String, String) {
-    let (status, code) = answer.error();
     let body = answer.json();
+    if body == json!({ "errors": [] }) {
+        return (answer.status, String::new(), String::new());
+    }
+    let (status, code) = answer.error();
     let words: Vec<_> =
         body["errors"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     (status, words.join("|"), code)

@@ -217,7 +217,7 @@ func TestKeys(t *testing.T) {
 	write(t, client, "transit/keys/"+name+"/rotate", nil)
 	// Text, as Vault's command line sends it.
 	configured := write(t, client, "transit/keys/"+name+"/config", data{"min_decryption_version": "2", "deletion_allowed": "true"})
-	if fmt.Sprint(configured["min_decryption_version"], configured["latest_version"]) != "2 2" {
+	if fmt.Sprintf("%v %v", configured["min_decryption_version"], configured["latest_version"]) != "2 2" {
 		t.Fatal(configured)
 	}
 	trimmed := write(t, client, "transit/keys/"+name+"/trim", data{"min_available_version": 2})
