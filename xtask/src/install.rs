@@ -172,11 +172,12 @@ pub(crate) fn node_packages(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`. Returns the path of its program.
-pub(crate) fn python_packages(context: &Context, requirements: &Path) -> Result<PathBuf> {
+/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`, in a folder of this name; returns the path of its
+/// program.
+pub(crate) fn python_packages(context: &Context, name: &str, requirements: &Path) -> Result<PathBuf> {
     debian(&DebianTool { program: "python3", package: "python3" })?;
     let wanted = fs::read_to_string(requirements)?;
-    let root = context.tools().join("python");
+    let root = context.tools().join(name);
     let (python, stamp) = (root.join("bin/python"), root.join("requirements.txt"));
     if python.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);

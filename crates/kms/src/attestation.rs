@@ -31,6 +31,9 @@ pub struct Attestation {
     pub backend: String,
     /// Whether the private keys may ever be exported.
     pub exportable: bool,
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time; left out of the JSON where it is not so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deletion_allowed: bool,
     /// The minimum version; older versions do not verify.
     pub minimum_version: u32,
     /// The policy by which the keystore rotates the key by itself.
@@ -84,6 +87,7 @@ impl From<&KeyRecord> for Attestation {
             revision: record.revision,
             backend: record.backend.clone(),
             exportable: record.exportable,
+            deletion_allowed: record.deletion_allowed,
             minimum_version: record.minimum_version.max(1),
             rotation: record.rotation,
             head: record.head().get(),

@@ -104,6 +104,9 @@ pub enum KeyChange {
     MinimumVersion(NonZeroU32),
     /// Sets the rotation policy.
     Rotation(RotationPolicy),
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time. The keystore remembers it, and does not
+    /// ask it.
+    DeletionAllowed(bool),
     /// Revokes this version, which must not be the head: its signatures are refused, and its private key is deleted. This cannot be
     /// undone.
     Revoke(NonZeroU32),

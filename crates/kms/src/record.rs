@@ -28,6 +28,9 @@ pub(crate) struct KeyRecord {
     /// Whether its private keys may leave the keystore. This is fixed when the key is made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) exportable: bool,
+    /// Whether clients of the Vault-compatible interface may destroy it without a waiting time. The keystore only remembers it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) deletion_allowed: bool,
     /// Versions below this one are not used for anything; 0 and 1 allow all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) minimum_version: u32,

@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::http::{Method, Uri};
+use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -9,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api;
 use crate::error::{ApiError, Problem};
 use crate::service::App;
+use crate::transit::{self, VaultError};
 
 /// The head of the description.
 #[derive(OpenApi)]
@@ -40,13 +42,28 @@ pub fn openapi() -> String {
 }
 
 fn described() -> (Router<App>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Head::openapi()).merge(api::routes()).split_for_parts()
+    OpenApiRouter::with_openapi(Head::openapi())
+        .merge(api::routes())
+        .merge(transit::routes())
+        .split_for_parts()
 }
 
-async fn no_endpoint(uri: Uri) -> ApiError {
-    ApiError::new(Problem::NoEndpoint, format!("there is no endpoint {}", uri.path()))
+async fn no_endpoint(uri: Uri) -> Response {
+    answer(&uri, ApiError::new(Problem::NoEndpoint, format!("there is no endpoint {}", uri.path())))
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> ApiError {
-    ApiError::new(Problem::WrongMethod, format!("{} does not take the method {method}", uri.path()))
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    answer(
+        &uri,
+        ApiError::new(Problem::WrongMethod, format!("{} does not take the method {method}", uri.path())),
+    )
+}
+
+/// An error in the form that callers of the path know.
+fn answer(uri: &Uri, error: ApiError) -> Response {
+    if uri.path().starts_with(transit::PREFIX) {
+        VaultError::from(error).into_response()
+    } else {
+        error.into_response()
+    }
 }

@@ -208,7 +208,7 @@ fn modules(root: &Path) -> Result<Vec<Module>> {
     Ok(modules)
 }
 
-fn formatted(folder: &Path) -> Result<()> {
+pub(super) fn formatted(folder: &Path) -> Result<()> {
     let files = quiet(Command::new("gofmt").args(["-l", "."]).current_dir(folder))?;
     if !files.trim().is_empty() {
         bail!("gofmt would change: {}", files.split_whitespace().collect::<Vec<_>>().join(", "));

@@ -10,6 +10,7 @@ mod plan;
 mod programs;
 mod runner;
 mod rust;
+mod server;
 mod suite;
 mod tidy;
 

@@ -20,7 +20,7 @@ use crate::{
 const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 4] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab"];
+const APART: [&str; 5] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab", "bulla-server"];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
@@ -94,7 +94,7 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
 /// The example reader of another language, with implementations that share no code with ours.
 fn read_vectors(context: &Context) -> Result<()> {
     let folder = context.root.join("spec/readers/python");
-    let python = install::python_packages(context, &folder.join("requirements.txt"))?;
+    let python = install::python_packages(context, "python", &folder.join("requirements.txt"))?;
     let mut run = Command::new(python);
     let said = quiet(run.arg(folder.join("read_vectors.py")).arg(context.root.join("spec/vectors")))?;
     print!("{said}");

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{go, js, lanes, miri, page, runner::Runner, rust, tidy};
+use super::{go, js, lanes, miri, page, runner::Runner, rust, server, tidy};
 
 /// One suite. The order here is that of the table at the end, and that in which the suites of a track run: the quick ones that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -15,6 +15,8 @@ pub(super) enum Suite {
     Miri,
     /// The keystore
     Kms,
+    /// The service, and clients of Vault against it
+    Server,
     /// The command `bulla`
     Cli,
     /// The audit of binaries, compared with objdump
@@ -47,6 +49,7 @@ impl Suite {
             Self::Rust => "rust",
             Self::Miri => "miri",
             Self::Kms => "kms",
+            Self::Server => "server",
             Self::Cli => "cli",
             Self::Audit => "audit",
             Self::Lab => "lab",
@@ -59,9 +62,14 @@ impl Suite {
 
     pub(super) const fn track(self) -> Track {
         match self {
-            Self::Tidy | Self::Rust | Self::Kms | Self::Cli | Self::Audit | Self::Lab | Self::Lanes => {
-                Track::Main
-            }
+            Self::Tidy
+            | Self::Rust
+            | Self::Kms
+            | Self::Server
+            | Self::Cli
+            | Self::Audit
+            | Self::Lab
+            | Self::Lanes => Track::Main,
             Self::Miri | Self::Page | Self::Go | Self::Js => Track::Beside,
         }
     }
@@ -72,6 +80,7 @@ impl Suite {
             Self::Rust => rust::libraries(runner),
             Self::Miri => miri::run(runner),
             Self::Kms => rust::kms(runner),
+            Self::Server => server::run(runner),
             Self::Cli => rust::cli(runner),
             Self::Audit => rust::audit(runner),
             Self::Lab => rust::lab(runner),

@@ -114,6 +114,8 @@ pub enum Operation {
     MinimumVersion,
     /// The rotation policy was set.
     RotationPolicy,
+    /// Whether the key may be destroyed without a waiting time was set.
+    DeletionAllowed,
     /// A version was revoked.
     Revoke,
     /// A version was destroyed.
@@ -136,7 +138,7 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Create,
         Self::Import,
         Self::Export,
@@ -150,6 +152,7 @@ impl Operation {
         Self::Enable,
         Self::MinimumVersion,
         Self::RotationPolicy,
+        Self::DeletionAllowed,
         Self::Revoke,
         Self::DestroyVersion,
         Self::ScheduleDestruction,
@@ -177,6 +180,7 @@ impl Operation {
             Self::Enable => "enable",
             Self::MinimumVersion => "minimum_version",
             Self::RotationPolicy => "rotation_policy",
+            Self::DeletionAllowed => "deletion_allowed",
             Self::Revoke => "revoke",
             Self::DestroyVersion => "destroy_version",
             Self::ScheduleDestruction => "schedule_destruction",
@@ -198,6 +202,7 @@ impl From<&KeyChange> for Operation {
             KeyChange::Enable => Self::Enable,
             KeyChange::MinimumVersion(_) => Self::MinimumVersion,
             KeyChange::Rotation(_) => Self::RotationPolicy,
+            KeyChange::DeletionAllowed(_) => Self::DeletionAllowed,
             KeyChange::Revoke(_) => Self::Revoke,
             KeyChange::DestroyVersion(_) => Self::DestroyVersion,
             KeyChange::ScheduleDestruction(_) => Self::ScheduleDestruction,

@@ -117,6 +117,7 @@ impl Keystore {
                 revision: 0,
                 backend: new.backend.clone(),
                 exportable: new.exportable,
+                deletion_allowed: false,
                 minimum_version: 0,
                 rotation: new.rotation,
                 versions: vec![first_use(now, public_key, origin)],

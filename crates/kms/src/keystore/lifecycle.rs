@@ -70,6 +70,7 @@ impl KeyChange {
                 record.minimum_version = minimum.get();
             }
             (Self::Rotation(policy), _) => record.rotation = *policy,
+            (Self::DeletionAllowed(allowed), _) => record.deletion_allowed = *allowed,
             (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
             (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
             (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,

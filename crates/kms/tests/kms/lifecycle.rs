@@ -48,6 +48,24 @@ fn a_change_is_made_at_the_revision_that_was_seen_or_not_at_all() {
 }
 
 #[test]
+fn whether_a_key_may_be_deleted_is_remembered_and_left_out_where_it_is_not_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keystore.redb");
+    let unlock = Unlock::Passphrase("correct horse".into());
+    let keystore = Keystore::create(&path, &unlock).unwrap();
+    let key = keystore.create_key(new_key("a")).unwrap().family().clone();
+    let json = |keystore: &Keystore| serde_json::to_string(&keystore.attest(&key).unwrap()).unwrap();
+    assert!(!json(&keystore).contains("deletion_allowed"));
+    assert!(keystore.update(&key, None, &KeyChange::DeletionAllowed(true)).unwrap().deletion_allowed);
+    drop(keystore);
+    let keystore = Keystore::open(&path, &unlock).unwrap();
+    assert!(keystore.attest(&key).unwrap().deletion_allowed && json(&keystore).contains("deletion_allowed"));
+    // It is asked by the Vault-compatible interface alone.
+    refused(keystore.update(&key, None, &KeyChange::Destroy), Code::DestructionNotDue);
+    assert!(!keystore.update(&key, None, &KeyChange::DeletionAllowed(false)).unwrap().deletion_allowed);
+}
+
+#[test]
 fn of_two_rotations_from_one_head_one_is_made() {
     let (keystore, key) = keystore_with_key();
     let first = key.version(number(1));

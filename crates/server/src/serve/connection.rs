@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower_service::Service as _;
 
+use super::unread::ReadToItsEnd;
 use crate::request::Peer;
 use crate::service::Reactor;
 
@@ -58,7 +59,7 @@ impl Connections {
         let (router, reactor) = (self.router.clone(), Arc::clone(&self.reactor));
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
             let (mut router, reactor) = (router.clone(), Arc::clone(&reactor));
-            let mut request = request.map(Body::new);
+            let mut request = request.map(|body| Body::new(ReadToItsEnd::new(body)));
             request.extensions_mut().insert(peer.clone());
             async move {
                 let id = reactor.service.next_request_id();
@@ -66,7 +67,8 @@ impl Connections {
                 answer.map(|mut response| {
                     reactor.service.answered(response.status());
                     if let Ok(id) = HeaderValue::from_str(&id) {
-                        response.headers_mut().insert(REQUEST_ID, id);
+                        // An answer may have named its request already, in its body too.
+                        response.headers_mut().entry(REQUEST_ID).or_insert(id);
                     }
                     response
                 })

@@ -4,5 +4,6 @@ mod accept;
 mod connection;
 mod peers;
 mod server;
+mod unread;
 
 pub use self::server::{Handle, Server};

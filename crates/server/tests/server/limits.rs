@@ -36,6 +36,28 @@ fn a_body_has_a_length() {
 }
 
 #[test]
+fn a_connection_outlives_a_request_that_was_refused_before_its_body_came() {
+    let service = Service::start(Keystore::in_memory(), config());
+    let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
+    let mut answered = |request: &str, status: &[u8]| {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        assert!(answer.starts_with(status), "{}", String::from_utf8_lossy(&answer));
+    };
+    for path in ["/api/v1/keys", "/v1/transit/sign/a"] {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n");
+        answered(&head, if path.starts_with("/api") { b"HTTP/1.1 401" } else { b"HTTP/1.1 403" });
+        let next = format!("{}GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n", "A".repeat(1000));
+        answered(&next, b"HTTP/1.1 200");
+    }
+}
+
+#[test]
 fn a_slow_caller_is_cut_off() {
     let mut config = config();
     (config.limits.body_seconds, config.limits.header_seconds) = (1, 1);

@@ -12,3 +12,6 @@ mod prehash;
 mod public;
 mod seal;
 mod support;
+mod transit;
+mod transit_any_json;
+mod transit_keys;

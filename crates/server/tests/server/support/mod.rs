@@ -66,7 +66,11 @@ impl Service {
         let url = server.addresses()[0].clone();
         let handle = server.handle();
         let thread = Some(std::thread::spawn(move || server.run().unwrap()));
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .build()
+            .new_agent();
         Self { url, agent, handle, thread }
     }
 

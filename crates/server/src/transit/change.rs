@@ -1,0 +1,339 @@
+//! `/v1/transit/keys`: making, rotating, configuring, trimming and deleting.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bulla_kms::token::Operation;
+use bulla_kms::{
+    Attestation, Code, KeyChange, KeyState, Keystore, KmsError, Name, NewKey, RotationPolicy, Timestamp,
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+
+use super::envelope::{self, Envelope};
+use super::error::{Result, VaultError, VaultErrorBody};
+use super::extract::{Body, By, Named};
+use super::key::{NAME, algorithm, existing, find, label, missing};
+use super::lenient::{Seconds, Text, flag, number, seconds};
+use super::view::{KeyData, min_available};
+use crate::request::Caller;
+use crate::service::App;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(transit_create, transit_delete).map(|router| router.put(transit_create)))
+        .routes(routes!(transit_rotate).map(|router| router.put(transit_rotate)))
+        .routes(routes!(transit_configure).map(|router| router.put(transit_configure)))
+        .routes(routes!(transit_trim).map(|router| router.put(transit_trim)))
+}
+
+/// The purpose of keys that clients of Vault make.
+fn purpose() -> Name {
+    "transit".parse().expect("the name is one")
+}
+
+/// A key to make. Fields that are not here are ignored, as Vault ignores them.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct TransitCreate<'a> {
+    /// `ed25519`, `ecdsa-p256`, `ml-dsa` or `slh-dsa` with a parameter set, `mldsa-44`, `mldsa-65`, `mldsa-87`, or another algorithm of
+    /// bulla that signs.
+    #[serde(borrow, default, rename = "type")]
+    #[schema(value_type = String, example = "ed25519")]
+    kind: Text<'a>,
+    /// The parameter set of `ml-dsa` (44, 65, 87) or `slh-dsa`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "65")]
+    parameter_set: Text<'a>,
+    /// Whether the private keys may ever be exported. It cannot be changed later.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    exportable: Option<bool>,
+    /// After what time a version is replaced: seconds, or a duration such as `24h`; 0 for never.
+    #[serde(default, deserialize_with = "seconds")]
+    #[schema(value_type = Option<String>, example = "24h")]
+    auto_rotate_period: Option<Seconds>,
+    /// Not offered.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    derived: Option<bool>,
+    /// Not offered.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    convergent_encryption: Option<bool>,
+    /// Not offered.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    allow_plaintext_backup: Option<bool>,
+}
+
+/// Checks a time after which versions are replaced.
+fn period(period: Seconds) -> Result<Option<NonZeroU64>> {
+    match period.0 {
+        1..3600 => Err(VaultError::invalid("auto rotate period must be 0 to disable or at least an hour")),
+        seconds => Ok(NonZeroU64::new(seconds)),
+    }
+}
+
+/// Create a key. One that exists already stays as it is, with a warning. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/keys/{name}", tag = "transit", request_body = TransitCreate,
+    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("create"))),
+    responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_create(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+    body: Body,
+) -> Result<Response> {
+    caller.session.check_tenant(Operation::Create)?;
+    let label = label(&name)?;
+    let request: TransitCreate<'_> = body.parse()?;
+    let algorithm = algorithm(request.kind.given(), request.parameter_set.given())?;
+    let asks = |flag: Option<bool>| flag == Some(true);
+    if asks(request.derived) || asks(request.convergent_encryption) {
+        return Err(VaultError::not_offered(
+            "bulla derives no keys: leave derived and convergent_encryption out",
+        ));
+    }
+    if asks(request.allow_plaintext_backup) {
+        return Err(VaultError::not_offered(
+            "private keys never leave bulla as plain text: leave allow_plaintext_backup out",
+        ));
+    }
+    let max_age_seconds = period(request.auto_rotate_period.unwrap_or(Seconds(0)))?;
+    let tenant = caller.session.authority.tenant.clone();
+    let new = NewKey {
+        label: Some(label.clone()),
+        exportable: asks(request.exportable),
+        rotation: RotationPolicy { max_age_seconds, max_uses: None },
+        ..NewKey::new(tenant.clone(), purpose(), algorithm)
+    };
+    let made = app.aside(&caller.opened, &caller.session, move |keystore| match keystore.create_key(new) {
+        Ok(key) => Ok((keystore.attest(key.family())?, true)),
+        Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {
+            Some(key) => Ok((key, false)),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    });
+    let (key, is_new) = made.await?;
+    if is_new {
+        app.service.key_changed(&key.key);
+        return Ok(envelope::data(&app, &KeyData::from(&key)));
+    }
+    let taken = |why: &str| {
+        VaultError::from(KmsError::new(Code::LabelTaken, format!("the key {name} exists already{why}")))
+    };
+    if !caller.session.authority.permits(Operation::Read, &key.key) {
+        return Err(taken(""));
+    }
+    if key.algorithm != algorithm {
+        return Err(taken(", with another type"));
+    }
+    let warnings = [format!("key {name} already existed")];
+    Ok(envelope::data_and_warnings(&app, &KeyData::from(&key), &warnings))
+}
+
+/// Rotate a key: a new version signs from now on. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/keys/{name}/rotate", tag = "transit",
+    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("rotate"))),
+    responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_rotate(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+) -> Result<Response> {
+    let family = find(&caller, &name, Operation::Rotate, || missing("key not found"))?;
+    let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
+        keystore.rotate(&family)?;
+        keystore.attest(&family)
+    });
+    let rotated = rotated.await?;
+    app.service.key_changed(&rotated.key);
+    Ok(envelope::data(&app, &KeyData::from(&rotated)))
+}
+
+/// Changes to a key. Fields that are not here are ignored, as Vault ignores them.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct TransitConfigure {
+    /// Older versions do not verify.
+    #[serde(default, deserialize_with = "number")]
+    #[schema(value_type = Option<i64>)]
+    min_decryption_version: Option<i64>,
+    /// Without effect: only the newest version signs.
+    #[serde(default, deserialize_with = "number")]
+    #[schema(value_type = Option<i64>)]
+    min_encryption_version: Option<i64>,
+    /// Whether the key may be deleted.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    deletion_allowed: Option<bool>,
+    /// After what time a version is replaced: seconds, or a duration such as `24h`; 0 for never.
+    #[serde(default, deserialize_with = "seconds")]
+    #[schema(value_type = Option<String>, example = "24h")]
+    auto_rotate_period: Option<Seconds>,
+    /// Settled when a key is made: `true` is refused where it is not so.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    exportable: Option<bool>,
+    /// Not offered.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    allow_plaintext_backup: Option<bool>,
+}
+
+impl TransitConfigure {
+    /// The changes, and what the client should know of them.
+    fn changes(&self, key: &Attestation) -> Result<(Vec<KeyChange>, Vec<String>)> {
+        let (mut changes, mut warnings) = (Vec::new(), Vec::new());
+        if self.exportable == Some(true) && !key.exportable {
+            let message = "whether a key is exportable is settled when it is made, and this one is not";
+            return Err(VaultError::from(KmsError::new(Code::NotExportable, message)));
+        }
+        if self.allow_plaintext_backup == Some(true) {
+            return Err(VaultError::not_offered("private keys never leave bulla as plain text"));
+        }
+        if let Some(least) = self.min_decryption_version {
+            let least = if least == 0 {
+                warnings.push("versions begin with 1: min_decryption_version is 1".to_owned());
+                1
+            } else {
+                least
+            };
+            let least = within(least, key.head, "min_decryption_version")?;
+            if least.get() < min_available(key) {
+                return Err(VaultError::invalid(
+                    "min decryption version should not be less then min available version",
+                ));
+            }
+            changes.push(KeyChange::MinimumVersion(least));
+        }
+        if let Some(least) = self.min_encryption_version.filter(|least| *least != 0) {
+            within(least, key.head, "min_encryption_version")?;
+            warnings.push("min_encryption_version has no effect: only the newest version signs".to_owned());
+        }
+        if let Some(time) = self.auto_rotate_period {
+            let rotation = RotationPolicy { max_age_seconds: period(time)?, ..key.rotation };
+            changes.push(KeyChange::Rotation(rotation));
+        }
+        changes.extend(self.deletion_allowed.map(KeyChange::DeletionAllowed));
+        Ok((changes, warnings))
+    }
+}
+
+/// A version that the key has.
+fn within(version: i64, newest: u32, what: &str) -> Result<NonZeroU32> {
+    let known = u32::try_from(version).ok().filter(|version| *version <= newest).and_then(NonZeroU32::new);
+    known.ok_or_else(|| {
+        VaultError::invalid(format!("cannot set {what} of {version}, versions are from 1 to {newest}"))
+    })
+}
+
+/// Configure a key. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/keys/{name}/config", tag = "transit", request_body = TransitConfigure,
+    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
+    responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_configure(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+    body: Body,
+) -> Result<Response> {
+    let none = || missing(format!("no existing key named {name} could be found"));
+    let family = find(&caller, &name, Operation::Update, none)?;
+    let request: TransitConfigure = body.parse()?;
+    let key = caller.opened.keystore.attest(&family)?;
+    let (changes, warnings) = request.changes(&key)?;
+    let key = apply(&app, &caller, key, changes).await?;
+    Ok(envelope::data_and_warnings(&app, &KeyData::from(&key), &warnings))
+}
+
+/// Makes changes to a key that nobody else changes meanwhile, in this order.
+async fn apply(app: &App, caller: &Caller, key: Attestation, changes: Vec<KeyChange>) -> Result<Attestation> {
+    let family = key.key.clone();
+    let change = move |keystore: &Keystore| {
+        changes.iter().try_fold(key, |key, change| keystore.update(&key.key, Some(key.revision), change))
+    };
+    let changed = app.aside(&caller.opened, &caller.session, change).await;
+    app.service.key_changed(&family);
+    Ok(changed?)
+}
+
+/// Which versions to trim.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct TransitTrim {
+    /// The oldest version to keep.
+    #[serde(default, deserialize_with = "number")]
+    #[schema(value_type = i64)]
+    min_available_version: Option<i64>,
+}
+
+/// Trim a key: revoke the versions below `min_available_version`, and destroy their private keys. This cannot be undone. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/keys/{name}/trim", tag = "transit", request_body = TransitTrim,
+    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
+    responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_trim(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+    body: Body,
+) -> Result<Response> {
+    let family = find(&caller, &name, Operation::Update, || missing("invalid key name"))?;
+    let TransitTrim { min_available_version } = body.parse()?;
+    let asked = min_available_version.ok_or_else(|| VaultError::invalid("missing min_available_version"))?;
+    let key = caller.opened.keystore.attest(&family)?;
+    let trimmed = min_available(&key);
+    let oldest = match asked {
+        ..0 => return Err(VaultError::invalid("minimum available version cannot be negative")),
+        0 => return Err(VaultError::invalid("minimum available version should be positive")),
+        asked if asked < i64::from(trimmed) => {
+            return Err(VaultError::invalid("minimum available version cannot be decremented"));
+        }
+        asked => {
+            u32::try_from(asked).ok().filter(|oldest| *oldest <= key.minimum_version).ok_or_else(|| {
+                VaultError::invalid(
+                    "minimum available version cannot be greater than minimum decryption version",
+                )
+            })?
+        }
+    };
+    // The oldest first, so that a trim that was cut short is a shorter one.
+    let versions = (trimmed.max(1)..oldest).filter_map(NonZeroU32::new);
+    let key = apply(&app, &caller, key, versions.map(KeyChange::Revoke).collect()).await?;
+    Ok(envelope::data(&app, &KeyData::from(&key)))
+}
+
+/// Delete a key that may be deleted: destroy its private keys, and take its name away. This cannot be undone.
+#[utoipa::path(delete, path = "/v1/transit/keys/{name}", tag = "transit",
+    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("destroy"))),
+    responses((status = 204, description = "The key is deleted"), (status = "default", body = VaultErrorBody)))]
+async fn transit_delete(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+) -> Result<Response> {
+    let none = || missing(format!("error deleting policy {name}: could not delete key; not found"));
+    let family = find(&caller, &name, Operation::Destroy, none)?;
+    let key = caller.opened.keystore.attest(&family)?;
+    if !key.deletion_allowed {
+        let error = KmsError::new(Code::DestructionNotDue, "set deletion_allowed in the key's config first");
+        let words = format!("error deleting policy {name}: deletion is not allowed for this key");
+        return Err(VaultError::in_words(words, crate::error::ApiError::from(error)));
+    }
+    apply(&app, &caller, key.clone(), deletion(&key)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What destroys a key at once, from wherever an earlier attempt left it.
+fn deletion(key: &Attestation) -> Result<Vec<KeyChange>> {
+    let mut changes = Vec::new();
+    if key.state != KeyState::Destroyed {
+        changes.push(KeyChange::ScheduleDestruction(Timestamp::now()?));
+        changes.push(KeyChange::Destroy);
+    }
+    changes.push(KeyChange::Label(None));
+    Ok(changes)
+}

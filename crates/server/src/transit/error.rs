@@ -1,0 +1,135 @@
+//! Errors in the form that clients of Vault know.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bulla_kms::{Code, KmsError};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{ApiError, ErrorBody, Problem};
+
+/// The result of everything that answers a client of Vault.
+pub(super) type Result<T, E = VaultError> = std::result::Result<T, E>;
+
+/// A refused or failed request, in Vault's words and with Vault's statuses.
+#[derive(Clone, Debug)]
+pub(crate) struct VaultError {
+    status: StatusCode,
+    /// What Vault says; none where it answers with an empty list.
+    words: Option<Cow<'static, str>>,
+    body: ErrorBody,
+}
+
+/// An error as clients of Vault see it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct VaultErrorBody<'a> {
+    /// What went wrong, in Vault's words. Where Vault answers an empty list, to a question about what does not exist, there is nothing else.
+    #[schema(value_type = Vec<String>, example = json!(["signing key not found"]))]
+    errors: &'a [&'a str],
+    /// What went wrong, for programs. Vault has no such codes.
+    #[schema(example = "key_not_found")]
+    code: &'a str,
+    /// What went wrong, in bulla's words.
+    message: &'a str,
+    /// Whether the same request may succeed later without a change.
+    retryable: bool,
+}
+
+impl VaultError {
+    /// An error for which Vault has words of its own.
+    pub(super) fn in_words(words: impl Into<Cow<'static, str>>, error: impl Into<ApiError>) -> Self {
+        Self { words: Some(words.into()), ..error.into().into() }
+    }
+
+    /// An error in a request, in Vault's words.
+    pub(super) fn invalid(words: impl Into<Cow<'static, str>>) -> Self {
+        let words = words.into();
+        let error = ApiError::malformed(words.clone());
+        Self::in_words(words, error)
+    }
+
+    /// What Vault does and bulla does not.
+    pub(super) fn not_offered(message: impl Into<String>) -> Self {
+        ApiError::new(Problem::NotOffered, message).into()
+    }
+
+    /// What Vault answers where there is nothing: 404, and no words.
+    pub(super) fn nothing_there(message: impl Into<String>) -> Self {
+        let error = Self::from(ApiError::from(KmsError::new(Code::KeyNotFound, message)));
+        Self { status: StatusCode::NOT_FOUND, words: None, ..error }
+    }
+
+    /// The same error as Vault calls it, if it has this code.
+    pub(super) fn called(self, code: Code, words: &'static str) -> Self {
+        if self.has(code) { Self { words: Some(words.into()), ..self } } else { self }
+    }
+
+    pub(super) fn has(&self, code: Code) -> bool {
+        self.body.code == code.as_str()
+    }
+
+    /// The same error with status 400, if the caller may try something else.
+    pub(super) fn as_bad_request(self) -> Self {
+        if self.body.retryable { self } else { Self { status: StatusCode::BAD_REQUEST, ..self } }
+    }
+
+    pub(super) fn words(&self) -> &str {
+        self.words.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn code(&self) -> &str {
+        self.body.code
+    }
+}
+
+/// Vault says 400 to all that is wrong with a request, and 403 also to one without a token.
+impl From<ApiError> for VaultError {
+    fn from(ApiError { status, body }: ApiError) -> Self {
+        let is = |problem: Problem| body.code == problem.code();
+        let own = is(Problem::NoEndpoint) || is(Problem::WrongMethod);
+        let status = match status {
+            StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT if !own => StatusCode::BAD_REQUEST,
+            status => status,
+        };
+        let words = if status == StatusCode::FORBIDDEN {
+            Cow::Borrowed("permission denied")
+        } else if is(Problem::Sealed) {
+            Cow::Borrowed("Vault is sealed")
+        } else {
+            Cow::Owned(body.message.clone())
+        };
+        Self { status, words: Some(words), body }
+    }
+}
+
+impl From<KmsError> for VaultError {
+    fn from(error: KmsError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl IntoResponse for VaultError {
+    fn into_response(self) -> Response {
+        let Self { status, words, body: ErrorBody { code, message, retryable } } = self;
+        let json = match words.as_deref() {
+            Some(words) => {
+                let body = VaultErrorBody { errors: &[words], code, message: &message, retryable };
+                serde_json::to_vec(&body).unwrap_or_default()
+            }
+            // Vault's client for Go takes this for nothing, and anything more for an error.
+            None => b"{\"errors\":[]}".to_vec(),
+        };
+        let mut response = Response::new(Body::from(json));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if retryable {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,59 @@
+//! What handlers take from a request of a client of Vault: as for all others, with errors in Vault's form.
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use hyper::body::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{Result, VaultError};
+use crate::error::ApiError;
+use crate::request::{Caller, Content, parse};
+use crate::service::App;
+
+/// The verified caller.
+pub(super) struct By(pub(super) Caller);
+
+impl FromRequestParts<App> for By {
+    type Rejection = VaultError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        Ok(Self(Caller::from_request_parts(parts, app).await?))
+    }
+}
+
+/// A whole body.
+pub(super) struct Body(Bytes);
+
+impl FromRequest<App> for Body {
+    type Rejection = VaultError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let Content(body) = Content::from_request(request, app).await?;
+        Ok(Self(body))
+    }
+}
+
+impl Body {
+    /// Reads the body as JSON. None at all is an empty object.
+    ///
+    /// # Errors
+    /// It is not the JSON of a `T`.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        let text: &[u8] = if self.0.is_empty() { b"{}" } else { &self.0 };
+        Ok(parse(text)?)
+    }
+}
+
+/// What the path names.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
+    type Rejection = VaultError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        let named = Path::<T>::from_request_parts(parts, app).await;
+        let Path(named) = named.map_err(|_| ApiError::malformed("the path is not one of this endpoint"))?;
+        Ok(Self(named))
+    }
+}

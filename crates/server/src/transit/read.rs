@@ -1,0 +1,109 @@
+//! `/v1/transit/keys`: reading and listing.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use bulla_kms::KeyFamily;
+use bulla_kms::token::Operation;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+
+use super::envelope::{self, Envelope};
+use super::error::{Result, VaultError, VaultErrorBody};
+use super::extract::{By, Named};
+use super::key::{NAME, find, is_visible};
+use super::view::KeyData;
+use crate::error::{ApiError, Problem};
+use crate::request::Caller;
+use crate::service::App;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    let listed = axum::routing::get(transit_list).fallback(list_method);
+    OpenApiRouter::new()
+        .routes(routes!(transit_list).map(|router| router.fallback(list_method)))
+        .route("/v1/transit/keys/", listed)
+        .routes(routes!(transit_read))
+}
+
+/// How Vault's clients ask for a list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// `true`: clients that cannot send the method LIST send GET with this.
+    list: Option<String>,
+}
+
+/// The names of keys.
+#[derive(Serialize, ToSchema)]
+pub(super) struct KeyNames {
+    /// The names, sorted. Keys without a label have none and are not here.
+    keys: Vec<String>,
+}
+
+/// List the names of the keys that the caller may read. The method LIST does the same. No key at all is 404, as in Vault.
+#[utoipa::path(get, path = "/v1/transit/keys", tag = "transit", params(ListQuery), extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The names", body = Envelope<KeyNames>), (status = "default", body = VaultErrorBody)))]
+async fn transit_list(
+    State(app): State<App>,
+    By(caller): By,
+    Query(query): Query<ListQuery>,
+) -> Result<Response> {
+    if query.list.as_deref() != Some("true") {
+        return Err(ApiError::new(
+            Problem::WrongMethod,
+            "list keys with the method LIST, or with GET and list=true",
+        )
+        .into());
+    }
+    list(&app, &caller).await
+}
+
+/// The method LIST, which is none of HTTP's own.
+async fn list_method(method: Method, State(app): State<App>, caller: Result<By>) -> Response {
+    if method.as_str() != "LIST" {
+        let message = format!("/v1/transit/keys does not take the method {method}");
+        return VaultError::from(ApiError::new(Problem::WrongMethod, message)).into_response();
+    }
+    match caller {
+        Ok(By(caller)) => list(&app, &caller).await.into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn list(app: &App, caller: &Caller) -> Result<Response> {
+    let session = Arc::clone(&caller.session);
+    if !session.authority.operations.contains(Operation::Read) {
+        return Err(ApiError::refused().into());
+    }
+    let found = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let authority = &session.authority;
+        let may_read = |key: &KeyFamily| is_visible(key) && authority.permits(Operation::Read, key);
+        let found = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
+        let names = found.into_iter().filter_map(|key| key.label.map(|label| label.to_string()));
+        Ok(names.collect::<Vec<_>>())
+    });
+    let mut keys = found.await?;
+    if keys.is_empty() {
+        return Err(VaultError::nothing_there("the caller may read no key with a label"));
+    }
+    keys.sort_unstable();
+    Ok(envelope::data(app, &KeyNames { keys }))
+}
+
+/// Read a key.
+#[utoipa::path(get, path = "/v1/transit/keys/{name}", tag = "transit", params(("name" = String, Path, description = NAME)),
+    extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_read(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+) -> Result<Response> {
+    let missing = || VaultError::nothing_there("the tenant has no key of this name");
+    let family = find(&caller, &name, Operation::Read, missing)?;
+    Ok(envelope::data(&app, &KeyData::from(&caller.opened.keystore.attest(&family)?)))
+}

@@ -1,0 +1,277 @@
+//! `/v1/sys`: as much of Vault's system as clients of transit ask for.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bulla_kms::token::Operation;
+use bulla_kms::{Code, KmsError, SecretString, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+
+use super::envelope;
+use super::error::{Result, VaultError, VaultErrorBody};
+use super::extract::{Body, By, Named};
+use super::lenient::{Text, flag};
+use crate::api::scope::check_operator;
+use crate::error::ApiError;
+use crate::service::App;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(transit_health))
+        .routes(routes!(transit_seal_status))
+        .routes(routes!(transit_initialized))
+        .routes(routes!(transit_seal).map(|router| router.post(transit_seal)))
+        .routes(routes!(transit_unseal).map(|router| router.post(transit_unseal)))
+        .routes(routes!(transit_mounts))
+        .routes(routes!(transit_mount))
+        .route("/v1/sys/internal/ui/mounts/{path}/{*rest}", get(mount_of_path))
+}
+
+/// The statuses to answer with.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "some parameters are only described")]
+struct HealthQuery {
+    /// The status when the service can sign; 200 by default.
+    activecode: Option<u16>,
+    /// The status when the service is sealed; 503 by default.
+    sealedcode: Option<u16>,
+    /// Without effect: there is always a keystore.
+    uninitcode: Option<u16>,
+    /// Without effect: no service is a standby.
+    standbycode: Option<u16>,
+    /// Without effect.
+    performancestandbycode: Option<u16>,
+    /// Without effect.
+    drsecondarycode: Option<u16>,
+    /// Without effect.
+    haunhealthycode: Option<u16>,
+    /// Without effect.
+    removedcode: Option<u16>,
+    /// Without effect.
+    standbyok: Option<String>,
+    /// Without effect.
+    perfstandbyok: Option<String>,
+}
+
+/// Whether the service can sign.
+#[derive(Serialize, ToSchema)]
+struct HealthData {
+    /// Always true.
+    initialized: bool,
+    /// Whether the keystore is closed, and waits to be unsealed.
+    sealed: bool,
+    /// Always false.
+    standby: bool,
+    /// Always false.
+    performance_standby: bool,
+    /// Always `disabled`.
+    replication_performance_mode: &'static str,
+    /// Always `disabled`.
+    replication_dr_mode: &'static str,
+    /// The time, in seconds since 1970.
+    server_time_utc: u64,
+    /// bulla's version.
+    version: &'static str,
+    /// Always false.
+    enterprise: bool,
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Tell whether the service can sign.
+#[utoipa::path(get, path = "/v1/sys/health", tag = "transit", params(HealthQuery), extensions(("x-permission" = json!("open"))),
+    responses((status = 200, description = "The service can sign", body = HealthData),
+        (status = 503, description = "The service is sealed", body = HealthData), (status = "default", body = VaultErrorBody)))]
+async fn transit_health(
+    State(app): State<App>,
+    query: Result<Query<HealthQuery>, QueryRejection>,
+) -> Result<Response> {
+    let wrong = || VaultError::invalid("a status to answer with is a number from 200 to 599");
+    let Query(query) = query.map_err(|_| wrong())?;
+    let HealthQuery { activecode, sealedcode, uninitcode, standbycode, .. } = query;
+    let others =
+        [query.performancestandbycode, query.drsecondarycode, query.haunhealthycode, query.removedcode];
+    let codes = [activecode, sealedcode, uninitcode, standbycode].into_iter().chain(others);
+    if codes.flatten().any(|code| !(200..600).contains(&code)) {
+        return Err(wrong());
+    }
+    let sealed = app.service.is_sealed();
+    let status = if sealed { sealedcode.unwrap_or(503) } else { activecode.unwrap_or(200) };
+    let health = HealthData {
+        initialized: true,
+        sealed,
+        standby: false,
+        performance_standby: false,
+        replication_performance_mode: "disabled",
+        replication_dr_mode: "disabled",
+        server_time_utc: Timestamp::now()?.unix_millis() / 1000,
+        version: VERSION,
+        enterprise: false,
+    };
+    Ok(envelope::bare(StatusCode::from_u16(status).map_err(|_| wrong())?, &health))
+}
+
+/// Whether the service is sealed.
+#[derive(Serialize, ToSchema)]
+struct SealStatus {
+    /// Always `passphrase`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Always true.
+    initialized: bool,
+    /// Whether the keystore is closed, and waits to be unsealed.
+    sealed: bool,
+    /// Always 1: one passphrase unseals.
+    t: u32,
+    /// Always 1.
+    n: u32,
+    /// Always 0.
+    progress: u32,
+    /// Always empty.
+    nonce: &'static str,
+    /// bulla's version.
+    version: &'static str,
+    /// Always false.
+    migration: bool,
+    /// Always false.
+    recovery_seal: bool,
+    /// Always `bulla`.
+    storage_type: &'static str,
+}
+
+fn seal_status(app: &App) -> Response {
+    let status = SealStatus {
+        kind: "passphrase",
+        initialized: true,
+        sealed: app.service.is_sealed(),
+        t: 1,
+        n: 1,
+        progress: 0,
+        nonce: "",
+        version: VERSION,
+        migration: false,
+        recovery_seal: false,
+        storage_type: "bulla",
+    };
+    envelope::bare(StatusCode::OK, &status)
+}
+
+/// Tell whether the service is sealed.
+#[utoipa::path(get, path = "/v1/sys/seal-status", tag = "transit", extensions(("x-permission" = json!("open"))),
+    responses((status = 200, description = "Whether it is", body = SealStatus)))]
+async fn transit_seal_status(State(app): State<App>) -> Response {
+    seal_status(&app)
+}
+
+/// Whether there is a keystore.
+#[derive(Serialize, ToSchema)]
+struct Initialized {
+    /// Always true.
+    initialized: bool,
+}
+
+/// Tell that there is a keystore: the service does not start without one.
+#[utoipa::path(get, path = "/v1/sys/init", tag = "transit", extensions(("x-permission" = json!("open"))),
+    responses((status = 200, description = "There is", body = Initialized)))]
+async fn transit_initialized() -> Response {
+    envelope::bare(StatusCode::OK, &Initialized { initialized: true })
+}
+
+/// Seal the service: close the keystore as soon as the requests that use it are answered. POST does the same.
+#[utoipa::path(put, path = "/v1/sys/seal", tag = "transit", extensions(("x-permission" = json!("operator:update"))),
+    responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
+async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response> {
+    check_operator(&app, &caller, Operation::Update)?;
+    app.service.seal();
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What unseals the service.
+#[derive(Deserialize, ToSchema)]
+struct Unseal<'a> {
+    /// The keystore's passphrase.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    key: Text<'a>,
+    /// Forgets the parts of a key that were given; there are none.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    reset: Option<bool>,
+}
+
+/// One at a time: a passphrase is stretched, which takes memory and time, and everybody may ask.
+static UNSEALING: Semaphore = Semaphore::const_new(1);
+
+/// Unseal the service with the keystore's passphrase. POST does the same.
+#[utoipa::path(put, path = "/v1/sys/unseal", tag = "transit", request_body = Unseal, extensions(("x-permission" = json!("open"))),
+    responses((status = 200, description = "Whether the service is sealed", body = SealStatus),
+        (status = "default", body = VaultErrorBody)))]
+async fn transit_unseal(State(app): State<App>, body: Body) -> Result<Response> {
+    let Unseal { key, reset } = body.parse()?;
+    if reset == Some(true) || !app.service.is_sealed() {
+        return Ok(seal_status(&app));
+    }
+    let missing = || VaultError::invalid("'key' must be the keystore's passphrase, or 'reset' true");
+    let passphrase = SecretString::from(key.given().ok_or_else(missing)?);
+    let busy = |_| KmsError::new(Code::Busy, "another passphrase is being tried");
+    let _one = UNSEALING.try_acquire().map_err(busy)?;
+    let service = std::sync::Arc::clone(&app.service);
+    let unsealed = spawn_blocking(move || service.unseal(Some(passphrase))).await;
+    let failed = |_| ApiError::internal("a part of the service failed; its log says where");
+    // Whatever is wrong with the passphrase is wrong with the request.
+    unsealed.map_err(failed)?.map_err(|error| VaultError::from(error).as_bad_request())?;
+    Ok(seal_status(&app))
+}
+
+/// The one engine that is mounted.
+fn mount() -> Value {
+    json!({
+        "type": "transit", "description": "bulla: keys that sign", "accessor": "transit_bulla", "uuid": "",
+        "config": { "default_lease_ttl": 0, "max_lease_ttl": 0, "force_no_cache": false },
+        "local": true, "seal_wrap": false, "external_entropy_access": false, "options": null,
+        "plugin_version": "", "running_plugin_version": VERSION, "running_sha256": "",
+    })
+}
+
+/// List the engines: transit alone.
+#[utoipa::path(get, path = "/v1/sys/mounts", tag = "transit", extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "The engines, by their paths", body = Object), (status = "default", body = VaultErrorBody)))]
+async fn transit_mounts(State(app): State<App>, By(_): By) -> Response {
+    envelope::data(&app, &json!({ "transit/": mount() }))
+}
+
+/// Tell which engine a path belongs to.
+#[utoipa::path(get, path = "/v1/sys/internal/ui/mounts/{path}", tag = "transit",
+    params(("path" = String, Path, description = "An engine; what follows after a slash does not count")),
+    extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "The engine", body = Object), (status = "default", body = VaultErrorBody)))]
+async fn transit_mount(State(app): State<App>, By(_): By, Named(path): Named<String>) -> Result<Response> {
+    mount_of(&app, &path)
+}
+
+/// The same for a path with slashes.
+async fn mount_of_path(
+    State(app): State<App>,
+    By(_): By,
+    Named((path, _)): Named<(String, String)>,
+) -> Result<Response> {
+    mount_of(&app, &path)
+}
+
+fn mount_of(app: &App, path: &str) -> Result<Response> {
+    if path != "transit" {
+        return Err(ApiError::refused().into());
+    }
+    let mut mount = mount();
+    mount["path"] = "transit/".into();
+    Ok(envelope::data(app, &mount))
+}

@@ -1,0 +1,358 @@
+//! `/v1/transit/verify`.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bulla_kms::prehash::Prehashed;
+use bulla_kms::token::Operation;
+use bulla_kms::{Algorithm, Code, KeyFamily, KeyId, Keystore, Verdict, VerifyItem};
+use serde::{Deserialize, Serialize};
+use tokio::task::yield_now;
+use utoipa::ToSchema;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+
+use super::envelope::{self, Envelope};
+use super::error::{Result, VaultError, VaultErrorBody};
+use super::extract::{Body, By, Named};
+use super::key::{NAME, find, missing};
+use super::lenient::{Text, flag};
+use super::scheme::{Parameters, Scheme};
+use super::sign::{decode_context, decode_input, prehashed, write_error, write_reference};
+use super::signature::{self, TOO_OLD};
+use crate::api::items::{STEP, count};
+use crate::request::Caller;
+use crate::service::App;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(transit_verify).map(|router| router.put(transit_verify)))
+        .routes(routes!(transit_verify_with_hash).map(|router| router.put(transit_verify_with_hash)))
+}
+
+/// What to verify. Fields that are not here are ignored, as Vault ignores them.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct TransitVerify<'a> {
+    /// The message, base64; with `prehashed` its SHA-512.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "aGVsbG8=")]
+    input: Text<'a>,
+    /// `vault:vN:` and the signature.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    signature: Text<'a>,
+    /// Not offered.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    hmac: Text<'a>,
+    /// The context of Ed25519ph, base64.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    signature_context: Text<'a>,
+    /// The hash function: `sha2-512` for Ed25519ph, `sha2-256` for ECDSA.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "sha2-256")]
+    hash_algorithm: Text<'a>,
+    /// The older name of `hash_algorithm`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    algorithm: Text<'a>,
+    /// Whether the input is a digest: only SHA-512, for Ed25519ph.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    prehashed: Option<bool>,
+    /// `asn1` or `jws`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "asn1")]
+    marshaling_algorithm: Text<'a>,
+    /// Many signatures instead of one.
+    #[serde(borrow, default)]
+    batch_input: Option<Vec<TransitVerifyItem<'a>>>,
+}
+
+/// One signature of a batch.
+#[derive(Default, Deserialize, ToSchema)]
+pub(super) struct TransitVerifyItem<'a> {
+    /// The message, base64; with `prehashed` its SHA-512.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "aGVsbG8=")]
+    input: Text<'a>,
+    /// `vault:vN:` and the signature.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    signature: Text<'a>,
+    /// Not offered.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    hmac: Text<'a>,
+    /// The context of Ed25519ph, base64.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    signature_context: Text<'a>,
+    /// A text that comes back with the result.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    reference: Text<'a>,
+}
+
+/// A verdict, or the results of a batch.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what is written by hand")]
+pub(super) struct TransitVerified {
+    valid: Option<bool>,
+    /// One for each item of a batch, in their order.
+    batch_results: Option<Vec<TransitVerifiedItem>>,
+}
+
+/// The result of one item.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "it describes what is written by hand")]
+pub(super) struct TransitVerifiedItem {
+    valid: bool,
+    /// Why nothing was verified, in Vault's words.
+    error: Option<String>,
+    /// The same, for programs.
+    code: Option<String>,
+    reference: String,
+}
+
+/// Verify a signature, or many. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/verify/{name}", tag = "transit", request_body = TransitVerify,
+    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("verify"))),
+    responses((status = 200, description = "The verdicts", body = Envelope<TransitVerified>),
+        (status = "default", body = VaultErrorBody)))]
+async fn transit_verify(
+    State(app): State<App>,
+    By(caller): By,
+    Named(name): Named<String>,
+    body: Body,
+) -> Result<Response> {
+    verify(app, caller, &name, None, &body).await
+}
+
+/// The same, with the hash function in the path.
+#[utoipa::path(post, path = "/v1/transit/verify/{name}/{hash}", tag = "transit", request_body = TransitVerify,
+    params(("name" = String, Path, description = NAME), ("hash" = String, Path, description = "As `hash_algorithm`")),
+    extensions(("x-permission" = json!("verify"))),
+    responses((status = 200, description = "The verdicts", body = Envelope<TransitVerified>),
+        (status = "default", body = VaultErrorBody)))]
+async fn transit_verify_with_hash(
+    State(app): State<App>,
+    By(caller): By,
+    Named((name, hash)): Named<(String, String)>,
+    body: Body,
+) -> Result<Response> {
+    verify(app, caller, &name, Some(&hash), &body).await
+}
+
+async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
+    let family = find(&caller, name, Operation::Verify, || missing("signature verification key not found"))?;
+    let request: TransitVerify<'_> = body.parse()?;
+    let parameters = Parameters {
+        in_path: hash,
+        hash_algorithm: &request.hash_algorithm,
+        algorithm: &request.algorithm,
+        prehashed: request.prehashed.unwrap_or_default(),
+        marshaling: &request.marshaling_algorithm,
+    };
+    let scheme = parameters.scheme(family.algorithm())?;
+    let TransitVerify { input, signature, hmac, signature_context, batch_input, .. } = request;
+    if let Some(items) = batch_input {
+        check(&items)?;
+        count(&app, &caller, items.len())?;
+        let batch = Arc::new(Batch::read(&family, scheme, &items));
+        let results = verify_many(&app, &caller, &batch).await?;
+        return Ok(envelope::written(&app, 64 * results.len(), &[], |out| write(out, &results, &items)));
+    }
+    let item =
+        TransitVerifyItem { input, signature, hmac, signature_context, ..TransitVerifyItem::default() };
+    check(std::slice::from_ref(&item))?;
+    let valid = verify_one(&app, &caller, &family, scheme, &item).await?;
+    let text: &[u8] = if valid { b"{\"valid\":true}" } else { b"{\"valid\":false}" };
+    Ok(envelope::written(&app, text.len(), &[], |out| out.extend_from_slice(text)))
+}
+
+/// Checks that all items are signatures.
+fn check(items: &[TransitVerifyItem<'_>]) -> Result<()> {
+    if items.is_empty() {
+        return Err(VaultError::invalid("missing batch input to process"));
+    }
+    if items.iter().any(|item| item.hmac.as_deref().is_some()) {
+        return Err(VaultError::not_offered("bulla verifies signatures, not hmac"));
+    }
+    let signatures = items.iter().filter(|item| item.signature.as_deref().is_some()).count();
+    match signatures {
+        0 => Err(VaultError::invalid("no 'signature' was given to verify")),
+        some if some < items.len() => {
+            Err(VaultError::invalid("some elements of batch_input are missing 'signature'"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The keystore's error, as Vault calls it.
+fn called(error: impl Into<VaultError>) -> VaultError {
+    let too_new = "invalid signature: version is too new";
+    error.into().called(Code::UnknownVersion, too_new).called(Code::VersionRefused, TOO_OLD)
+}
+
+async fn verify_one(
+    app: &App,
+    caller: &Caller,
+    family: &KeyFamily,
+    scheme: Scheme,
+    item: &TransitVerifyItem<'_>,
+) -> Result<bool> {
+    let (mut message, mut bytes) = (Vec::new(), Vec::new());
+    decode_input(&item.input, &mut message)?;
+    let (version, _) = signature::read(item.signature.as_deref().unwrap_or_default(), scheme, &mut bytes)?;
+    let context = decode_context(&item.signature_context, scheme.prehashed)?;
+    let key = family.version(version);
+    let verdict = if scheme.prehashed {
+        let digest = prehashed(&message, &context)?;
+        let verify = move |keystore: &Keystore| verify_digest(keystore, &key, &digest, &bytes);
+        app.aside(&caller.opened, &caller.session, verify).await
+    } else {
+        app.verify(&caller.opened, &caller.session, key, message, bytes).await
+    };
+    Ok(verdict.map_err(called)?.is_valid())
+}
+
+fn verify_digest(
+    keystore: &Keystore,
+    key: &KeyId,
+    digest: &Prehashed,
+    signature: &[u8],
+) -> bulla_kms::Result<Verdict> {
+    keystore.check_usable(key)?;
+    Ok(keystore.public_key(key)?.verify_prehashed(digest, signature))
+}
+
+/// One item that can be verified.
+struct Item {
+    /// Which of the batch's versions.
+    key: usize,
+    message: Range<usize>,
+    signature: Range<usize>,
+    context: Vec<u8>,
+}
+
+/// Signatures that are decoded.
+struct Batch {
+    scheme: Scheme,
+    keys: Vec<KeyId>,
+    buffer: Vec<u8>,
+    /// The items, or why there is nothing to verify.
+    items: Vec<Result<Item>>,
+}
+
+impl Batch {
+    fn read(family: &KeyFamily, scheme: Scheme, items: &[TransitVerifyItem<'_>]) -> Self {
+        let length = |text: &Text<'_>| text.as_deref().map_or(0, str::len);
+        let texts: usize = items.iter().map(|item| length(&item.input) + length(&item.signature)).sum();
+        let mut batch =
+            Self { scheme, keys: Vec::new(), buffer: Vec::with_capacity(texts / 4 * 3), items: Vec::new() };
+        let mut versions = HashMap::new();
+        batch.items.reserve(items.len());
+        for item in items {
+            let item = batch.read_item(family, &mut versions, item);
+            batch.items.push(item);
+        }
+        batch
+    }
+
+    fn read_item(
+        &mut self,
+        family: &KeyFamily,
+        versions: &mut HashMap<NonZeroU32, usize>,
+        item: &TransitVerifyItem<'_>,
+    ) -> Result<Item> {
+        let message = decode_input(&item.input, &mut self.buffer)?;
+        let text = item.signature.as_deref().unwrap_or_default();
+        let (version, signature) = signature::read(text, self.scheme, &mut self.buffer)?;
+        let context = decode_context(&item.signature_context, self.scheme.prehashed)?;
+        let key = *versions.entry(version).or_insert_with(|| {
+            self.keys.push(family.version(version));
+            self.keys.len() - 1
+        });
+        Ok(Item { key, message, signature, context })
+    }
+
+    /// The results of one step of the items.
+    fn verify(&self, keystore: &Keystore, from: usize) -> Vec<Result<bool>> {
+        let step = &self.items[from..self.items.len().min(from + STEP)];
+        if self.scheme.prehashed {
+            return step.iter().map(|item| self.verify_digest(keystore, item)).collect();
+        }
+        let items: Vec<_> =
+            step.iter().filter_map(|item| item.as_ref().ok()).map(|item| self.item(item)).collect();
+        let mut verdicts = keystore.verify_batch(&items).into_iter();
+        let results = step.iter().map(|item| {
+            let item = self.item(item.as_ref().map_err(Clone::clone)?);
+            match verdicts.next() {
+                Some(Verdict::Unusable) | None => {
+                    keystore.check_usable(item.key).map_err(called)?;
+                    Ok(false)
+                }
+                Some(verdict) => Ok(verdict.is_valid()),
+            }
+        });
+        results.collect()
+    }
+
+    fn item(&self, item: &Item) -> VerifyItem<'_> {
+        let Item { key, message, signature, .. } = item;
+        let (message, signature) = (&self.buffer[message.clone()], &self.buffer[signature.clone()]);
+        VerifyItem { key: &self.keys[*key], message, signature }
+    }
+
+    fn verify_digest(&self, keystore: &Keystore, item: &Result<Item>) -> Result<bool> {
+        let item = item.as_ref().map_err(Clone::clone)?;
+        let VerifyItem { key, message, signature } = self.item(item);
+        let digest = prehashed(message, &item.context)?;
+        Ok(verify_digest(keystore, key, &digest, signature).map_err(called)?.is_valid())
+    }
+}
+
+async fn verify_many(app: &App, caller: &Caller, batch: &Arc<Batch>) -> Result<Vec<Result<bool>>> {
+    let is_quick = batch.scheme.algorithm == Algorithm::Ed25519 && !batch.scheme.prehashed;
+    if !is_quick || caller.opened.waits_for_disk {
+        let verifying = Arc::clone(batch);
+        let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+            let steps = (0..verifying.items.len()).step_by(STEP);
+            Ok(steps.flat_map(|from| verifying.verify(keystore, from)).collect())
+        });
+        return Ok(made.await?);
+    }
+    let mut results = Vec::with_capacity(batch.items.len());
+    for from in (0..batch.items.len()).step_by(STEP) {
+        if from > 0 {
+            yield_now().await;
+        }
+        results.extend(caller.session.actor.acting(|| batch.verify(&caller.opened.keystore, from)));
+    }
+    Ok(results)
+}
+
+fn write(out: &mut Vec<u8>, results: &[Result<bool>], items: &[TransitVerifyItem<'_>]) {
+    out.extend_from_slice(b"{\"batch_results\":[");
+    for (place, (result, item)) in results.iter().zip(items).enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        match result {
+            Ok(true) => out.extend_from_slice(b"{\"valid\":true"),
+            Ok(false) => out.extend_from_slice(b"{\"valid\":false"),
+            Err(error) => {
+                out.extend_from_slice(b"{\"valid\":false,");
+                write_error(out, error);
+            }
+        }
+        write_reference(out, &item.reference);
+    }
+    out.extend_from_slice(b"]}");
+}

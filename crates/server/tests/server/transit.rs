@@ -1,0 +1,367 @@
+//! Signing and verifying as clients of Vault do, in the shapes that a running OpenBao has.
+
+use bulla_kms::token::{Keys, Operation};
+use bulla_kms::{Algorithm, Keystore, NewKey, PublicKey};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Service, base64, config, from_base64, keystore, name, token};
+
+/// A service with a key `a` of this type.
+pub(crate) fn with_key(kind: &str) -> Service {
+    let service = Service::open();
+    service.post(None, "/v1/transit/keys/a", &json!({ "type": kind })).ok();
+    service
+}
+
+pub(crate) fn sign(service: &Service, body: &Value) -> Answer {
+    service.post(None, "/v1/transit/sign/a", body)
+}
+
+fn verify(service: &Service, body: &Value) -> Answer {
+    service.post(None, "/v1/transit/verify/a", body)
+}
+
+/// The status of an error, its words in Vault's form, and its code.
+#[track_caller]
+pub(crate) fn refused(answer: &Answer) -> (u16, String, String) {
+    let body = answer.json();
+    if body == json!({ "errors": [] }) {
+        return (answer.status, String::new(), String::new());
+    }
+    let (status, code) = answer.error();
+    let words: Vec<_> =
+        body["errors"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    (status, words.join("|"), code)
+}
+
+#[track_caller]
+fn is(answer: &Answer, status: u16, words: &str) {
+    let (found, said, _) = refused(answer);
+    assert_eq!((found, said.as_str()), (status, words));
+}
+
+fn fields(value: &Value) -> Vec<&str> {
+    let mut fields: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    fields
+}
+
+#[test]
+fn a_message_is_signed_and_verified_in_the_shapes_of_vault() {
+    let service = with_key("ed25519");
+    let answer = sign(&service, &json!({ "input": base64(b"a message"), "key_version": 0 }));
+    let whole = answer.ok();
+    let around =
+        ["auth", "data", "lease_duration", "lease_id", "renewable", "request_id", "warnings", "wrap_info"];
+    assert_eq!(fields(&whole), around);
+    assert_eq!(answer.headers["x-request-id"].to_str().unwrap(), whole["request_id"]);
+    assert_eq!(answer.headers["content-type"], "application/json");
+    let nothing = json!({ "auth": null, "lease_duration": 0, "lease_id": "", "renewable": false, "warnings": null, "wrap_info": null });
+    for (field, value) in nothing.as_object().unwrap() {
+        assert_eq!(&whole[field], value, "{field}");
+    }
+    assert_eq!(fields(&whole["data"]), ["key_version", "signature"]);
+    assert_eq!(whole["data"]["key_version"], 1);
+    let signature = whole["data"]["signature"].as_str().unwrap();
+    let bytes = from_base64(&signature.strip_prefix("vault:v1:").unwrap().into());
+    let key = service.get(None, "/v1/transit/keys/a").ok();
+    let public = from_base64(&key["data"]["keys"]["1"]["public_key"]);
+    let public = PublicKey::from_bytes(Algorithm::Ed25519, &public).unwrap();
+    assert!(public.verify(b"a message", &bytes).is_valid());
+    let right = json!({ "input": base64(b"a message"), "signature": signature });
+    assert_eq!(verify(&service, &right).ok()["data"], json!({ "valid": true }));
+    let wrong = json!({ "input": base64(b"another"), "signature": signature });
+    assert_eq!(verify(&service, &wrong).ok()["data"], json!({ "valid": false }));
+    // As Vault's command line sends everything: by PUT, and as text.
+    let body =
+        json!({ "input": base64(b"a message"), "key_version": "1", "prehashed": "false", "unknown": 1 });
+    let put = service.send("PUT", None, "/v1/transit/sign/a/sha2-256", body.to_string().as_bytes()).ok();
+    assert_eq!(put["data"], whole["data"]);
+}
+
+#[test]
+fn an_items_error_is_in_its_result() {
+    let service = with_key("ed25519");
+    let items = json!({ "batch_input": [
+        { "input": base64(b"1"), "reference": "a \"b\"" }, {}, { "input": "?" }, { "input": base64(b"2") },
+        { "input": base64(b"bulla signature\0") }, { "input": base64(b"3"), "signature_context": "AAAA" },
+    ] });
+    let signed = sign(&service, &items).ok();
+    let results = signed["data"]["batch_results"].as_array().unwrap();
+    assert_eq!(fields(&results[0]), ["key_version", "reference", "signature"]);
+    assert_eq!(results[0]["reference"], "a \"b\"");
+    let expected =
+        json!({ "key_version": 0, "error": "missing input", "code": "malformed_request", "reference": "" });
+    assert_eq!(results[1], expected);
+    assert_eq!(results[2]["error"], "unable to decode input as base64");
+    assert_eq!(results[3]["key_version"], 1);
+    assert_eq!(results[4]["code"], "reserved_message");
+    assert_eq!(results[5]["code"], "not_offered");
+    let signature = &results[0]["signature"];
+    let items = json!({ "batch_input": [
+        { "input": base64(b"1"), "signature": signature, "reference": "x" },
+        { "input": base64(b"2"), "signature": signature },
+        { "input": base64(b"1"), "signature": "vault:v2:AAAA" },
+        { "input": base64(b"1"), "signature": "vault:v0:AAAA" },
+        { "signature": signature },
+        { "input": base64(b"1"), "signature": "nothing" },
+        { "input": base64(b"2"), "signature": results[3]["signature"] },
+    ] });
+    let verified = verify(&service, &items).ok();
+    let results = verified["data"]["batch_results"].as_array().unwrap();
+    assert_eq!(results[0], json!({ "valid": true, "reference": "x" }));
+    assert_eq!(results[1], json!({ "valid": false, "reference": "" }));
+    let errors: Vec<_> = results[2..6].iter().map(|one| one["error"].as_str().unwrap()).collect();
+    let expected = [
+        "invalid signature: version is too new",
+        "ciphertext or signature version is disallowed by policy (too old)",
+        "missing input",
+        "invalid signature: no prefix",
+    ];
+    assert_eq!(errors, expected);
+    assert!(results[2..6].iter().all(|one| one["valid"] == false));
+    assert_eq!(results[6]["valid"], true);
+}
+
+#[test]
+fn a_batch_signs_what_single_requests_sign() {
+    let service = with_key("ed25519");
+    for count in [1, 7, 8, 9, 255, 256, 257, 1000] {
+        let input = |number: usize| base64(&number.to_le_bytes());
+        let items: Vec<_> = (0..count)
+            .map(|number| json!({ "input": input(number), "reference": number.to_string() }))
+            .collect();
+        let signed = sign(&service, &json!({ "batch_input": items })).ok();
+        let results = signed["data"]["batch_results"].as_array().unwrap();
+        assert_eq!(results.len(), count);
+        assert!(results.iter().enumerate().all(|(number, one)| one["reference"] == number.to_string()));
+        let last = sign(&service, &json!({ "input": input(count - 1) })).ok();
+        assert_eq!(last["data"]["signature"], results[count - 1]["signature"]);
+        let items: Vec<_> = results
+            .iter()
+            .enumerate()
+            .map(|(number, one)| json!({ "input": input(number), "signature": one["signature"] }))
+            .collect();
+        let verified = verify(&service, &json!({ "batch_input": items })).ok();
+        assert!(verified["data"]["batch_results"].as_array().unwrap().iter().all(|one| one["valid"] == true));
+    }
+    let many: Vec<_> = (0..10_001).map(|_| json!({ "input": "" })).collect();
+    let (status, _, code) = refused(&sign(&service, &json!({ "batch_input": many })));
+    assert_eq!((status, code.as_str()), (400, "too_many_items"));
+}
+
+#[test]
+fn every_type_signs_alone_and_in_batches() {
+    for kind in ["ed25519", "ecdsa-p256", "mldsa-44", "ml-dsa-65-ed25519", "slh-dsa-sha2-128f"] {
+        let service = with_key(kind);
+        for marshaling in ["asn1", "jws"] {
+            let body = json!({ "input": base64(b"x"), "marshaling_algorithm": marshaling });
+            let single = sign(&service, &body).ok()["data"]["signature"].clone();
+            let body =
+                json!({ "batch_input": [{ "input": base64(b"x") }], "marshaling_algorithm": marshaling });
+            let batch = sign(&service, &body).ok()["data"]["batch_results"][0]["signature"].clone();
+            let items = json!([
+                { "input": base64(b"x"), "signature": single }, { "input": base64(b"x"), "signature": batch },
+                { "input": base64(b"y"), "signature": batch },
+            ]);
+            let body = json!({ "batch_input": items, "marshaling_algorithm": marshaling });
+            let verified = verify(&service, &body).ok();
+            let results = verified["data"]["batch_results"].as_array().unwrap();
+            let valid: Vec<_> = results.iter().map(|one| one["valid"].as_bool().unwrap()).collect();
+            assert_eq!(valid, [true, true, false], "{kind} {marshaling}: {verified}");
+            let body =
+                json!({ "input": base64(b"x"), "signature": single, "marshaling_algorithm": marshaling });
+            assert_eq!(verify(&service, &body).ok()["data"]["valid"], true);
+        }
+    }
+}
+
+#[test]
+fn a_digest_is_signed_as_ed25519ph_by_an_ed25519_key_alone() {
+    let service = with_key("ed25519");
+    let digest = base64(&[7; 64]);
+    let ph = |more: Value| {
+        let mut body = json!({ "input": digest, "prehashed": true, "hash_algorithm": "sha2-512" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let plain = sign(&service, &ph(json!({}))).ok()["data"]["signature"].clone();
+    let context = base64(b"invoices");
+    let with_context =
+        sign(&service, &ph(json!({ "signature_context": context }))).ok()["data"]["signature"].clone();
+    assert_ne!(plain, with_context);
+    let valid = |body: &Value| verify(&service, body).ok()["data"]["valid"].clone();
+    assert_eq!(valid(&ph(json!({ "signature": plain }))), true);
+    assert_eq!(valid(&ph(json!({ "signature": with_context }))), false);
+    assert_eq!(valid(&ph(json!({ "signature": with_context, "signature_context": context }))), true);
+    assert_eq!(valid(&json!({ "input": digest, "signature": plain })), false, "it is not one of Ed25519");
+    let items = json!([
+        { "input": digest }, { "input": digest, "signature_context": context }, { "input": base64(b"short") },
+    ]);
+    let signed = sign(&service, &ph(json!({ "batch_input": items }))).ok();
+    let results = signed["data"]["batch_results"].as_array().unwrap();
+    assert_eq!((&results[0]["signature"], &results[1]["signature"]), (&plain, &with_context));
+    assert_eq!(results[2]["code"], "malformed_request");
+    let items = json!([
+        { "input": digest, "signature": plain }, { "input": digest, "signature": with_context, "signature_context": context },
+        { "input": digest, "signature": with_context },
+    ]);
+    let verified = verify(&service, &ph(json!({ "batch_input": items }))).ok();
+    let results = verified["data"]["batch_results"].as_array().unwrap();
+    let valid: Vec<_> = results.iter().map(|one| one["valid"].as_bool().unwrap()).collect();
+    assert_eq!(valid, [true, true, false]);
+    for kind in ["ecdsa-p256", "mldsa-44"] {
+        let (status, _, code) = refused(&sign(&with_key(kind), &ph(json!({}))));
+        assert_eq!((status, code.as_str()), (400, "not_offered"), "{kind}");
+    }
+}
+
+#[test]
+fn what_is_wrong_has_the_words_and_the_status_of_vault() {
+    let service = with_key("ed25519");
+    let signed = sign(&service, &json!({ "input": base64(b"x") })).ok()["data"]["signature"].clone();
+    service.post(None, "/v1/transit/keys/a/rotate", &json!({})).ok();
+    let missing =
+        |path: &str| service.post(None, path, &json!({ "input": "", "signature": "vault:v1:AAAA" }));
+    is(&missing("/v1/transit/sign/nobody"), 400, "signing key not found");
+    is(&missing("/v1/transit/verify/nobody"), 400, "signature verification key not found");
+    is(&service.get(None, "/v1/transit/keys/nobody"), 404, "");
+    let version = |version: i64| sign(&service, &json!({ "input": "", "key_version": version }));
+    is(&version(-1), 400, "requested version for signing is negative");
+    is(&version(3), 400, "requested version for signing is higher than the latest key version");
+    is(&version(1 << 40), 400, "requested version for signing is higher than the latest key version");
+    is(&version(1), 400, "requested version for signing is less than the minimum encryption key version");
+    version(2).ok();
+    let words = "invalid signature: version is too new";
+    is(&verify(&service, &json!({ "input": "", "signature": "vault:v3:AAAA" })), 400, words);
+    is(&sign(&service, &json!({})), 400, "missing input");
+    is(&sign(&service, &json!({ "batch_input": [] })), 400, "missing batch input to process");
+    is(&verify(&service, &json!({ "batch_input": [] })), 400, "missing batch input to process");
+    is(&verify(&service, &json!({ "input": "" })), 400, "no 'signature' was given to verify");
+    let some = json!({ "batch_input": [{ "input": "", "signature": signed }, { "input": "" }] });
+    is(&verify(&service, &some), 400, "some elements of batch_input are missing 'signature'");
+    service.post(None, "/v1/transit/keys/a/config", &json!({ "min_decryption_version": 2 })).ok();
+    let old = json!({ "input": base64(b"x"), "signature": signed });
+    is(&verify(&service, &old), 400, "ciphertext or signature version is disallowed by policy (too old)");
+    for (field, value) in [("hash_algorithm", "md5"), ("marshaling_algorithm", "der")] {
+        let (status, _, code) = refused(&sign(&service, &json!({ "input": "", field: value })));
+        assert_eq!((status, code.as_str()), (400, "malformed_request"), "{field}");
+    }
+    for body in ["nonsense", "[]", "\"\"", "{\"input\":1}", "{\"batch_input\":{}}"] {
+        let answer = service.send("POST", None, "/v1/transit/sign/a", body.as_bytes());
+        assert_eq!(refused(&answer).0, 400, "{body}");
+    }
+    let (status, _, code) = refused(&service.get(None, "/v1/transit/sign/a"));
+    assert_eq!((status, code.as_str()), (405, "wrong_method"));
+    let (status, _, code) = refused(&service.get(None, "/v1/secret/data/a"));
+    assert_eq!((status, code.as_str()), (404, "no_endpoint"));
+    for unknown in ["Upper", "with%20space", "a%2Fb", "-a", &"a".repeat(65)] {
+        let (status, _, code) = refused(&missing(&format!("/v1/transit/sign/{unknown}")));
+        assert_eq!((status, code.as_str()), (400, "invalid_id"), "{unknown}");
+    }
+}
+
+#[test]
+fn what_is_not_offered_says_so() {
+    let service = with_key("ed25519");
+    for path in [
+        "encrypt/a",
+        "decrypt/a",
+        "rewrap/a",
+        "hmac/a",
+        "hmac/a/sha2-256",
+        "datakey/plaintext/a",
+        "random",
+        "random/32",
+        "hash",
+        "hash/sha2-256",
+        "export/signing-key/a",
+        "export/signing-key/a/1",
+        "backup/a",
+        "restore",
+        "restore/a",
+        "keys/a/import",
+        "keys/a/import_version",
+        "wrapping_key",
+        "cache-config",
+        "config/keys",
+    ] {
+        let (status, _, code) = refused(&service.post(None, &format!("/v1/transit/{path}"), &json!({})));
+        assert_eq!((status, code.as_str()), (400, "not_offered"), "{path}");
+    }
+    let (status, _, code) = refused(&service.post(None, "/v1/auth/token/revoke-self", &json!({})));
+    assert_eq!((status, code.as_str()), (400, "not_offered"));
+    for path in ["keys/a/unknown", "unknown", "keys/a/b/c"] {
+        assert_eq!(refused(&service.get(None, &format!("/v1/transit/{path}"))).0, 404, "{path}");
+    }
+    let hmac = json!({ "input": "", "hmac": "vault:v1:AAAA" });
+    assert_eq!(refused(&verify(&service, &hmac)).2, "not_offered");
+}
+
+#[test]
+fn without_a_right_everything_is_permission_denied() {
+    let keystore = keystore(&["local"]);
+    let new = |label: &str| {
+        let new = NewKey::new(name("local"), name("files"), Algorithm::Ed25519).label(name(label));
+        keystore.create_key(new).unwrap().family().clone()
+    };
+    let (mine, _) = (new("mine"), new("theirs"));
+    let narrow = token(&keystore, "local", Keys::These(vec![mine]), &[Operation::Sign, Operation::Read]);
+    let all = token(&keystore, "local", Keys::All, &[Operation::Sign, Operation::Read]);
+    let stranger = super::support::keystore(&["local"]);
+    let foreign = token(&stranger, "local", Keys::All, &Operation::ALL);
+    let service = Service::start(keystore, config());
+    let sign = |token, key: &str| {
+        service.post(token, &format!("/v1/transit/sign/{key}"), &json!({ "input": base64(b"x") }))
+    };
+    sign(Some(&narrow), "mine").ok();
+    sign(Some(&all), "theirs").ok();
+    let denied = |answer: &Answer, code: &str| {
+        assert_eq!(refused(answer), (403, "permission denied".to_owned(), code.to_owned()));
+    };
+    denied(&sign(None, "mine"), "unauthenticated");
+    denied(&sign(Some(&foreign), "mine"), "token_refused");
+    denied(&sign(Some(&narrow), "theirs"), "token_refused");
+    denied(&sign(Some(&narrow), "nothing"), "token_refused");
+    assert_eq!(refused(&sign(Some(&all), "nothing")).1, "signing key not found");
+    assert_eq!(
+        refused(&sign(Some(&all), "tokens")).1,
+        "signing key not found",
+        "the root key of tokens is not there"
+    );
+    let post = |path: &str| service.post(Some(&all), path, &json!({ "type": "ed25519" }));
+    for path in ["keys/new", "keys/mine/rotate", "keys/mine/config", "keys/mine/trim", "verify/mine"] {
+        denied(&post(&format!("/v1/transit/{path}")), "token_refused");
+    }
+    denied(&service.send("DELETE", Some(&all), "/v1/transit/keys/mine", b""), "token_refused");
+    denied(&service.send("PUT", Some(&all), "/v1/sys/seal", b""), "token_refused");
+    let list = |token| service.get(Some(token), "/v1/transit/keys?list=true").ok()["data"]["keys"].clone();
+    assert_eq!((list(&narrow), list(&all)), (json!(["mine"]), json!(["mine", "theirs"])));
+    let token = service.get(Some(&narrow), "/v1/auth/token/lookup-self").ok();
+    assert_eq!(token["data"]["policies"], json!(["sign", "read"]));
+    let ttl = token["data"]["ttl"].as_u64().unwrap();
+    assert!((3000..=3600).contains(&ttl), "{ttl}");
+    assert!(!token.to_string().contains(narrow.expose()));
+    assert!(service.get(Some(&all), "/v1/sys/mounts").ok()["data"]["transit/"]["type"] == "transit");
+    let mount = service.get(Some(&all), "/v1/sys/internal/ui/mounts/transit/sign/mine").ok();
+    assert_eq!(mount["data"]["path"], "transit/");
+    denied(&service.get(Some(&all), "/v1/sys/internal/ui/mounts/secret"), "token_refused");
+    denied(&service.get(None, "/v1/sys/mounts"), "unauthenticated");
+}
+
+#[test]
+fn health_answers_with_the_status_that_is_asked_for() {
+    let service = Service::start(Keystore::in_memory(), config());
+    let health = service.get(None, "/v1/sys/health").ok();
+    assert_eq!(
+        (&health["initialized"], &health["sealed"], &health["standby"]),
+        (&json!(true), &json!(false), &json!(false))
+    );
+    assert_eq!(service.get(None, "/v1/sys/health?activecode=204&standbyok=true").status, 204);
+    assert_eq!(service.get(None, "/v1/sys/health?sealedcode=299&uninitcode=299").status, 200);
+    for wrong in ["activecode=100", "sealedcode=600", "standbycode=x", "activecode=99999"] {
+        assert_eq!(refused(&service.get(None, &format!("/v1/sys/health?{wrong}"))).0, 400, "{wrong}");
+    }
+    assert_eq!(service.send("HEAD", None, "/v1/sys/health", b"").status, 200);
+    assert_eq!(service.get(None, "/v1/sys/init").ok()["initialized"], true);
+}
