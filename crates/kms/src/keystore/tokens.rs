@@ -78,7 +78,7 @@ impl Keystore {
     pub fn export_key(
         &self,
         key: &KeyId,
-        recipient: &crate::public_key::PublicKey,
+        recipient: &PublicKey,
         token: &Token,
         revoked: &Revocations,
     ) -> Result<crate::transfer::WrappedKey> {

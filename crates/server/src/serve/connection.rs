@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its end.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -61,10 +61,11 @@ impl Connections {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer.clone());
             async move {
+                let start = Instant::now();
                 let id = reactor.service.next_request_id();
                 let answer = router.call(request).await;
                 answer.map(|mut response| {
-                    reactor.service.answered(response.status());
+                    reactor.service.counts.answered(reactor.number, response.status(), start.elapsed());
                     if let Ok(id) = HeaderValue::from_str(&id) {
                         response.headers_mut().insert(REQUEST_ID, id);
                     }
