@@ -149,6 +149,75 @@ pub enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub const ALL: [Self; 65] = [
+        Self::InvalidArgument,
+        Self::InvalidId,
+        Self::InvalidPublicKey,
+        Self::MalformedSignature,
+        Self::SignatureTooNew,
+        Self::MalformedManifest,
+        Self::ReservedMessage,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::KeyNotFound,
+        Self::UnknownVersion,
+        Self::NotHead,
+        Self::KeyDisabled,
+        Self::KeyPendingDestruction,
+        Self::KeyDestroyed,
+        Self::DestructionNotDue,
+        Self::VersionRefused,
+        Self::Conflict,
+        Self::Busy,
+        Self::WrongUse,
+        Self::InvalidCiphertext,
+        Self::UnsupportedAlgorithm,
+        Self::LabelTaken,
+        Self::VersionsExhausted,
+        Self::WrongPassphrase,
+        Self::WrongKeyFile,
+        Self::WrongUnlockMethod,
+        Self::WrongIdentity,
+        Self::RolledBack,
+        Self::GuardMismatch,
+        Self::MalformedSealed,
+        Self::SealedTooNew,
+        Self::SealedDamaged,
+        Self::MalformedBackup,
+        Self::KeyFileMode,
+        Self::KeyFileOwner,
+        Self::KeyFileType,
+        Self::MalformedKeyFile,
+        Self::StoreTooNew,
+        Self::StoreDamaged,
+        Self::StoreChanged,
+        Self::Locked,
+        Self::Unavailable,
+        Self::OutcomeUnknown,
+        Self::TooLarge,
+        Self::StorageFull,
+        Self::PermissionDenied,
+        Self::ClockOutOfRange,
+        Self::Io,
+        Self::RandomUnavailable,
+        Self::MalformedKey,
+        Self::UnsupportedFormat,
+        Self::NoPrivateKey,
+        Self::NotExportable,
+        Self::InvalidToken,
+        Self::TokenRefused,
+        Self::LogDamaged,
+        Self::LogTooNew,
+        Self::MalformedProof,
+        Self::Closed,
+        Self::Internal,
+        Self::TokenUnavailable,
+        Self::WrongPin,
+        Self::PinLocked,
+        Self::DeviceFailed,
+    ];
+
     /// The stable name: snake case, the same as in serde.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -294,5 +363,22 @@ impl fmt::Display for KmsError {
 impl std::error::Error for KmsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_codes_has_every_code_once() {
+        // The compiler holds that this match names every code.
+        let named = include_str!("error.rs").lines().filter(|line| {
+            let line = line.trim_start();
+            line.starts_with("Self::") && line.contains(" => \"")
+        });
+        assert_eq!(named.count(), Code::ALL.len());
+        let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
     }
 }

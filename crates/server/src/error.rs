@@ -37,13 +37,16 @@ pub(crate) enum Problem {
     WrongMethod,
     /// An idempotency key was used before for another request.
     IdempotencyMismatch,
+    /// The keystore has no audit log.
+    NoAuditLog,
     /// The service does not offer this.
     NotOffered,
 }
 
 impl Problem {
     /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 13] = [
         Self::Unauthenticated,
         Self::Refused,
         Self::RateLimited,
@@ -55,6 +58,7 @@ impl Problem {
         Self::NoEndpoint,
         Self::WrongMethod,
         Self::IdempotencyMismatch,
+        Self::NoAuditLog,
         Self::NotOffered,
     ];
 
@@ -71,6 +75,7 @@ impl Problem {
             Self::NoEndpoint => "no_endpoint",
             Self::WrongMethod => "wrong_method",
             Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::NoAuditLog => "no_audit_log",
             Self::NotOffered => "not_offered",
         }
     }
@@ -86,7 +91,7 @@ impl Problem {
             Self::Timeout => StatusCode::REQUEST_TIMEOUT,
             Self::NoEndpoint => StatusCode::NOT_FOUND,
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Self::IdempotencyMismatch => StatusCode::CONFLICT,
+            Self::IdempotencyMismatch | Self::NoAuditLog => StatusCode::CONFLICT,
         }
     }
 
@@ -111,7 +116,8 @@ pub(crate) const fn status_of(code: Code) -> StatusCode {
         | Code::LabelTaken
         | Code::VersionsExhausted
         | Code::NoPrivateKey
-        | Code::NotExportable => StatusCode::CONFLICT,
+        | Code::NotExportable
+        | Code::WrongUnlockMethod => StatusCode::CONFLICT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::Busy
         | Code::Locked
@@ -241,5 +247,41 @@ mod tests {
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         let response = ApiError::refused().into_response();
         assert!(!response.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    /// The rows of the table of errors: code, status, whether a retry may help, when, and what to do.
+    fn documented() -> Vec<[&'static str; 5]> {
+        let text = include_str!("../../../spec/http-api.md");
+        let (_, table) = text.split_once("| code | status |").unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let cells = |line: &'static str| {
+            let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+            cells.try_into().unwrap_or_else(|_| panic!("{line}"))
+        };
+        rows.map(cells).collect()
+    }
+
+    #[test]
+    fn the_table_of_errors_has_every_code_and_says_what_the_service_answers() {
+        let problems = Problem::ALL
+            .map(|problem| (problem.code(), problem.status(), problem.is_retryable()))
+            .into_iter();
+        let codes = Code::ALL.map(|code| (code.as_str(), status_of(code), code.is_retryable())).into_iter();
+        // A refused credential has the name that the keystore gives it.
+        let codes = codes.filter(|(code, ..)| *code != Problem::Refused.code());
+        let mut expected: Vec<_> = problems
+            .chain(codes)
+            .map(|(code, status, retry)| (code, status.as_str().to_owned(), if retry { "yes" } else { "" }))
+            .collect();
+        expected.sort_unstable();
+        let documented = documented();
+        let found: Vec<_> = documented
+            .iter()
+            .map(|[code, status, retry, ..]| (code.trim_matches('`'), (*status).to_owned(), *retry))
+            .collect();
+        assert_eq!(found, expected);
+        for [code, .., when, what_to_do] in documented {
+            assert!(when.len() > 10 && what_to_do.len() > 5, "{code}");
+        }
     }
 }

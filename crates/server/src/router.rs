@@ -1,7 +1,10 @@
 //! All endpoints, and their description.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::http::{Method, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -17,7 +20,11 @@ use crate::transit::{self, VaultError};
 #[openapi(
     info(
         title = "bulla",
-        description = "A key management service: it signs and verifies with keys that never leave it.",
+        description = "A key management service: it signs and verifies with keys that never leave it. \
+            The extension `x-permission` of an operation says who may call it: `open` is everybody, `caller` every caller with a valid \
+            credential, the name of an operation a caller who may do that with the key or in its tenant, `operator:OPERATION` a caller \
+            of the operators' tenant who may do that, `minter` a caller that the configuration permits to mint tokens. \
+            `spec/http-api.md` describes authentication, errors, idempotency and limits.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     security(("bearer" = []), ("vault" = [])),
@@ -26,26 +33,23 @@ struct Head;
 
 /// Everything that the service answers, for one thread.
 pub(crate) fn router(app: App) -> Router {
-    let (router, _) = described();
+    let changes = api::changes().layer(from_fn_with_state(Arc::clone(&app), api::once));
+    let (router, _) = api::routes().merge(transit::routes()).merge(changes).split_for_parts();
     router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(app)
 }
 
 /// The description of the service: OpenAPI 3.1, as JSON.
 pub fn openapi() -> String {
-    let (_, mut description) = described();
+    let described =
+        OpenApiRouter::<App>::with_openapi(Head::openapi()).merge(api::routes()).merge(transit::routes());
+    let mut description = described.merge(api::changes()).into_openapi();
+    api::complete(&mut description);
     let schemes = &mut description.components.get_or_insert_default().security_schemes;
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("A capability token"));
     schemes.insert("bearer".to_owned(), SecurityScheme::Http(bearer.build()).into());
     let vault = ApiKeyValue::with_description("X-Vault-Token", "The same, as clients of Vault send it");
     schemes.insert("vault".to_owned(), SecurityScheme::ApiKey(ApiKey::Header(vault)).into());
     description.to_pretty_json().unwrap_or_default() + "\n"
-}
-
-fn described() -> (Router<App>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Head::openapi())
-        .merge(api::routes())
-        .merge(transit::routes())
-        .split_for_parts()
 }
 
 async fn no_endpoint(uri: Uri) -> Response {

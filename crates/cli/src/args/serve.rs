@@ -17,6 +17,7 @@ Examples:
   bulla serve --listen 127.0.0.1:8200                 serve your keystore to this machine
   bulla serve --config /etc/bulla/serve.toml
   bulla serve --config serve.toml --check-config
+  bulla serve --print-openapi > openapi.json
 
 Exit status: 0 the service was shut down, 2 it could not start.")]
 pub(crate) struct ServeArgs {
@@ -31,6 +32,10 @@ pub(crate) struct ServeArgs {
     /// Check the settings, and exit
     #[arg(long, conflicts_with = "dev")]
     pub(crate) check_config: bool,
+
+    /// Print the description of the endpoints (OpenAPI, JSON), and exit
+    #[arg(long, conflicts_with_all = ["dev", "check_config"])]
+    pub(crate) print_openapi: bool,
 
     /// Keep all keys in memory, and let every caller do everything; for trying the service out
     ///

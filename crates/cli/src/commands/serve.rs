@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
 use crate::interrupt;
+use crate::output::Out;
 use crate::store::{FolderSource, MemorySource};
 use bulla_server::{Config, KeystoreSource, Listen, Server};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,6 +15,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8200);
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
+    if args.print_openapi {
+        let mut out = Out::new();
+        out.bytes(bulla_server::openapi().as_bytes())?;
+        out.flush()?;
+        return Ok(Exit::Ok);
+    }
     let config = settings(args)?;
     if args.check_config {
         note_line("the settings are valid");

@@ -14,6 +14,9 @@ pub(super) const LOG_FOLDER: &str = "audit-log";
 /// The store's file, in the keystore's folder.
 pub(super) const STORE_FILE: &str = "keystore.redb";
 
+/// The list of tokens that `bulla serve` refuses, in that folder.
+pub(super) const REVOKED_FILE: &str = "revoked";
+
 /// Whether there is a keystore.
 pub(crate) fn exists(args: &KeystoreArgs) -> Result<bool> {
     Ok(folder(args)?.join(STORE_FILE).symlink_metadata().is_ok())

@@ -1,7 +1,7 @@
 //! What opens a keystore for the service.
 
 use super::access::Access;
-use super::place::{STORE_FILE, folder};
+use super::place::{REVOKED_FILE, STORE_FILE, folder};
 use super::recording;
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
@@ -10,6 +10,7 @@ use bulla_kms::metrics::Metrics;
 use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, SecretString, Unlock, UnlockMethod};
 use bulla_server::{AuditDurability, Config, KeystoreSource, OpenKeystore};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ impl KeystoreSource for MemorySource {
 /// The keystore in a folder.
 pub(crate) struct FolderSource {
     args: KeystoreArgs,
+    folder: PathBuf,
     /// What opens it; none until somebody gives the passphrase.
     access: Option<Access>,
     durability: Durability,
@@ -50,7 +52,8 @@ impl FolderSource {
         let from_settings = &config.keystore;
         args.keystore = args.keystore.or_else(|| from_settings.folder.clone());
         args.passphrase_file = args.passphrase_file.or_else(|| from_settings.passphrase_file.clone());
-        let store = folder(&args)?.join(STORE_FILE);
+        let folder = folder(&args)?;
+        let store = folder.join(STORE_FILE);
         let asks = args.passphrase_file.is_none() && !std::io::stderr().is_terminal();
         let is_sealed = asks && matches!(Keystore::unlock_method(&store), Ok(UnlockMethod::Passphrase));
         let access = if is_sealed { None } else { Some(Access::existing(&args)?) };
@@ -60,7 +63,7 @@ impl FolderSource {
         };
         let verifications =
             if config.audit.verifications { Verifications::Recorded } else { Verifications::LeftOut };
-        Ok(Self { args, access, durability, verifications })
+        Ok(Self { args, folder, access, durability, verifications })
     }
 
     fn opened(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore> {
@@ -105,10 +108,20 @@ impl KeystoreSource for FolderSource {
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
         self.opened(passphrase, metrics).map_err(|error| {
-            let codes =
-                [Code::WrongPassphrase, Code::Locked, Code::NotFound, Code::LogDamaged, Code::StoreDamaged];
+            let codes = [
+                Code::WrongPassphrase,
+                Code::WrongUnlockMethod,
+                Code::Locked,
+                Code::NotFound,
+                Code::LogDamaged,
+                Code::StoreDamaged,
+            ];
             let code = codes.into_iter().find(|code| code.as_str() == error.code()).unwrap_or(Code::Io);
             KmsError::new(code, error.to_string())
         })
+    }
+
+    fn revocations(&self) -> Option<PathBuf> {
+        Some(self.folder.join(REVOKED_FILE))
     }
 }

@@ -242,6 +242,24 @@ impl AuditLog {
         self.state().tree.size()
     }
 
+    /// The log's folder; none for a log in memory.
+    pub fn folder(&self) -> Option<PathBuf> {
+        match &self.state().medium {
+            Medium::Memory(_) => None,
+            Medium::Folder(folder) => Some(folder.path.clone()),
+        }
+    }
+
+    /// The newest checkpoint; none before the first one.
+    pub fn newest_checkpoint(&self) -> Option<Checkpoint> {
+        self.state().checkpoint.clone()
+    }
+
+    /// The tenant and the label of the key that signs checkpoints, if the log makes them by itself.
+    pub fn signer(&self) -> Option<&(Name, Name)> {
+        self.options.signer.as_ref()
+    }
+
     /// Whether there is no entry yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -41,6 +41,6 @@ pub(crate) use self::fuzz::fuzz;
 pub use self::log::{AuditLog, AuditLogOptions, Durability, Recovered, Verifications};
 pub use self::log_id::LogId;
 pub use self::proof::{ConsistencyProof, InclusionProof, prove_consistency, prove_inclusion};
-pub use self::reading::{read, verify};
+pub use self::reading::{page, read, verify};
 pub use self::signer::{CheckpointSigner, OneCheckpoint};
 pub use self::walk::{FindKey, Problem, ProblemKind, Report};

@@ -1,12 +1,13 @@
 //! Reading and verifying a log.
 
+use std::io::{BufRead, Read as _};
 use std::path::Path;
 
 use super::checkpoint::Checkpoint;
-use super::entry::Entry;
+use super::entry::{Content, Entry, Header, Line, MAX_LINE};
 use super::files::{self, Lock};
 use super::walk::{End, FindKey, Problem, ProblemKind, Report, Walk};
-use crate::error::{Code, Result};
+use crate::error::{Code, KmsError, Result};
 
 /// Verifies a whole log: that no entry that a checkpoint seals was altered, removed or moved.
 ///
@@ -29,6 +30,66 @@ pub fn verify(folder: &Path, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result
 /// The errors of [`verify`], and of `each`.
 pub fn read(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Report> {
     walk(folder, None, &[], each)
+}
+
+/// Up to `limit` entries, from the entry with the number `from` on. Only the files from that entry's on are read, and no further than
+/// needed. This proves nothing: [`verify`] does.
+///
+/// # Errors
+/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that is none, or an entry that is missing; errors of reading.
+pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<Entry>> {
+    let parts = files::parts(folder)?;
+    let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
+    let mut entries = Vec::new();
+    for part in &parts[begin..] {
+        if entries.len() >= limit {
+            break;
+        }
+        let damaged = |error: KmsError| match error.code {
+            Code::LogDamaged => {
+                KmsError::new(Code::LogDamaged, format!("the audit log, {}: {}", part.name(), error.message))
+            }
+            _ => error,
+        };
+        page_of(part.reader()?, from, limit, &mut entries).map_err(damaged)?;
+    }
+    Ok(entries)
+}
+
+/// Appends the entries of one file.
+fn page_of(mut reader: impl BufRead, from: u64, limit: usize, entries: &mut Vec<Entry>) -> Result<()> {
+    let mut bytes = Vec::new();
+    let mut is_first = true;
+    while entries.len() < limit {
+        bytes.clear();
+        let unreadable = |error| KmsError::io("cannot read the audit log", error);
+        (&mut reader).take(MAX_LINE as u64).read_until(b'\n', &mut bytes).map_err(unreadable)?;
+        if bytes.pop_if(|byte| *byte == b'\n').is_none() {
+            // The end, or a line that is being written.
+            return Ok(());
+        }
+        let not_text = |_| KmsError::new(Code::LogDamaged, "a line is not UTF-8");
+        let text = std::str::from_utf8(&bytes).map_err(not_text)?;
+        if std::mem::take(&mut is_first) {
+            Header::parse(text)?;
+            continue;
+        }
+        if number_of(text).is_some_and(|number| number < from) {
+            continue;
+        }
+        let Content::Entry(entry) = Line::parse(text)?.content else { continue };
+        if entries.last().is_some_and(|last| entry.number != last.number + 1) {
+            let message = format!("entry {} is in the wrong place", entry.number);
+            return Err(KmsError::new(Code::LogDamaged, message));
+        }
+        entries.push(entry);
+    }
+    Ok(())
+}
+
+/// The number of an entry's line, which begins with it.
+fn number_of(line: &str) -> Option<u64> {
+    line.strip_prefix("{\"n\":")?.split(',').next()?.parse().ok()
 }
 
 fn walk(

@@ -24,6 +24,21 @@ impl Revocations {
         self.0.insert(revocation_id.into());
     }
 
+    /// Takes a revocation back: for a token that has expired since, and is refused anyway.
+    pub fn remove(&mut self, revocation_id: &str) {
+        self.0.remove(revocation_id);
+    }
+
+    /// Whether a block is revoked by this very id.
+    pub fn contains(&self, revocation_id: &str) -> bool {
+        self.0.contains(revocation_id)
+    }
+
+    /// The ids, sorted.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     pub(super) fn has_any(&self, ids: &[String]) -> bool {
         ids.iter().any(|id| self.0.contains(id))
     }

@@ -28,8 +28,13 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub(crate) fn new(rate: Rate) -> Self {
-        let interval = (1_000_000_000 / u64::from(rate.per_second.get())).max(1);
-        let tolerance = interval.saturating_mul(u64::from(rate.burst.get() - 1));
+        Self::spaced(Duration::from_nanos(1_000_000_000 / u64::from(rate.per_second.get())), rate.burst)
+    }
+
+    /// One request in each `interval`, and so many at once after a pause.
+    pub(crate) fn spaced(interval: Duration, burst: NonZeroU32) -> Self {
+        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let tolerance = interval.saturating_mul(u64::from(burst.get() - 1));
         Self { start: Instant::now(), due: AtomicU64::new(0), interval, tolerance }
     }
 

@@ -1,10 +1,11 @@
 //! Keys: making, listing, reading, rotating and changing them.
+#![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use bulla_kms::token::{Operation, ROOT};
 use bulla_kms::{Algorithm, Attestation, KeyChange, KeyFamily, Name, NewKey, RotationPolicy, Timestamp};
@@ -15,7 +16,7 @@ use utoipa_axum::routes;
 
 use super::view::KeyView;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, parse, resolve};
+use crate::request::{Caller, Content, Path, Query, parse, resolve};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -1,31 +1,42 @@
 //! The endpoints of version 1: `/api/v1`.
 
 mod attest;
+mod audit_log;
 mod backup;
+mod described;
 mod export;
 mod health;
 mod import;
 pub(crate) mod items;
 mod kem;
 mod keys;
+mod metrics;
+mod once;
+mod operator;
 mod prehash;
 mod public;
 pub(crate) mod scope;
 mod seal;
 mod sign;
+mod tokens;
 mod verify;
 mod view;
 
 use utoipa_axum::router::OpenApiRouter;
 
+pub(crate) use self::described::complete;
+pub(crate) use self::once::once;
 use crate::service::App;
 
-/// All endpoints of version 1, with their descriptions.
+/// The endpoints of version 1 that change nothing in the keystore, with their descriptions.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .merge(audit_log::routes())
         .merge(health::routes())
-        .merge(keys::routes())
+        .merge(metrics::routes())
+        .merge(operator::routes())
         .merge(sign::routes())
+        .merge(tokens::routes())
         .merge(verify::routes())
         .merge(attest::routes())
         .merge(public::routes())
@@ -35,4 +46,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(import::routes())
         .merge(export::routes())
         .merge(backup::routes())
+}
+
+/// Those that change something: they take an idempotency key, and [`once`] stands around them.
+pub(crate) fn changes() -> OpenApiRouter<App> {
+    let mut changes = OpenApiRouter::new().merge(keys::routes()).merge(tokens::changes());
+    once::describe(changes.get_openapi_mut());
+    changes
 }

@@ -1,11 +1,12 @@
 //! What an endpoint asks of its caller, as the description of the service says it: the extension `x-permission` of each operation.
 //!
 //! `open` for everybody, `caller` for every verified credential, an operation for one with that operation on the key or in the tenant,
-//! `operator:OPERATION` for one with that operation in the operators' tenant.
+//! `operator:OPERATION` for one with that operation in the operators' tenant, `minter` for a caller that may mint tokens.
 
 use bulla_kms::Name;
 use bulla_kms::token::{Operation, ROOT};
 
+use crate::access::Session;
 use crate::error::{ApiError, Result};
 use crate::request::Caller;
 use crate::service::App;
@@ -15,10 +16,18 @@ use crate::service::App;
 /// # Errors
 /// One of the two is not so.
 pub(crate) fn check_operator(app: &App, caller: &Caller, operation: Operation) -> Result<()> {
-    if caller.session.authority.tenant != app.service.config.service.operator_tenant {
+    check_operator_session(app, &caller.session, operation)
+}
+
+/// The same for a session, while the service is sealed for example.
+///
+/// # Errors
+/// Those of [`check_operator`].
+pub(crate) fn check_operator_session(app: &App, session: &Session, operation: Operation) -> Result<()> {
+    if session.authority.tenant != app.service.config.service.operator_tenant {
         return Err(ApiError::refused());
     }
-    caller.session.check_tenant(operation)
+    session.check_tenant(operation)
 }
 
 /// The caller may bring in and take out keys of this purpose. A caller who has a key that signs tokens can mint, which no token permits.

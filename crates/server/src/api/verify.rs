@@ -152,12 +152,15 @@ async fn verify_many(State(app): State<App>, caller: Caller, Content(body): Cont
     Ok(json(write(&results)))
 }
 
+/// The places of a key, a message and a signature.
+type Item = (usize, Range<usize>, Range<usize>);
+
 /// A batch whose keys are found and whose texts are decoded.
 struct Batch {
     keys: Vec<Result<KeyId>>,
     buffer: Buffer,
     /// The key, the message and the signature of each item, or why there is nothing to verify.
-    items: Vec<Result<(usize, Range<usize>, Range<usize>)>>,
+    items: Vec<Result<Item>>,
 }
 
 fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
@@ -195,7 +198,7 @@ impl Batch {
         results.collect()
     }
 
-    fn item(&self, item: &Result<(usize, Range<usize>, Range<usize>)>) -> Result<VerifyItem<'_>> {
+    fn item(&self, item: &Result<Item>) -> Result<VerifyItem<'_>> {
         let (key, message, signature) = item.as_ref().map_err(ApiError::clone)?;
         let key = self.keys[*key].as_ref().map_err(ApiError::clone)?;
         Ok(VerifyItem { key, message: self.buffer.get(message), signature: self.buffer.get(signature) })

@@ -34,10 +34,12 @@ pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
 }
 
-impl FromRequestParts<App> for Caller {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+impl Caller {
+    /// Verifies the credential, without counting the request.
+    ///
+    /// # Errors
+    /// There is none, it is refused, or the service is sealed.
+    pub(crate) fn verified(parts: &Parts, app: &App) -> Result<Self> {
         let token = token(&parts.headers);
         let peer = parts.extensions.get::<Peer>().and_then(|peer| peer.0.as_ref());
         if token.is_none() && peer.is_none() {
@@ -53,7 +55,16 @@ impl FromRequestParts<App> for Caller {
         if session.authority.expires.is_some() {
             session.check_time(Timestamp::now()?)?;
         }
-        session.count(1)?;
         Ok(Self { session, opened })
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        let caller = Self::verified(parts, app)?;
+        caller.session.count(1)?;
+        Ok(caller)
     }
 }

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its end.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -62,10 +62,11 @@ impl Connections {
             let mut request = request.map(|body| Body::new(ReadToItsEnd::new(body)));
             request.extensions_mut().insert(peer.clone());
             async move {
+                let start = Instant::now();
                 let id = reactor.service.next_request_id();
                 let answer = router.call(request).await;
                 answer.map(|mut response| {
-                    reactor.service.answered(response.status());
+                    reactor.service.counts.answered(reactor.number, response.status(), start.elapsed());
                     if let Ok(id) = HeaderValue::from_str(&id) {
                         // An answer may have named its request already, in its body too.
                         response.headers_mut().entry(REQUEST_ID).or_insert(id);

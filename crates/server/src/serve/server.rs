@@ -30,7 +30,7 @@ struct Shared {
     service: Arc<Service>,
     peers: Peers,
     /// How many connections there are.
-    connections: AtomicUsize,
+    connections: Arc<AtomicUsize>,
 }
 
 /// What stops a running service from elsewhere.
@@ -65,7 +65,8 @@ impl Server {
         let listeners = config.listen.iter().map(Listener::bind).collect::<Result<_>>()?;
         let peers = Peers::new(&config)?;
         let service = Arc::new(Service::new(config, threads, source)?);
-        let shared = Arc::new(Shared { service, peers, connections: AtomicUsize::new(0) });
+        let connections = Arc::clone(&service.counts.connections);
+        let shared = Arc::new(Shared { service, peers, connections });
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
     }
 

@@ -1,5 +1,6 @@
 //! An open keystore, and what opens it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bulla_kms::audit_log::{AuditLog, Durability};
@@ -26,6 +27,12 @@ pub trait KeystoreSource: Send + Sync {
     /// # Errors
     /// Those of [`Keystore::open`](bulla_kms::Keystore::open), and of opening the audit log.
     fn open(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore>;
+
+    /// The file with the revocation ids of tokens that are refused, which the service reads at its start and writes. With none, revocations
+    /// are forgotten when the service ends.
+    fn revocations(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// An open keystore, with a batcher for each thread that serves.

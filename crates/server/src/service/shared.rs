@@ -1,29 +1,48 @@
 //! What all threads of the service share.
 
-use std::sync::Arc;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use axum::http::StatusCode;
 use bulla_kms::audit_log::Actor;
 use bulla_kms::metrics::Metrics;
 use bulla_kms::token::{ROOT, Revocations, Token};
-use bulla_kms::{Code, KeyFamily, KmsError, SecretString};
+use bulla_kms::{Code, KeyFamily, KmsError, SecretString, Timestamp};
 
+use super::answers::Answers;
+use super::counts::Counts;
 use super::open::{KeystoreSource, Opened};
+use super::revoked::{Revoked, Revoker};
 use crate::access::{Limiter, Seen, Session, Sessions};
 use crate::config::Config;
 use crate::error::{ApiError, Problem, Result};
+
+/// How often the passphrase may be tried: so many times at once, and then once in each interval.
+const TRIES: NonZeroU32 = NonZeroU32::new(3).expect("it is not zero");
+const BETWEEN_TRIES: Duration = Duration::from_secs(20);
 
 /// What all threads of the service share.
 pub(crate) struct Service {
     pub(crate) config: Config,
     pub(crate) threads: usize,
+    /// What the keystore counts.
     pub(crate) metrics: Arc<Metrics>,
+    /// What the service counts.
+    pub(crate) counts: Counts,
+    /// The answers to requests with an idempotency key.
+    pub(crate) answers: Answers,
     source: Box<dyn KeystoreSource>,
     /// None while the service is sealed.
     opened: ArcSwapOption<Opened>,
+    /// Whoever holds it opens the keystore.
+    opening: Mutex<()>,
+    /// How often callers try to open it.
+    tries: Limiter,
     revocations: ArcSwap<Revocations>,
+    /// The same with the times when tokens expire, and the file.
+    revoked: Mutex<Revoked>,
     /// Grows when remembered sessions may be wrong.
     epoch: AtomicU64,
     sessions: Sessions,
@@ -37,7 +56,7 @@ impl Service {
     /// A sealed service.
     ///
     /// # Errors
-    /// [`Code::RandomUnavailable`].
+    /// [`Code::RandomUnavailable`]; those of reading the list of revoked tokens.
     pub(crate) fn new(
         config: Config,
         threads: usize,
@@ -46,13 +65,19 @@ impl Service {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)
             .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
+        let revoked = Revoked::read(source.revocations())?;
         Ok(Self {
             config,
             threads,
             metrics: Arc::default(),
+            counts: Counts::new(threads),
+            answers: Answers::default(),
             source,
             opened: ArcSwapOption::empty(),
-            revocations: ArcSwap::default(),
+            opening: Mutex::new(()),
+            tries: Limiter::spaced(BETWEEN_TRIES, TRIES),
+            revocations: ArcSwap::from_pointee(revoked.ids().clone()),
+            revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
             sessions: Sessions::default(),
             requests: (u32::from_le_bytes([secret[0], secret[1], secret[2], secret[3]]), AtomicU64::new(0)),
@@ -66,9 +91,6 @@ impl Service {
         format!("{process:08x}-{:010x}", requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Counts an answer.
-    pub(crate) fn answered(&self, _status: StatusCode) {}
-
     /// Whether the service can open the keystore without being given a passphrase.
     pub(crate) fn opens_by_itself(&self) -> bool {
         !self.source.needs_passphrase()
@@ -79,6 +101,7 @@ impl Service {
     /// # Errors
     /// Those of the source.
     pub(crate) fn unseal(&self, passphrase: Option<SecretString>) -> bulla_kms::Result<()> {
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if self.opened.load().is_some() {
             return Ok(());
         }
@@ -92,6 +115,17 @@ impl Service {
     pub(crate) fn seal(&self) {
         self.opened.store(None);
         self.forget_sessions();
+    }
+
+    /// Counts a try to open the keystore, of all callers together.
+    ///
+    /// # Errors
+    /// There were too many.
+    pub(crate) fn count_try(&self) -> Result<()> {
+        self.tries.take(1).map_err(|wait| {
+            let message = format!("too many tries to unseal: try again in {} seconds", wait.as_secs() + 1);
+            ApiError::new(Problem::RateLimited, message)
+        })
     }
 
     /// # Errors
@@ -125,9 +159,17 @@ impl Service {
         self.revocations.load_full()
     }
 
-    pub(crate) fn set_revocations(&self, revocations: Revocations) {
-        self.revocations.store(Arc::new(revocations));
+    /// Refuses a token, and all that were made from it, from the next request on. `expires` says when it expires, if that is known. It
+    /// waits for the disk.
+    ///
+    /// # Errors
+    /// There are too many; the list cannot be written. The token is refused nonetheless then, until the service ends.
+    pub(crate) fn revoke(&self, id: &str, expires: Option<Timestamp>, by: Revoker) -> bulla_kms::Result<()> {
+        let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        revoked.add(id, expires, by, Timestamp::now()?)?;
+        self.revocations.store(Arc::new(revoked.ids().clone()));
         self.forget_sessions();
+        revoked.write()
     }
 
     /// The digest by which a credential is remembered.

@@ -2,16 +2,22 @@
 
 mod access;
 mod attest;
+mod audit_log;
 mod backup;
 mod batches;
+mod description;
 mod import;
 mod kem;
 mod keys;
 mod limits;
+mod matrix;
+mod once;
+mod operator;
 mod prehash;
 mod public;
 mod seal;
 mod support;
+mod tokens;
 mod transit;
 mod transit_any_json;
 mod transit_keys;

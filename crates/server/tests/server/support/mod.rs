@@ -1,5 +1,7 @@
 //! A running service, and what talks to it.
 
+pub(crate) mod on_disk;
+
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -86,9 +88,24 @@ impl Service {
 
     /// Any request.
     pub(crate) fn send(&self, method: &str, token: Option<&Token>, path: &str, body: &[u8]) -> Answer {
+        self.send_with(method, token, path, body, &[])
+    }
+
+    /// Any request, with more headers.
+    pub(crate) fn send_with(
+        &self,
+        method: &str,
+        token: Option<&Token>,
+        path: &str,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {}", token.expose()));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let request = request.header("content-type", "application/json").body(body).unwrap();
         let mut response = self.agent.run(request).unwrap();

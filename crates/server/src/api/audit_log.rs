@@ -1,0 +1,338 @@
+//! The audit log: its entries, its checkpoints, and proofs about both.
+#![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, Entry, InclusionProof, Report};
+use bulla_kms::token::Operation;
+use bulla_kms::{Code, KeyFamily, KeyId, Keystore, KmsError, PublicKey, VersionState};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::scope::check_operator;
+use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::request::{Caller, Content, Path, Query, parse};
+use crate::service::App;
+
+/// What only reads the log, even where it takes a body.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(entries))
+        .routes(routes!(inclusion))
+        .routes(routes!(checkpoint, seal))
+        .routes(routes!(consistency))
+        .routes(routes!(verify))
+}
+
+/// The log of a caller who may read it.
+///
+/// # Errors
+/// The caller may not; there is no log.
+fn log(app: &App, caller: &Caller) -> Result<Arc<AuditLog>> {
+    check_operator(app, caller, Operation::Audit)?;
+    let none = || ApiError::new(Problem::NoAuditLog, "the keystore has no audit log");
+    caller.opened.audit.clone().ok_or_else(none)
+}
+
+fn folder(log: &AuditLog) -> Result<PathBuf> {
+    let none = || ApiError::new(Problem::NoAuditLog, "the audit log is in memory, and is not kept");
+    log.folder().ok_or_else(none)
+}
+
+/// Which entries to read.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ReadEntries {
+    /// Only entries after this one: the `next` of the page before.
+    after: Option<u64>,
+    /// The most entries to return.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+}
+
+/// One entry of the audit log.
+#[derive(Serialize, ToSchema)]
+struct EntryView {
+    /// Its number, from 0 without gaps.
+    number: u64,
+    /// When it was recorded.
+    #[schema(example = "2026-01-31T09:30:00.000Z")]
+    time: String,
+    /// On whose behalf.
+    who: String,
+    /// What was done.
+    #[schema(example = "sign")]
+    operation: String,
+    /// With which key, or version of a key.
+    key: Option<String>,
+    /// `ok`, a verdict, or the code of an error.
+    #[schema(example = "ok")]
+    result: String,
+    /// The BLAKE3 digest of the message, in hexadecimal.
+    digest: Option<String>,
+}
+
+impl From<&Entry> for EntryView {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            number: entry.number,
+            time: entry.time.to_string(),
+            who: entry.who.to_string(),
+            operation: entry.operation.to_string(),
+            key: entry.key.as_ref().map(ToString::to_string),
+            result: entry.result.to_string(),
+            digest: entry.digest().map(|digest| digest.to_hex().to_string()),
+        }
+    }
+}
+
+/// A page of entries.
+#[derive(Serialize, ToSchema)]
+struct EntryPage {
+    /// The entries, the oldest first.
+    entries: Vec<EntryView>,
+    /// What `after` takes for the next page; none on the last.
+    next: Option<u64>,
+}
+
+/// Read entries of the audit log.
+///
+/// A page proves nothing: proofs and `verify` do.
+#[utoipa::path(get, path = "/api/v1/audit-log/entries", tag = "audit-log", params(ReadEntries),
+    extensions(("x-permission" = json!("operator:audit"))),
+    responses((status = 200, description = "A page of entries", body = EntryPage), (status = "default", body = ErrorBody)))]
+async fn entries(
+    State(app): State<App>,
+    caller: Caller,
+    Query(ReadEntries { after, limit }): Query<ReadEntries>,
+) -> Result<Json<EntryPage>> {
+    let folder = folder(&*log(&app, &caller)?)?;
+    let limit = limit.unwrap_or(100);
+    if !(1..=1000).contains(&limit) {
+        return Err(ApiError::malformed("`limit` is from 1 to 1000"));
+    }
+    let from = after.map_or(0, |after| after.saturating_add(1));
+    let page = app.aside(&caller.opened, &caller.session, move |_| audit_log::page(&folder, from, limit + 1));
+    let mut found = page.await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(|entry| entry.number);
+    Ok(Json(EntryPage { entries: found.iter().map(Into::into).collect(), next }))
+}
+
+/// A checkpoint: a signed statement of the log's length and content.
+#[derive(Serialize, ToSchema)]
+struct CheckpointView {
+    /// The log's number.
+    log: String,
+    /// How many entries it seals.
+    size: u64,
+    /// The root of their tree, in hexadecimal.
+    root: String,
+    /// When it was signed.
+    #[schema(example = "2026-01-31T09:30:00.000Z")]
+    time: String,
+    /// The key version that signed.
+    key: String,
+    /// The checkpoint itself: a signed note (C2SP). Keep it elsewhere, and later ask whether the log still begins with it.
+    checkpoint: String,
+}
+
+impl From<&Checkpoint> for CheckpointView {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        Self {
+            log: checkpoint.log.to_string(),
+            size: checkpoint.size,
+            root: checkpoint.root.to_string(),
+            time: checkpoint.time.to_string(),
+            key: checkpoint.key.to_string(),
+            checkpoint: checkpoint.to_string(),
+        }
+    }
+}
+
+/// Read the newest checkpoint.
+#[utoipa::path(get, path = "/api/v1/audit-log/checkpoint", tag = "audit-log",
+    extensions(("x-permission" = json!("operator:audit"))),
+    responses((status = 200, description = "The newest checkpoint", body = CheckpointView), (status = "default", body = ErrorBody)))]
+async fn checkpoint(State(app): State<App>, caller: Caller) -> Result<Json<CheckpointView>> {
+    let log = log(&app, &caller)?;
+    // The log may be writing, and its lock with it.
+    let newest = app.aside(&caller.opened, &caller.session, move |_| Ok(log.newest_checkpoint())).await?;
+    let none = || KmsError::new(Code::NotFound, "the audit log has no checkpoint yet; make one by POST");
+    Ok(Json((&newest.ok_or_else(none)?).into()))
+}
+
+/// Make a checkpoint now, if there are entries after the last one, and return the newest.
+#[utoipa::path(post, path = "/api/v1/audit-log/checkpoint", tag = "audit-log",
+    extensions(("x-permission" = json!("operator:audit"))),
+    responses((status = 200, description = "The newest checkpoint", body = CheckpointView), (status = "default", body = ErrorBody)))]
+async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<CheckpointView>> {
+    let log = log(&app, &caller)?;
+    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let key = signer(keystore, &log)?;
+        log.checkpoint(keystore, &key)
+    });
+    Ok(Json((&made.await?).into()))
+}
+
+/// The key that signs checkpoints.
+fn signer(keystore: &Keystore, log: &AuditLog) -> bulla_kms::Result<KeyFamily> {
+    let missing = || KmsError::new(Code::KeyNotFound, "the keystore has no key that signs the audit log");
+    let (tenant, label) = log.signer().ok_or_else(missing)?;
+    keystore.find(tenant, label)?.ok_or_else(missing)
+}
+
+/// That an entry is in the log that a checkpoint seals. `bulla audit-log verify --proof` checks it.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what bulla-kms serialises")]
+struct Inclusion {
+    /// The entry's line.
+    entry: String,
+    /// The siblings of its way to the tree's root, in hexadecimal.
+    path: Vec<String>,
+    /// The checkpoint, a signed note.
+    checkpoint: String,
+}
+
+/// Prove that an entry is in the log that the newest checkpoint seals.
+#[utoipa::path(get, path = "/api/v1/audit-log/entries/{number}/proof", tag = "audit-log",
+    params(("number" = u64, Path, description = "The entry's number, from 0")),
+    extensions(("x-permission" = json!("operator:audit"))),
+    responses((status = 200, description = "The proof", body = Inclusion), (status = "default", body = ErrorBody)))]
+async fn inclusion(
+    State(app): State<App>,
+    caller: Caller,
+    Path(number): Path<u64>,
+) -> Result<Json<InclusionProof>> {
+    let folder = folder(&*log(&app, &caller)?)?;
+    let prove = move |_: &Keystore| audit_log::prove_inclusion(&folder, number);
+    Ok(Json(app.aside(&caller.opened, &caller.session, prove).await?))
+}
+
+/// An older checkpoint.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Older {
+    /// The checkpoint, a signed note as this service returned it.
+    #[schema(value_type = String)]
+    checkpoint: String,
+}
+
+/// That the log which one checkpoint seals begins with the one that an older checkpoint seals.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what bulla-kms serialises")]
+struct Consistency {
+    /// The older checkpoint, a signed note.
+    old: String,
+    /// The newest one.
+    new: String,
+    /// The hashes of the proof, in hexadecimal.
+    path: Vec<String>,
+}
+
+/// Prove that the log still begins with the entries that an older checkpoint seals.
+#[utoipa::path(post, path = "/api/v1/audit-log/consistency", tag = "audit-log", request_body = Older,
+    extensions(("x-permission" = json!("operator:audit"))),
+    responses((status = 200, description = "The proof", body = Consistency), (status = "default", body = ErrorBody)))]
+async fn consistency(
+    State(app): State<App>,
+    caller: Caller,
+    Content(body): Content,
+) -> Result<Json<ConsistencyProof>> {
+    let folder = folder(&*log(&app, &caller)?)?;
+    let Older { checkpoint } = parse(&body)?;
+    let old: Checkpoint = checkpoint.parse()?;
+    let prove = move |_: &Keystore| audit_log::prove_consistency(&folder, &old);
+    Ok(Json(app.aside(&caller.opened, &caller.session, prove).await?))
+}
+
+/// What a verification takes.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyLog {
+    /// Checkpoints that were kept elsewhere, signed notes: the log must still have them.
+    #[serde(default)]
+    checkpoints: Vec<String>,
+}
+
+/// What a verification found.
+#[derive(Serialize, ToSchema)]
+struct VerifiedLog {
+    /// Whether nothing is wrong.
+    valid: bool,
+    /// How many entries were read.
+    entries: u64,
+    /// How many valid checkpoints were read.
+    checkpoints: u64,
+    /// How many entries the last of those seals. Later entries are chained, but not signed yet.
+    sealed: u64,
+    /// What is wrong; at most a thousand are listed.
+    problems: Vec<ProblemView>,
+    /// The newest valid checkpoint.
+    checkpoint: Option<CheckpointView>,
+}
+
+/// One thing that is wrong with a log.
+#[derive(Serialize, ToSchema)]
+struct ProblemView {
+    /// What it is.
+    #[schema(example = "altered")]
+    kind: &'static str,
+    /// The file, by its name in the log's folder.
+    file: String,
+    /// The line in the file, from 1.
+    line: u64,
+    /// The first entry that is concerned, where that is known.
+    entry: Option<u64>,
+    /// For a person.
+    message: String,
+}
+
+impl From<Report> for VerifiedLog {
+    fn from(report: Report) -> Self {
+        let Report { entries, checkpoints, sealed, problems, checkpoint } = report;
+        let problems: Vec<_> = problems
+            .into_iter()
+            .map(|problem| ProblemView {
+                kind: problem.kind.as_str(),
+                file: problem.file,
+                line: problem.line,
+                entry: problem.entry,
+                message: problem.message,
+            })
+            .collect();
+        let checkpoint = checkpoint.as_ref().map(Into::into);
+        Self { valid: problems.is_empty(), entries, checkpoints, sealed, problems, checkpoint }
+    }
+}
+
+/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints seal it.
+#[utoipa::path(post, path = "/api/v1/audit-log/verify", tag = "audit-log", request_body = VerifyLog,
+    extensions(("x-permission" = json!("operator:audit"))),
+    responses((status = 200, description = "What was found", body = VerifiedLog), (status = "default", body = ErrorBody)))]
+async fn verify(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Json<VerifiedLog>> {
+    let log = log(&app, &caller)?;
+    let VerifyLog { checkpoints } = parse(&body)?;
+    let known =
+        checkpoints.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Checkpoint>>>()?;
+    let report = app.aside(&caller.opened, &caller.session, move |keystore| {
+        let trusted = trusted(keystore, &log)?;
+        let find = |id: &KeyId| Some(trusted.iter().find(|(trusted, _)| trusted == id)?.1.clone());
+        log.verify(&find, &known)
+    });
+    Ok(Json(report.await?.into()))
+}
+
+/// The public keys whose checkpoints count: those of the key that signs them, without its revoked versions.
+fn trusted(keystore: &Keystore, log: &AuditLog) -> bulla_kms::Result<Vec<(KeyId, PublicKey)>> {
+    let versions = keystore.attest(&signer(keystore, log)?)?.versions.into_iter();
+    let usable = versions.filter(|version| version.state != VersionState::Revoked);
+    Ok(usable.map(|version| (version.id, version.public_key)).collect())
+}

@@ -1,0 +1,43 @@
+//! What the description of the service says of every operation, so that no endpoint has to.
+
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::{Content, OpenApi, Ref, ResponseBuilder};
+
+/// The operations of a path, with their methods.
+pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
+    let PathItem { get, put, post, delete, patch, .. } = item;
+    let all = [("get", get), ("put", put), ("post", post), ("delete", delete), ("patch", patch)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// The answers to every caller that is asked for a credential.
+const COMMON: [(&str, &str, &str); 4] = [
+    ("401", "Unauthenticated", "The request carries no credential"),
+    ("403", "Refused", "The credential does not permit this, or what the request names does not exist"),
+    ("429", "RateLimited", "The credential's rate limit is reached"),
+    ("503", "Unavailable", "The service is sealed, or has too much to do"),
+];
+
+/// Completes the description: every operation gets an id of its own and the answers that all have in common.
+pub(crate) fn complete(description: &mut OpenApi) {
+    let components = description.components.get_or_insert_default();
+    for (_, name, text) in COMMON {
+        let content = Content::new(Some(Ref::from_schema_name("ErrorBody")));
+        let response = ResponseBuilder::new().description(text).content("application/json", content).build();
+        components.responses.insert(name.to_owned(), response.into());
+    }
+    for (_, operation) in description.paths.paths.values_mut().flat_map(operations) {
+        let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
+        if let Some(id) = &mut operation.operation_id {
+            *id = format!("{}_{id}", tag.replace('-', "_"));
+        }
+        let permission = operation.extensions.as_ref().and_then(|all| all.get("x-permission"));
+        if permission.is_some_and(|permission| permission == "open") {
+            continue;
+        }
+        for (status, name, _) in COMMON {
+            let response = Ref::from_response_name(name);
+            operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the service counts, for Prometheus.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use bulla_kms::token::Operation;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use tokio::task::spawn_blocking;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::scope::check_operator_session;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Peer, token};
+use crate::service::{App, Service};
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(metrics))
+}
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Read the metrics of the keystore and of the service.
+///
+/// While the service is sealed, no token can be verified: then it answers the callers that the configuration names.
+#[utoipa::path(get, path = "/metrics", tag = "metrics", extensions(("x-permission" = json!("operator:read"))),
+    responses((status = 200, description = "The metrics, as OpenMetrics", body = String, content_type = "application/openmetrics-text"),
+        (status = "default", body = ErrorBody)))]
+async fn metrics(
+    State(app): State<App>,
+    caller: Result<Caller>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let session = match (caller, peer) {
+        (Ok(caller), _) => caller.session,
+        (Err(_), Some(peer)) if app.service.is_sealed() && token(&headers).is_none() => peer,
+        (Err(error), _) => return Err(error),
+    };
+    check_operator_session(&app, &session, Operation::Read)?;
+    let service = Arc::clone(&app.service);
+    let text = spawn_blocking(move || text(&service)).await;
+    let text = text.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?;
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
+    Ok(response)
+}
+
+fn text(service: &Service) -> String {
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    service.metrics.register(&mut registry);
+    service.counts.register(&mut registry, service.is_sealed());
+    // A string takes all that is written to it.
+    let _ = encode(&mut text, &registry);
+    text
+}

@@ -1,0 +1,174 @@
+//! Requests that are made once, however often they are sent: the header `Idempotency-Key`.
+//!
+//! It stands around the endpoints that change something. A request without the header passes through it untouched.
+
+use std::time::Instant;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use bulla_kms::{Code, KmsError};
+use hyper::body::Bytes;
+use tokio::task::spawn_blocking;
+use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
+use utoipa::openapi::{ObjectBuilder, OpenApi, Required, Type};
+
+use super::described::operations;
+use crate::error::{ApiError, Problem, Result};
+use crate::request::{Caller, Content};
+use crate::service::{Answer, App, Before, Ended, Owner, RequestDigest};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// What an answer that is given again has.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const MOST: usize = 128;
+
+/// Bodies of this length are hashed on the thread that serves.
+const SHORT: usize = 32 << 10;
+
+/// Runs a request with an idempotency key, or gives the answer that it had before.
+pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
+    if request.method().is_safe() || !request.headers().contains_key(KEY) {
+        return next.run(request).await;
+    }
+    with_key(app, request, next).await.unwrap_or_else(ApiError::into_response)
+}
+
+async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
+    let key = key_of(request.headers())?;
+    let (parts, body) = request.into_parts();
+    // Only a caller who was verified learns what was answered. The request is counted by its handler, or below.
+    let session = Caller::verified(&parts, &app)?.session;
+    let Content(body) = Content::from_request(Request::new(body), &app).await?;
+    let request = digest(&app, &parts, body.clone()).await?;
+    let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());
+    let owner = Owner { tenant, actor };
+    let before = app.service.answers.begin(&owner, &key, request, Instant::now());
+    if before != Before::Nothing {
+        session.count(1)?;
+        return again(before);
+    }
+    let running = Running { app, owner, key, ended: None };
+    // A caller who goes away does not stop it: what was begun is done, and a repetition gets its answer.
+    let run = tokio::spawn(async move {
+        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        running.keep(response).await
+    });
+    run.await.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?
+}
+
+/// # Errors
+/// The header is not a key.
+fn key_of(headers: &HeaderMap) -> Result<String> {
+    let mut keys = headers.get_all(KEY).iter();
+    let (key, more) = (keys.next().map_or(&[][..], HeaderValue::as_bytes), keys.next());
+    let is_key = (1..=MOST).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+    match std::str::from_utf8(key) {
+        Ok(key) if is_key && more.is_none() => Ok(key.to_owned()),
+        _ => Err(ApiError::malformed(format!("an Idempotency-Key has 1 to {MOST} visible ASCII characters"))),
+    }
+}
+
+async fn digest(app: &App, parts: &Parts, body: Bytes) -> Result<RequestDigest> {
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let mut text = Vec::with_capacity(path.len() + 64);
+    text.extend_from_slice(parts.method.as_str().as_bytes());
+    text.push(b' ');
+    text.extend_from_slice(path.as_bytes());
+    text.push(b' ');
+    let body = if body.len() <= SHORT {
+        bulla_blake3::hash(&body)
+    } else {
+        let hash = spawn_blocking(move || bulla_blake3::hash(&body)).await;
+        hash.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?
+    };
+    text.extend_from_slice(body.as_bytes());
+    // Under the service's secret: what is remembered of a request with a secret in it says nothing about it.
+    Ok(app.service.digest(&text))
+}
+
+/// The answer to a repetition.
+fn again(before: Before) -> Result<Response> {
+    let conflict = |message| ApiError::from(KmsError::new(Code::Conflict, message));
+    match before {
+        Before::Answered(Answer { status, content_type, body }) => {
+            let mut response = Response::new(Body::from(body));
+            *response.status_mut() = status;
+            let headers = response.headers_mut();
+            headers.extend(content_type.map(|content_type| (header::CONTENT_TYPE, content_type)));
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+            Ok(response)
+        }
+        Before::AnotherRequest => {
+            let message = "the Idempotency-Key was used for another request; take a new key for each request";
+            Err(ApiError::new(Problem::IdempotencyMismatch, message))
+        }
+        Before::Running => {
+            let mut error = conflict("the first request with this Idempotency-Key is still running");
+            error.body.retryable = true;
+            Err(error)
+        }
+        Before::Unkept => Err(conflict(
+            "the request with this Idempotency-Key was made before, and its answer was not kept: it held a secret, was too long, or \
+             got lost",
+        )),
+        Before::TooMany | Before::Nothing => {
+            let message = "too many requests with an Idempotency-Key are running";
+            Err(KmsError::new(Code::Busy, message).into())
+        }
+    }
+}
+
+/// A request that runs. Whatever happens to it, the list of answers is told.
+struct Running {
+    app: App,
+    owner: Owner,
+    key: String,
+    ended: Option<Ended>,
+}
+
+impl Running {
+    async fn keep(mut self, response: Response) -> Result<Response> {
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await;
+        let body = body.map_err(|_| ApiError::internal("an answer cannot be read"))?;
+        let is_secret = parts.headers.get(header::CACHE_CONTROL).is_some_and(|value| value == "no-store");
+        self.ended = Some(if parts.headers.contains_key(header::RETRY_AFTER) {
+            Ended::Again
+        } else if is_secret {
+            Ended::Unkept
+        } else {
+            let content_type = parts.headers.get(header::CONTENT_TYPE).cloned();
+            Ended::Answered(Answer { status: parts.status, content_type, body: body.clone() })
+        });
+        Ok(Response::from_parts(parts, Body::from(body)))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Without an end, the handler panicked: nobody knows what it had done.
+        let ended = self.ended.take().unwrap_or(Ended::Unkept);
+        self.app.service.answers.end(&self.owner, &self.key, ended);
+    }
+}
+
+/// Adds the header to the description of all operations that take it.
+pub(super) fn describe(description: &mut OpenApi) {
+    let schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(MOST));
+    let parameter = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("A repetition with the same key gets the first answer and changes nothing"))
+        .schema(Some(schema.pattern(Some("^[!-~]+$"))))
+        .build();
+    for (method, operation) in description.paths.paths.values_mut().flat_map(operations) {
+        if method != "get" {
+            operation.parameters.get_or_insert_default().push(parameter.clone().into());
+        }
+    }
+}

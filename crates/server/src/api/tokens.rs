@@ -1,0 +1,278 @@
+//! Capability tokens: minting, attenuating and revoking them.
+
+use std::num::NonZeroU64;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bulla_kms::token::{Grant, Keys, Limits, Operation, ROOT, Token};
+use bulla_kms::{Code, KeyFamily, KeyName, Keystore, Name, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Content, parse, token};
+use crate::service::{App, Revoker};
+
+/// What changes nothing in the keystore.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(own)).routes(routes!(attenuate))
+}
+
+/// What changes the keystore, or which tokens are honoured.
+pub(crate) fn changes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(mint)).routes(routes!(revoke))
+}
+
+/// A token to mint.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct MintToken {
+    /// What the token permits. The caller must be permitted it, too.
+    #[schema(value_type = Vec<String>, min_items = 1, example = json!(["sign", "verify"]))]
+    operations: Vec<Operation>,
+    /// The keys, by their labels or names; all keys of the tenant when absent, and what is about no key.
+    #[schema(example = json!(["invoices"]))]
+    keys: Option<Vec<String>>,
+    /// The token's lifetime. It cannot be made longer later.
+    #[schema(value_type = u64, minimum = 1, example = 3600)]
+    expires_in_seconds: NonZeroU64,
+}
+
+/// A token. It works for anyone who holds it.
+#[derive(Serialize, ToSchema)]
+struct Minted {
+    /// The token. The service does not keep it.
+    token: String,
+    /// What revokes it, and all tokens that are made from it.
+    revocation_id: String,
+    /// When it expires, at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "2026-01-31T09:30:00.000Z")]
+    expires: Option<String>,
+}
+
+/// Mint a token of the caller's tenant.
+///
+/// Only callers that the configuration names can be permitted this, never the holder of a token. If the tenant has no root key yet, it
+/// gets one: the key with the label `tokens`.
+#[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = MintToken,
+    extensions(("x-permission" = json!("minter"))),
+    responses((status = 201, description = "The token", body = Minted), (status = "default", body = ErrorBody)))]
+async fn mint(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+    let authority = &caller.session.authority;
+    if !authority.mints {
+        return Err(ApiError::refused());
+    }
+    let MintToken { operations, keys, expires_in_seconds } = parse(&body)?;
+    let expires = from_now(expires_in_seconds)?;
+    let keys = match keys {
+        Some(keys) => Keys::These(families(&caller, &keys, &operations)?),
+        // Nobody grants more than it has.
+        None if operations.iter().all(|operation| authority.permits_in_tenant(*operation)) => Keys::All,
+        None => return Err(ApiError::refused()),
+    };
+    let grant = Grant { tenant: authority.tenant.clone(), keys, operations, expires };
+    let minted = app.aside(&caller.opened, &caller.session, move |keystore| {
+        ensure_root(keystore, &grant.tenant)?;
+        let token = keystore.mint_token(&grant)?;
+        minted(&token, Some(expires))
+    });
+    Ok(secret(StatusCode::CREATED, minted.await?))
+}
+
+/// Makes the tenant's root key, if it has none.
+fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
+    if keystore.find(tenant, &ROOT.parse()?)?.is_some() {
+        return Ok(());
+    }
+    match keystore.create_token_root(tenant) {
+        // Another request was first.
+        Err(error) if error.code == Code::LabelTaken => Ok(()),
+        made => made.map(drop),
+    }
+}
+
+fn minted(token: &Token, expires: Option<Timestamp>) -> bulla_kms::Result<Minted> {
+    let last = token.inspect()?.blocks.pop();
+    Ok(Minted {
+        token: token.expose().to_owned(),
+        revocation_id: last.map(|block| block.revocation_id).unwrap_or_default(),
+        expires: expires.map(|expires| expires.to_string()),
+    })
+}
+
+/// An answer that nobody keeps.
+fn secret(status: StatusCode, minted: Minted) -> Response {
+    let mut response = (status, Json(minted)).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The time that long from now.
+fn from_now(seconds: NonZeroU64) -> Result<Timestamp> {
+    let millis = seconds.get().saturating_mul(1000);
+    Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
+}
+
+/// The keys that a caller names, with which it may do all of `operations`.
+///
+/// # Errors
+/// It may not, or one of them does not exist.
+fn families(caller: &Caller, keys: &[String], operations: &[Operation]) -> Result<Vec<KeyFamily>> {
+    let (authority, keystore) = (&caller.session.authority, &caller.opened.keystore);
+    let family = |text: &String| {
+        let family = if text.contains('/') {
+            text.parse::<KeyName>()?.as_ref().family().clone()
+        } else {
+            keystore.find(&authority.tenant, &text.parse()?)?.ok_or_else(ApiError::refused)?
+        };
+        if !operations.iter().all(|operation| authority.permits(*operation, &family)) {
+            return Err(ApiError::refused());
+        }
+        keystore.head_id(&family)?;
+        Ok(family)
+    };
+    keys.iter().map(family).collect()
+}
+
+/// Restrictions of a token. What is absent restricts nothing.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AttenuateToken {
+    /// Only these operations.
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, example = json!(["sign"]))]
+    operations: Option<Vec<Operation>>,
+    /// Only these keys, by their labels or names.
+    #[schema(min_items = 1, example = json!(["invoices"]))]
+    keys: Option<Vec<String>>,
+    /// No longer than this.
+    #[schema(value_type = Option<u64>, minimum = 1, example = 60)]
+    expires_in_seconds: Option<NonZeroU64>,
+}
+
+/// Make a weaker token from the caller's own.
+///
+/// The holder of a token can do the same without the service: `bulla token attenuate`.
+#[utoipa::path(post, path = "/api/v1/tokens/attenuate", tag = "tokens", request_body = AttenuateToken,
+    extensions(("x-permission" = json!("caller"))),
+    responses((status = 201, description = "The weaker token", body = Minted), (status = "default", body = ErrorBody)))]
+async fn attenuate(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Content(body): Content,
+) -> Result<Response> {
+    let none = || ApiError::malformed("the request carries no token that could be attenuated");
+    let own = std::str::from_utf8(token(&headers).ok_or_else(none)?).map_err(|_| ApiError::refused())?;
+    let own: Token = own.parse()?;
+    let AttenuateToken { operations, keys, expires_in_seconds } = parse(&body)?;
+    let keys =
+        keys.map(|keys| families(&caller, &keys, operations.as_deref().unwrap_or_default())).transpose()?;
+    if let (Some(allowed), Some(asked)) = (&caller.session.authority.keys, &keys)
+        && !asked.iter().all(|key| allowed.contains(key))
+    {
+        return Err(ApiError::refused());
+    }
+    let expires = expires_in_seconds.map(from_now).transpose()?;
+    let until = [caller.session.authority.expires, expires].into_iter().flatten().min();
+    let limits = Limits { keys, operations, expires };
+    let made = app.aside(&caller.opened, &caller.session, move |_| minted(&own.attenuate(&limits)?, until));
+    Ok(secret(StatusCode::CREATED, made.await?))
+}
+
+/// What a caller's credential permits.
+#[derive(Serialize, ToSchema)]
+struct OwnAuthority {
+    /// The caller's name in the audit log.
+    name: String,
+    /// Whose keys.
+    tenant: String,
+    /// What the caller may do.
+    #[schema(value_type = Vec<String>)]
+    operations: Vec<Operation>,
+    /// The keys; none for all keys of the tenant, and what is about no key.
+    keys: Option<Vec<String>>,
+    /// Until when; none for a caller without a token.
+    expires: Option<String>,
+    /// Whether the caller may mint tokens, and revoke those of others.
+    mints: bool,
+    /// What revokes the token: the last id names this very token, the others those that it was made from.
+    revocation_ids: Vec<String>,
+}
+
+/// Read what the caller's credential permits.
+#[utoipa::path(get, path = "/api/v1/tokens/self", tag = "tokens", extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "What the credential permits", body = OwnAuthority), (status = "default", body = ErrorBody)))]
+async fn own(caller: Caller) -> Json<OwnAuthority> {
+    let (session, authority) = (&caller.session, &caller.session.authority);
+    Json(OwnAuthority {
+        name: session.actor.to_string(),
+        tenant: authority.tenant.to_string(),
+        operations: Operation::ALL.into_iter().filter(|one| authority.operations.contains(*one)).collect(),
+        keys: authority.keys.as_ref().map(|keys| keys.iter().map(ToString::to_string).collect()),
+        expires: authority.expires.map(|expires| expires.to_string()),
+        mints: authority.mints,
+        revocation_ids: session.revocation_ids.clone(),
+    })
+}
+
+/// Which token to revoke.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RevokeToken {
+    /// The revocation id of another token; only callers that may mint tokens name one. The caller's own token when absent.
+    #[schema(pattern = "^([0-9a-f]{2})+$")]
+    revocation_id: Option<String>,
+    /// When that token expires: a day later the service forgets the id. Without it, the id is kept for good.
+    #[schema(value_type = Option<String>, example = "2026-01-31T09:30:00.000Z")]
+    expires: Option<Timestamp>,
+}
+
+/// A revoked token.
+#[derive(Serialize, ToSchema)]
+struct RevokedToken {
+    /// The revocation id.
+    revocation_id: String,
+}
+
+/// The longest revocation id: twice that of today.
+const LONGEST_ID: usize = 256;
+
+/// Revoke a token, and all tokens that were made from it.
+///
+/// They are refused from the next request on, also after the service is started again.
+#[utoipa::path(post, path = "/api/v1/tokens/revoke", tag = "tokens", request_body = RevokeToken,
+    extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "The token is revoked", body = RevokedToken), (status = "default", body = ErrorBody)))]
+async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Content(body): Content,
+) -> Result<Json<RevokedToken>> {
+    let RevokeToken { revocation_id, expires } = parse(&body)?;
+    let session = &caller.session;
+    let (id, expires, by) = match revocation_id {
+        Some(_) if !session.authority.mints => return Err(ApiError::refused()),
+        Some(id) => {
+            let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            if id.is_empty() || id.len() > LONGEST_ID || id.len() % 2 != 0 || !id.bytes().all(is_digit) {
+                return Err(ApiError::malformed("a revocation id is lower-case hexadecimal"));
+            }
+            (id, expires, Revoker::Minter)
+        }
+        None => {
+            let none = || ApiError::malformed("the request carries no token: name one by `revocation_id`");
+            let own = session.revocation_ids.last().cloned().ok_or_else(none)?;
+            // What the caller says of its own token does not count: the token itself says when it expires.
+            (own, session.authority.expires, Revoker::Holder)
+        }
+    };
+    let (service, revoked) = (std::sync::Arc::clone(&app.service), id.clone());
+    app.aside(&caller.opened, session, move |_| service.revoke(&revoked, expires, by)).await?;
+    tracing::info!(actor = %session.actor, "a token was revoked");
+    Ok(Json(RevokedToken { revocation_id: id }))
+}

@@ -1,0 +1,176 @@
+//! What the service counts about itself. Each thread that serves has its own numbers, so that counting waits for nobody.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+/// The classes of statuses, from 100 on.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The upper bounds of the times to answer, in seconds.
+const BOUNDS: [f64; 16] =
+    [10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.5, 1.0, 10.0];
+
+/// The same in nanoseconds.
+const NANOS: [u64; BOUNDS.len()] = [
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    500_000_000,
+    1_000_000_000,
+    10_000_000_000,
+];
+
+/// The numbers of one thread, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OfThread {
+    classes: [AtomicU64; CLASSES.len()],
+    /// The last one is of what took longer than every bound.
+    times: [AtomicU64; BOUNDS.len() + 1],
+    nanos: AtomicU64,
+}
+
+/// What the service counts about itself.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    threads: Arc<[OfThread]>,
+    /// How many connections there are.
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Class {
+    class: &'static str,
+}
+
+impl Counts {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { threads: (0..threads).map(|_| OfThread::default()).collect(), connections: Arc::default() }
+    }
+
+    /// Counts an answer of a thread.
+    pub(crate) fn answered(&self, thread: usize, status: StatusCode, took: Duration) {
+        let Some(thread) = self.threads.get(thread) else { return };
+        let class = usize::from(status.as_u16() / 100).wrapping_sub(1);
+        if let Some(class) = thread.classes.get(class) {
+            class.fetch_add(1, Ordering::Relaxed);
+        }
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let place = NANOS.iter().position(|bound| nanos <= *bound).unwrap_or(NANOS.len());
+        thread.times[place].fetch_add(1, Ordering::Relaxed);
+        thread.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Puts the numbers as they are now into a registry.
+    pub(crate) fn register(&self, registry: &mut Registry, is_sealed: bool) {
+        let requests = Family::<Class, Counter>::default();
+        for (place, class) in CLASSES.into_iter().enumerate() {
+            let answers =
+                self.threads.iter().map(|thread| thread.classes[place].load(Ordering::Relaxed)).sum();
+            requests.get_or_create(&Class { class }).inc_by(answers);
+        }
+        registry.register("bulla_http_requests", "Answered requests, by the class of their status", requests);
+        let times = Times(Arc::clone(&self.threads));
+        registry.register("bulla_http_answer_seconds", "How long requests took to be answered", times);
+        let connections = Gauge::<i64>::default();
+        connections.set(i64::try_from(self.connections.load(Ordering::Relaxed)).unwrap_or(i64::MAX));
+        registry.register("bulla_http_open_connections", "Open connections", connections);
+        let sealed = Gauge::<i64>::default();
+        sealed.set(i64::from(is_sealed));
+        registry.register("bulla_sealed", "1 while the service is sealed, and 0 otherwise", sealed);
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("bulla_build", "The version of the service", build);
+    }
+}
+
+/// The histogram of all threads together.
+struct Times(Arc<[OfThread]>);
+
+impl fmt::Debug for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Times")
+    }
+}
+
+impl EncodeMetric for Times {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let of_all = |get: &dyn Fn(&OfThread) -> &AtomicU64| -> u64 {
+            self.0.iter().map(|thread| get(thread).load(Ordering::Relaxed)).sum()
+        };
+        let bounds = BOUNDS.into_iter().chain([f64::INFINITY]).enumerate();
+        let buckets: Vec<_> =
+            bounds.map(|(place, bound)| (bound, of_all(&|thread| &thread.times[place]))).collect();
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        let sum = Duration::from_nanos(of_all(&|thread| &thread.nanos)).as_secs_f64();
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_the_same_in_both_units() {
+        for (seconds, nanos) in BOUNDS.into_iter().zip(NANOS) {
+            let bound = Duration::from_secs_f64(seconds).as_nanos();
+            assert!(bound.abs_diff(u128::from(nanos)) <= 1, "{seconds} {nanos}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_that_of_all_threads() {
+        let counts = Counts::new(2);
+        for (thread, status, nanos) in [(0, 200, 5_000), (0, 201, 10_001), (1, 404, 700), (1, 500, u64::MAX)]
+        {
+            counts.answered(thread, StatusCode::from_u16(status).unwrap(), Duration::from_nanos(nanos));
+        }
+        counts.connections.store(7, Ordering::Relaxed);
+        let mut registry = Registry::default();
+        counts.register(&mut registry, true);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [
+            "bulla_http_requests_total{class=\"2xx\"} 2",
+            "bulla_http_requests_total{class=\"3xx\"} 0",
+            "bulla_http_requests_total{class=\"4xx\"} 1",
+            "bulla_http_requests_total{class=\"5xx\"} 1",
+            "bulla_http_answer_seconds_bucket{le=\"0.00001\"} 2",
+            "bulla_http_answer_seconds_bucket{le=\"0.00002\"} 3",
+            "bulla_http_answer_seconds_bucket{le=\"10.0\"} 3",
+            "bulla_http_answer_seconds_bucket{le=\"+Inf\"} 4",
+            "bulla_http_answer_seconds_count 4",
+            "bulla_http_open_connections 7",
+            "bulla_sealed 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(text.contains("bulla_build_info{version=\""), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

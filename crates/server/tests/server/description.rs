@@ -1,0 +1,135 @@
+//! The description of the service: OpenAPI.
+
+use std::collections::BTreeSet;
+
+use bulla_kms::token::Operation;
+use serde_json::Value;
+
+/// An operation of the description.
+pub(crate) struct Described {
+    pub(crate) path: String,
+    pub(crate) method: String,
+    pub(crate) operation: Value,
+}
+
+/// All operations.
+pub(crate) fn operations(description: &Value) -> Vec<Described> {
+    let mut operations = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(["get", "put", "post", "delete", "patch"].contains(&method.as_str()), "{path}: {method}");
+            let (path, method, operation) = (path.clone(), method.to_uppercase(), operation.clone());
+            operations.push(Described { path, method, operation });
+        }
+    }
+    operations
+}
+
+pub(crate) fn description() -> Value {
+    serde_json::from_str(&bulla_server::openapi()).unwrap()
+}
+
+#[test]
+fn the_committed_description_is_the_one_of_this_program() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/openapi.json");
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    let current = bulla_server::openapi();
+    let is_same = committed == current;
+    let fresh = concat!(env!("CARGO_TARGET_TMPDIR"), "/openapi.json");
+    if !is_same {
+        std::fs::write(fresh, current).unwrap();
+    }
+    assert!(
+        is_same,
+        "spec/openapi.json is out of date: take {fresh}, or `bulla serve --print-openapi`, and read what changed"
+    );
+}
+
+#[test]
+fn every_operation_is_described() {
+    let description = description();
+    let operations = operations(&description);
+    assert!(operations.len() > 25, "{}", operations.len());
+    let mut ids = BTreeSet::new();
+    for Described { path, method, operation } in &operations {
+        let what = format!("{method} {path}");
+        assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{what} has no summary");
+        assert_eq!(operation["tags"].as_array().map(Vec::len), Some(1), "{what}");
+        let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{what} has no id"));
+        assert!(ids.insert(id.to_owned()), "{what}: the id {id} is taken");
+        let permission = operation["x-permission"].as_str();
+        let permission = permission.unwrap_or_else(|| panic!("{what} has no x-permission"));
+        let of = permission.strip_prefix("operator:").unwrap_or(permission);
+        assert!(
+            matches!(permission, "open" | "caller" | "minter") || of.parse::<Operation>().is_ok(),
+            "{what}: {permission}"
+        );
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{what}");
+        if permission != "open" {
+            let expected = ["401", "403", "429", "503", "default"];
+            assert!(expected.iter().all(|status| responses.contains_key(*status)), "{what}");
+        }
+        for name in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+            let parameters = operation["parameters"].as_array().unwrap();
+            let described = parameters.iter().any(|one| one["in"] == "path" && one["name"] == name);
+            assert!(described, "{what}: {name}");
+        }
+    }
+}
+
+/// All references, wherever they are.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let description = description();
+    let mut found = Vec::new();
+    references(&description, &mut found);
+    assert!(found.len() > 50);
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(description.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+/// The files of a folder and of those in it.
+fn sources(folder: &std::path::Path, found: &mut Vec<String>) {
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else {
+            found.push(std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_two_types_have_one_name_in_the_description() {
+    let mut files = Vec::new();
+    sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut names = BTreeSet::new();
+    for file in &files {
+        let mut lines = file.lines();
+        while let Some(line) = lines.next() {
+            if !(line.starts_with("#[derive(") && line.contains("ToSchema")) {
+                continue;
+            }
+            let mut words = lines.find(|line| !line.starts_with("#[")).unwrap().split_whitespace();
+            let name = words.find(|word| word.starts_with(char::is_uppercase)).unwrap();
+            let name = name.split('<').next().unwrap();
+            assert!(names.insert(name), "the last type {name} would stand for all of them");
+        }
+    }
+    assert!(names.len() > 20);
+}

@@ -1,0 +1,82 @@
+//! Sealing, unsealing, and the metrics.
+
+use bulla_kms::Keystore;
+use bulla_kms::token::{Keys, Operation};
+use serde_json::json;
+
+use crate::support::on_disk::{OnDisk, PASSPHRASE};
+use crate::support::{Answer, Service, config, keystore, token};
+
+fn unseal(service: &Service, passphrase: &str) -> Answer {
+    service.post(None, "/api/v1/operator/unseal", &json!({ "passphrase": passphrase }))
+}
+
+#[test]
+fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = OnDisk::create(folder.path());
+    let prepared = source.keystore();
+    let operator = token(&prepared, "local", Keys::All, &[Operation::Update, Operation::Read]);
+    let reader = token(&prepared, "local", Keys::All, &[Operation::Read]);
+    drop(prepared);
+    let service = source.start(config());
+    assert_eq!(unseal(&service, "anything").ok()["sealed"], false, "it is not sealed");
+    assert_eq!(service.post(Some(&reader), "/api/v1/operator/seal", &json!({})).error().0, 403);
+    assert_eq!(service.post(Some(&operator), "/api/v1/operator/seal", &json!({})).ok()["sealed"], true);
+    assert_eq!(service.get(None, "/api/v1/ready").status, 503);
+    assert_eq!(service.get(Some(&reader), "/api/v1/keys").error(), (503, "sealed".to_owned()));
+    assert_eq!(service.get(Some(&reader), "/metrics").error(), (503, "sealed".to_owned()));
+    let wrong = unseal(&service, "wrong horse");
+    assert_eq!(wrong.error(), (400, "wrong_passphrase".to_owned()));
+    assert!(!wrong.text().contains("horse"));
+    let bad = service.send("POST", None, "/api/v1/operator/unseal", b"{\"passphrase\":[\"horse\"]}");
+    assert!(bad.error().0 == 400 && !bad.text().contains("horse"), "{}", bad.text());
+    assert_eq!(unseal(&service, PASSPHRASE).ok()["sealed"], false);
+    service.get(Some(&reader), "/api/v1/keys").ok();
+}
+
+#[test]
+fn the_passphrase_cannot_be_guessed_quickly() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = bulla_server::Server::bind(config(), Box::new(OnDisk::create(folder.path()))).unwrap();
+    let service = Service::run(server);
+    let answers: Vec<_> = (0..6).map(|_| unseal(&service, "a guess").error()).collect();
+    let tried = answers.iter().filter(|answer| answer.1 == "wrong_passphrase").count();
+    assert!((1..=4).contains(&tried), "{answers:?}");
+    assert_eq!(answers.last().unwrap(), &(429, "rate_limited".to_owned()));
+}
+
+#[test]
+fn metrics_are_for_operators() {
+    let keystore = keystore(&["local", "other"]);
+    let operator = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let other = token(&keystore, "other", Keys::All, &[Operation::Read]);
+    let service = Service::start(keystore, config());
+    assert_eq!(service.get(None, "/metrics").error().0, 401);
+    assert_eq!(service.get(Some(&other), "/metrics").error().0, 403);
+    service.get(None, "/nothing").error();
+    let answer = service.get(Some(&operator), "/metrics");
+    assert!(answer.headers["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));
+    let text = answer.text();
+    for line in
+        ["bulla_http_requests_total{class=\"4xx\"} 3", "bulla_sealed 0", "bulla_http_answer_seconds_count 3"]
+    {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(text.contains("# TYPE kms_batch_len histogram") && text.ends_with("# EOF\n"), "{text}");
+    let open = text.lines().find_map(|line| line.strip_prefix("bulla_http_open_connections ")).unwrap();
+    assert!(open.parse::<u32>().unwrap() >= 1);
+    assert!(!text.contains("local"), "no tenant is a label");
+}
+
+#[test]
+fn a_sealed_service_shows_its_metrics_to_a_caller_that_the_configuration_names() {
+    let mut config = config();
+    config.service.development = true;
+    let service = Service::start(Keystore::in_memory(), config);
+    service.post(None, "/api/v1/operator/seal", &json!({})).ok();
+    let text = service.get(None, "/metrics").text();
+    assert!(text.lines().any(|line| line == "bulla_sealed 1"), "{text}");
+    let stranger = token(&keystore(&["local"]), "local", Keys::All, &[Operation::Read]);
+    assert_eq!(service.get(Some(&stranger), "/metrics").error(), (503, "sealed".to_owned()));
+}

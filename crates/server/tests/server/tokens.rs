@@ -1,0 +1,158 @@
+//! Minting, attenuating and revoking tokens.
+
+use bulla_kms::Keystore;
+use bulla_kms::token::{Keys, Limits, Operation, Revocations, Token};
+use serde_json::json;
+
+use crate::support::on_disk::OnDisk;
+use crate::support::{Answer, Service, base64, config, keystore, name, token};
+
+fn refused(answer: &Answer) {
+    assert_eq!(answer.error(), (403, "token_refused".to_owned()));
+}
+
+fn minted(answer: &Answer) -> Token {
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    answer.ok()["token"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_minted_token_permits_what_it_says_and_is_made_weaker() {
+    let service = Service::open();
+    for label in ["a", "b"] {
+        service.post(None, "/api/v1/keys", &json!({ "label": label })).ok();
+    }
+    let body = json!({ "operations": ["sign", "read"], "keys": ["a"], "expires_in_seconds": 60 });
+    let answer = service.post(None, "/api/v1/tokens", &body);
+    assert_eq!(answer.status, 201);
+    let token = minted(&answer);
+    let own = service.get(Some(&token), "/api/v1/tokens/self").ok();
+    assert_eq!((&own["operations"], &own["tenant"]), (&json!(["sign", "read"]), &json!("local")));
+    assert_eq!((&own["mints"], own["keys"].as_array().unwrap().len()), (&json!(false), 1));
+    assert_eq!(own["revocation_ids"], json!([answer.json()["revocation_id"]]));
+    assert_eq!(own["expires"].as_str().unwrap()[..19], answer.json()["expires"].as_str().unwrap()[..19]);
+    let sign = |token: &Token, key: &str| {
+        service.post(Some(token), &format!("/api/v1/keys/{key}/sign"), &json!({ "message": base64(b"x") }))
+    };
+    sign(&token, "a").ok();
+    refused(&sign(&token, "b"));
+    let weaker = service.post(Some(&token), "/api/v1/tokens/attenuate", &json!({ "operations": ["read"] }));
+    assert_eq!(weaker.status, 201);
+    let weaker = minted(&weaker);
+    service.get(Some(&weaker), "/api/v1/keys/a").ok();
+    refused(&sign(&weaker, "a"));
+    let more = json!({ "operations": ["sign"], "keys": ["b"] });
+    refused(&service.post(Some(&token), "/api/v1/tokens/attenuate", &more));
+    let nothing = service.post(Some(&token), "/api/v1/tokens/attenuate", &json!({}));
+    assert_eq!(nothing.error().0, 400);
+    let none = service.post(None, "/api/v1/tokens/attenuate", &json!({ "operations": ["read"] }));
+    assert_eq!(none.error(), (400, "malformed_request".to_owned()));
+}
+
+#[test]
+fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
+    let all = keystore(&["local"]);
+    let every = token(&all, "local", Keys::All, &Operation::ALL);
+    let service = Service::start(all, config());
+    let body = json!({ "operations": ["sign"], "expires_in_seconds": 60 });
+    refused(&service.post(Some(&every), "/api/v1/tokens", &body));
+    drop(service);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let mut config = config();
+    config.listen.push(bulla_server::Listen { address: None, unix: Some(socket.clone()), tls: None });
+    let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).unwrap());
+    config.identity.push(bulla_server::IdentityConfig {
+        name: "minter".to_owned(),
+        uid: Some(uid),
+        certificate: None,
+        tenant: name("local"),
+        operations: Some(vec![Operation::Sign]),
+        keys: None,
+        mints: true,
+    });
+    let _service = Service::start(Keystore::in_memory(), config);
+    let post = |operations: &[&str]| {
+        over_socket(&socket, &json!({ "operations": operations, "expires_in_seconds": 60 }))
+    };
+    assert!(post(&["sign"]).starts_with("HTTP/1.1 201"));
+    assert!(post(&["sign", "export"]).starts_with("HTTP/1.1 403"));
+    assert!(post(&[]).starts_with("HTTP/1.1 400"));
+}
+
+/// Asks for a token over a Unix socket.
+fn over_socket(socket: &std::path::Path, body: &serde_json::Value) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let body = body.to_string();
+    let length = body.len();
+    let head = "POST /api/v1/tokens HTTP/1.1\r\nhost: x\r\nconnection: close";
+    write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_revoked_token_is_refused_on_every_thread_at_once() {
+    let keystore = keystore(&["local"]);
+    let parent = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let child = parent.attenuate(&Limits { expires: Some(crate::support::after(60)), ..Limits::default() });
+    let child = child.unwrap();
+    let service = Service::start(keystore, config());
+    // Each request has a connection of its own, and the threads get connections in turn.
+    let read = |token: &Token| {
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let bearer = format!("Bearer {}", token.expose());
+        let request = agent.get(format!("{}/api/v1/keys", service.url)).header("authorization", bearer);
+        request.call().unwrap().status().as_u16()
+    };
+    for _ in 0..4 {
+        assert_eq!((read(&parent), read(&child)), (200, 200));
+    }
+    service.post(Some(&child), "/api/v1/tokens/revoke", &json!({})).ok();
+    for _ in 0..4 {
+        assert_eq!((read(&parent), read(&child)), (200, 403), "only the one that was revoked");
+    }
+    service.post(Some(&parent), "/api/v1/tokens/revoke", &json!({})).ok();
+    assert_eq!(read(&parent), 403);
+}
+
+#[test]
+fn a_revocation_outlives_the_service_and_the_command_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = OnDisk::create(folder.path());
+    let keystore = source.keystore();
+    let [mine, theirs] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[Operation::Read]));
+    drop(keystore);
+    let mut config = config();
+    config.service.development = true;
+    let service = source.start(config.clone());
+    service.post(Some(&mine), "/api/v1/tokens/revoke", &json!({})).ok();
+    let id = theirs.inspect().unwrap().blocks[0].revocation_id.clone();
+    let by_id = json!({ "revocation_id": id });
+    refused(&service.post(Some(&theirs), "/api/v1/tokens/revoke", &by_id));
+    assert_eq!(service.post(None, "/api/v1/tokens/revoke", &by_id).ok()["revocation_id"], id);
+    for wrong in ["", "xyz", "0A", "abc"] {
+        let answer = service.post(None, "/api/v1/tokens/revoke", &json!({ "revocation_id": wrong }));
+        assert_eq!(answer.error(), (400, "malformed_request".to_owned()), "{wrong}");
+    }
+    drop(service);
+    let list: Revocations = std::fs::read_to_string(folder.path().join("revoked")).unwrap().parse().unwrap();
+    assert!(list.contains(&id) && list.ids().len() == 2);
+    let service = OnDisk::existing(folder.path()).start(config);
+    for token in [&mine, &theirs] {
+        refused(&service.get(Some(token), "/api/v1/keys"));
+    }
+}
+
+#[test]
+fn a_damaged_list_of_revocations_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = OnDisk::create(folder.path());
+    std::fs::write(folder.path().join("revoked"), "what is this\n").unwrap();
+    let error = bulla_server::Server::bind(config(), Box::new(source)).err().unwrap();
+    assert_eq!(error.code, bulla_kms::Code::InvalidArgument);
+    assert!(error.message.contains("line 1"), "{error}");
+}
