@@ -8,6 +8,7 @@ mod page;
 mod programs;
 mod runner;
 mod rust;
+mod server_ops;
 mod tidy;
 
 use std::{io::Write as _, process::ExitCode, time::Instant};
@@ -82,7 +83,10 @@ impl Suite {
             Self::Rust => rust::libraries(runner),
             Self::Miri => miri::run(runner),
             Self::Kms => rust::kms(runner),
-            Self::Cli => rust::cli(runner),
+            Self::Cli => {
+                rust::cli(runner);
+                server_ops::run(runner);
+            }
             Self::Audit => rust::audit(runner),
             Self::Lab => rust::lab(runner),
             Self::Page => page::run(runner),

@@ -18,6 +18,9 @@ mod program;
 mod readers;
 mod seal;
 mod secrets;
+mod serve;
+mod serve_crash;
+mod serving;
 mod sign;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
 mod strikes;

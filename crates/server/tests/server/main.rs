@@ -4,4 +4,7 @@ mod access;
 mod batches;
 mod keys;
 mod limits;
+mod reload;
+mod sockets;
 mod support;
+mod tls;
