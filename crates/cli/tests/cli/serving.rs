@@ -102,10 +102,10 @@ impl Connection {
         let body = body.to_string();
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let length = body.len();
-        write!(
-            self.0.get_mut(),
-            "{method} {path} HTTP/1.1\r\nhost: a\r\n{headers}content-length: {length}\r\n\r\n{body}"
-        )?;
+        // In one piece: the service may answer, and close, before it has read the body.
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{headers}content-length: {length}\r\n\r\n");
+        self.0.get_mut().write_all((head + &body).as_bytes())?;
         self.answer()
     }
 

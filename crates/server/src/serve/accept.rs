@@ -18,7 +18,18 @@ const BACKLOG: i32 = 1024;
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener, Scheme),
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket, which goes with it.
+#[derive(Debug)]
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Nobody can connect to it any more; one that cannot be removed is removed by the next service.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// What clients of a socket address speak.
@@ -49,7 +60,10 @@ impl Listener {
             (None, Some(path)) => {
                 remove_stale(path)?;
                 let listener = unix(path, listen.mode.unwrap_or_default());
-                Ok(Self::Unix(listener.map_err(|error| cannot(path.display(), error))?, path.clone()))
+                Ok(Self::Unix(
+                    listener.map_err(|error| cannot(path.display(), error))?,
+                    SocketFile(path.clone()),
+                ))
             }
             (None, None) => Err(KmsError::new(Code::InvalidArgument, "a listener has no address")),
         }
@@ -67,7 +81,7 @@ impl Listener {
                     .local_addr()
                     .map_or_else(|error| error.to_string(), |address| format!("{scheme}://{address}"))
             }
-            Self::Unix(_, path) => format!("unix:{}", path.display()),
+            Self::Unix(_, file) => format!("unix:{}", file.0.display()),
         }
     }
 }

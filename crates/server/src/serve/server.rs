@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::accept::{Accepted, Listener};
+use super::accept::{Accepted, Listener, SocketFile};
 use super::connection::{Connections, shut_down};
 use super::live::{self, Live};
 use super::peers::Evidence;
@@ -302,14 +302,14 @@ async fn accept(
 /// A listener of this runtime.
 enum Listening {
     Tcp(TcpListener, usize),
-    Unix(UnixListener, std::path::PathBuf),
+    Unix(UnixListener, #[expect(dead_code, reason = "it is removed with the listener")] SocketFile),
 }
 
 impl Listening {
     fn new(listener: Listener, number: usize) -> std::io::Result<Self> {
         Ok(match listener {
             Listener::Tcp(listener, _) => Self::Tcp(TcpListener::from_std(listener)?, number),
-            Listener::Unix(listener, path) => Self::Unix(UnixListener::from_std(listener)?, path),
+            Listener::Unix(listener, file) => Self::Unix(UnixListener::from_std(listener)?, file),
         })
     }
 
@@ -321,15 +321,6 @@ impl Listening {
                 Ok(Accepted::Tcp(stream.into_std()?, *number))
             }
             Self::Unix(listener, _) => listener.accept().await?.0.into_std().map(Accepted::Unix),
-        }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            // Nobody can connect to it any more; one that cannot be removed is removed by the next service.
-            let _ = std::fs::remove_file(path);
         }
     }
 }
