@@ -20,6 +20,8 @@ mod seal;
 mod secrets;
 mod serve;
 mod serve_crash;
+#[cfg(feature = "otel")]
+mod serve_traces;
 mod serving;
 mod sign;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
