@@ -19,9 +19,3 @@ pub(crate) fn hint_line(text: &str) {
 pub(crate) fn note_line(text: &str) {
     let _ = writeln!(anstream::stderr(), "bulla: {text}");
 }
-
-/// Prints a remark that nobody may overlook.
-pub(crate) fn warning_line(text: &str) {
-    let bad = style::BAD;
-    let _ = writeln!(anstream::stderr(), "{bad}bulla: warning: {text}{bad:#}");
-}

@@ -9,7 +9,7 @@ pub(crate) use unix::{guard, instead};
 pub(crate) fn guard() {}
 
 #[cfg(not(unix))]
-pub(crate) fn instead(_run: impl Fn() + Send + Sync + 'static) {}
+pub(crate) fn instead(_stop: impl Fn() + Send + Sync + 'static, _reload: impl Fn() + Send + Sync + 'static) {}
 
 #[cfg(unix)]
 mod unix {
@@ -21,13 +21,23 @@ mod unix {
     use std::sync::{Arc, atomic::AtomicBool};
     use std::sync::{Once, OnceLock};
 
-    /// What the first signal does, for a command that ends by itself then.
-    static INSTEAD: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
+    type Action = Box<dyn Fn() + Send + Sync>;
 
-    /// Has the first signal run this; the second one ends the process as ever.
-    pub(crate) fn instead(run: impl Fn() + Send + Sync + 'static) {
+    /// What signals do to a command that runs until it is stopped.
+    struct Instead {
+        stop: Action,
+        reload: Action,
+    }
+
+    static INSTEAD: OnceLock<Instead> = OnceLock::new();
+
+    /// Has the first signal stop a command that ends by itself then; the second one ends the process as ever. SIGHUP only reloads.
+    pub(crate) fn instead(
+        stop: impl Fn() + Send + Sync + 'static,
+        reload: impl Fn() + Send + Sync + 'static,
+    ) {
         // Only one command runs.
-        let _ = INSTEAD.set(Box::new(run));
+        let _ = INSTEAD.set(Instead { stop: Box::new(stop), reload: Box::new(reload) });
         guard();
     }
 
@@ -59,12 +69,20 @@ mod unix {
 
     /// Waits for a signal, removes unfinished files, restores the terminal and ends the process.
     fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
-        let Some(mut signal) = signals.forever().next() else { return };
-        if let Some(instead) = INSTEAD.get() {
-            instead();
-            let Some(second) = signals.forever().next() else { return };
-            signal = second;
-        }
+        let mut was_stopped = false;
+        let ending = signals.forever().find(|signal| match INSTEAD.get() {
+            Some(instead) if *signal == SIGHUP => {
+                (instead.reload)();
+                false
+            }
+            Some(instead) if !was_stopped => {
+                (instead.stop)();
+                was_stopped = true;
+                false
+            }
+            _ => true,
+        });
+        let Some(signal) = ending else { return };
         let unfinished = Unfinished::lock();
         for path in unfinished.paths() {
             let _ = std::fs::remove_file(path);

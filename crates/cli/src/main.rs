@@ -14,6 +14,7 @@ mod interrupt;
 mod minisign;
 mod output;
 mod progress;
+mod service_log;
 mod store;
 mod style;
 mod trust;

@@ -15,12 +15,15 @@ mod request;
 mod router;
 mod serve;
 mod service;
+mod traces;
 mod transit;
 
 pub use self::config::{
-    AuditConfig, AuditDurability, Config, IdentityConfig, KeystoreConfig, Limits, Listen, Rate,
-    ServiceConfig, TlsConfig,
+    AuditConfig, AuditDurability, Config, IdentityConfig, KeystoreConfig, Limits, Listen, LogConfig,
+    LogFormat, LogLevel, Rate, ServiceConfig, SocketMode, TlsConfig, TraceConfig,
 };
 pub use self::router::openapi;
 pub use self::serve::{Handle, Server};
 pub use self::service::{KeystoreSource, OpenKeystore};
+#[cfg(feature = "otel")]
+pub use self::traces::Traces;

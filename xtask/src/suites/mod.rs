@@ -11,6 +11,7 @@ mod programs;
 mod runner;
 mod rust;
 mod server;
+mod server_ops;
 mod suite;
 mod tidy;
 

@@ -14,6 +14,7 @@ use super::{
     go::{formatted, go},
     programs,
     runner::Runner,
+    server_ops,
 };
 use crate::{context::Context, install, process::quiet};
 
@@ -21,6 +22,7 @@ use crate::{context::Context, install, process::quiet};
 const OPERATIONS: [&str; 7] = ["sign", "verify", "create", "rotate", "update", "destroy", "read"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
+    server_ops::run(runner);
     runner.programs(|package| package == "bulla-server");
     let service = programs::built(runner.context)
         .and_then(|programs| Service::start(&programs.command, &runner.context.target.join("vault-clients")));
@@ -90,7 +92,7 @@ impl Service {
             let line = line?;
             if let Some((_, address)) = line.split_once("listening on ") {
                 // What it says later must not fill the pipe.
-                let address = address.to_owned();
+                let address = address.split('"').next().unwrap_or_default().to_owned();
                 thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
                 return Ok(address);
             }

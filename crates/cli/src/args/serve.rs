@@ -1,7 +1,9 @@
 //! The flags of `bulla serve`.
 
 use super::shared::KeystoreArgs;
+use bulla_server::LogLevel;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 /// The service signs and verifies with the keys of one keystore, for callers with capability tokens (`bulla token`), client
 /// certificates, or users of this machine on a Unix socket. While it runs, other commands cannot change the keystore. A
 /// keystore with a passphrase that nobody gave starts sealed: an operator unseals it over HTTP.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_help = "\
 Examples:
   bulla serve --dev                                   try it out: all in memory, every caller may do everything
@@ -18,6 +20,10 @@ Examples:
   bulla serve --config /etc/bulla/serve.toml
   bulla serve --config serve.toml --check-config
   bulla serve --print-openapi > openapi.json
+  bulla serve --config serve.toml --print-config
+
+SIGHUP has the service read its settings and certificates again. SIGTERM has it answer what was asked, and stop.
+docs/operations.md lists all settings.
 
 Exit status: 0 the service was shut down, 2 it could not start.")]
 pub(crate) struct ServeArgs {
@@ -29,13 +35,20 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
 
-    /// Check the settings, and exit
+    /// Check the settings and the certificates that they name, and exit
     #[arg(long, conflicts_with = "dev")]
     pub(crate) check_config: bool,
 
     /// Print the description of the endpoints (OpenAPI, JSON), and exit
     #[arg(long, conflicts_with_all = ["dev", "check_config"])]
     pub(crate) print_openapi: bool,
+    /// Print the settings as they count, with every default, as TOML, and exit; secrets are never printed
+    #[arg(long, conflicts_with = "check_config")]
+    pub(crate) print_config: bool,
+
+    /// Write lines of this level and of those above it to standard error [default: info]
+    #[arg(long, value_name = "LEVEL", value_parser = level())]
+    pub(crate) log_level: Option<LogLevel>,
 
     /// Keep all keys in memory, and let every caller do everything; for trying the service out
     ///
@@ -45,4 +58,10 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
+}
+
+/// The parser of levels, which knows their names.
+fn level() -> impl TypedValueParser<Value = LogLevel> {
+    PossibleValuesParser::new(LogLevel::ALL.map(LogLevel::as_str))
+        .map(|name| LogLevel::ALL.into_iter().find(|level| level.as_str() == name).unwrap_or_default())
 }

@@ -1,14 +1,16 @@
 //! `bulla serve`: the key management service.
 
 use crate::args::ServeArgs;
-use crate::diagnostics::{note_line, warning_line};
+use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
 use crate::interrupt;
 use crate::output::Out;
+use crate::service_log;
 use crate::store::{FolderSource, MemorySource};
-use bulla_server::{Config, KeystoreSource, Listen, Server};
+use bulla_server::{Config, Handle, KeystoreSource, Listen, Server};
+use sd_notify::NotifyState;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Where the service listens in development, and where clients of Vault look for it.
@@ -22,32 +24,74 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let config = settings(args)?;
+    if args.print_config {
+        let mut out = Out::new();
+        out.bytes(config.to_toml()?.as_bytes())?;
+        out.flush()?;
+        return Ok(Exit::Ok);
+    }
     if args.check_config {
+        Server::check(&config)?;
         note_line("the settings are valid");
         return Ok(Exit::Ok);
     }
+    let _observing = service_log::start(&config)?;
     let source: Box<dyn KeystoreSource> = if args.dev {
-        warning_line(
-            "development: every caller may do everything, and all keys are lost when the service ends; never use it with keys that matter",
+        tracing::warn!(
+            "development: every caller may do everything, and all keys are lost when the service ends; never use it with keys that matter"
         );
         Box::new(MemorySource)
     } else {
         Box::new(FolderSource::find(&args.keystore, &config)?)
     };
     let server = Server::bind(config, source)?;
-    let handle = server.handle();
-    interrupt::instead(move || handle.shut_down());
+    let (stopped, reloaded, again) = (server.handle(), server.handle(), args.clone());
+    interrupt::instead(
+        move || {
+            tracing::info!("the service stops");
+            tell(&[NotifyState::Stopping]);
+            stopped.shut_down();
+        },
+        move || reload(&again, &reloaded),
+    );
     if server.opens_by_itself() {
         server.unseal(None)?;
     } else {
-        note_line("the keystore needs a passphrase: the service is sealed until an operator gives it");
+        tracing::warn!("the keystore needs a passphrase: the service is sealed until an operator gives it");
     }
     for address in server.addresses() {
-        note_line(&format!("listening on {address}"));
+        tracing::info!("listening on {address}");
     }
+    tell(&[NotifyState::Ready]);
     server.run()?;
-    note_line("the service was shut down");
+    tracing::info!("the service was shut down");
     Ok(Exit::Ok)
+}
+
+/// Reads the settings again, as they were read first.
+fn reload(args: &ServeArgs, service: &Handle) {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(_) => tell(&[NotifyState::Reloading]),
+    }
+    match settings(args) {
+        // The log has the outcome.
+        Ok(config) => drop(service.reload(config)),
+        Err(error) => {
+            tracing::error!(
+                code = error.code(),
+                "the new settings are refused, and the old ones stay: {error}"
+            );
+        }
+    }
+    tell(&[NotifyState::Ready]);
+}
+
+/// Tells systemd, if it started the service.
+fn tell(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!("cannot tell the service manager: {error}");
+    }
 }
 
 /// The settings, with the flags over them.
@@ -57,26 +101,19 @@ fn settings(args: &ServeArgs) -> Result<Config> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     });
     let mut config = Config::load(args.config.as_deref(), variables)?;
-    let listen = |address: &SocketAddr| Listen { address: Some(*address), unix: None, tls: None };
+    let listen = |address: &SocketAddr| Listen { address: Some(*address), ..Listen::default() };
     config.listen.extend(args.listen.iter().map(listen));
+    config.log.level = args.log_level.unwrap_or(config.log.level);
+    let given = &args.keystore;
+    if given.keystore.is_some() {
+        config.keystore.folder.clone_from(&given.keystore);
+    }
+    if given.passphrase_file.is_some() {
+        config.keystore.passphrase_file.clone_from(&given.passphrase_file);
+        (config.keystore.passphrase_fd, config.keystore.credential) = (None, None);
+    }
     if args.dev {
-        if config.listen.is_empty() {
-            config.listen.push(listen(&ADDRESS));
-        }
-        if let Some(open) = config
-            .listen
-            .iter()
-            .filter_map(|listen| listen.address)
-            .find(|address| !address.ip().is_loopback())
-        {
-            let message = format!(
-                "{open} can be reached from other machines, and in development every caller may do everything"
-            );
-            return Err(
-                Error::new("invalid_argument", message).hint("listen on 127.0.0.1, or leave --dev out")
-            );
-        }
-        config.service.development = true;
+        in_development(&mut config, listen(&ADDRESS))?;
     }
     if config.listen.is_empty() {
         let hint = match &args.config {
@@ -89,4 +126,20 @@ fn settings(args: &ServeArgs) -> Result<Config> {
         return Err(Error::new("invalid_argument", "the service has no address to listen on").hint(hint));
     }
     Ok(config)
+}
+
+/// Only for this machine.
+fn in_development(config: &mut Config, default: Listen) -> Result<()> {
+    if config.listen.is_empty() {
+        config.listen.push(default);
+    }
+    let addresses = config.listen.iter().filter_map(|listen| listen.address);
+    if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
+        let message = format!(
+            "{open} can be reached from other machines, and in development every caller may do everything"
+        );
+        return Err(Error::new("invalid_argument", message).hint("listen on 127.0.0.1, or leave --dev out"));
+    }
+    config.service.development = true;
+    Ok(())
 }

@@ -55,11 +55,40 @@ pub(crate) fn key_passphrase(file: Option<&Path>, shown: &str) -> Result<SecretS
 
 /// The first line of the file, without its end.
 fn passphrase_from_file(path: &Path) -> Result<SecretString> {
-    let error = |message: &str| Error::new("passphrase_file", message).about(shown(path));
     let cannot_read = |error| Error::io("cannot read the passphrase", &error).about(shown(path));
     let file = File::open(path).map_err(cannot_read)?;
     check_secret(path, &file.metadata().map_err(cannot_read)?)?;
-    // The capacity is never exceeded: growing the buffer would leave a copy of the passphrase behind.
+    first_line(file, &shown(path))
+}
+
+/// The first line that comes from a file descriptor which the process was started with.
+pub(super) fn passphrase_from_descriptor(descriptor: u32) -> Result<SecretString> {
+    let subject = format!("file descriptor {descriptor}");
+    let file = File::open(format!("/dev/fd/{descriptor}"));
+    let file = file.map_err(|error| Error::io("cannot read the passphrase", &error).about(&subject))?;
+    first_line(file, &subject)
+}
+
+/// The first line of a credential that systemd passed to the service. Its folder is for this service alone, whatever the modes in it are: systemd
+/// gives access by an access control list.
+pub(super) fn passphrase_from_credential(name: &str) -> Result<SecretString> {
+    let Some(folder) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
+        let message =
+            format!("the settings name the credential {name}, and the service has no CREDENTIALS_DIRECTORY");
+        return Err(Error::new("not_found", message)
+            .hint("let systemd start the service, with LoadCredential= in its unit"));
+    };
+    let path = Path::new(&folder).join(name);
+    let file = File::open(&path)
+        .map_err(|error| Error::io("cannot read the passphrase", &error).about(shown(&path)))?;
+    first_line(file, &shown(&path))
+}
+
+/// The first line, without its end. `subject` names the file.
+fn first_line(file: File, subject: &str) -> Result<SecretString> {
+    let error = |message: &str| Error::new("passphrase_file", message).about(subject);
+    let cannot_read = |error| Error::io("cannot read the passphrase", &error).about(subject);
+    // The capacity is never exceeded, so that no copy stays behind in a buffer that was too small.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PASSPHRASE));
     file.take(MAX_PASSPHRASE as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
     if bytes.len() > MAX_PASSPHRASE {

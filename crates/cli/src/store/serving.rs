@@ -1,6 +1,7 @@
 //! What opens a keystore for the service.
 
 use super::access::Access;
+use super::passphrase::{passphrase_from_credential, passphrase_from_descriptor};
 use super::place::{REVOKED_FILE, STORE_FILE, folder};
 use super::recording;
 use crate::args::KeystoreArgs;
@@ -54,9 +55,18 @@ impl FolderSource {
         args.passphrase_file = args.passphrase_file.or_else(|| from_settings.passphrase_file.clone());
         let folder = folder(&args)?;
         let store = folder.join(STORE_FILE);
-        let asks = args.passphrase_file.is_none() && !std::io::stderr().is_terminal();
-        let is_sealed = asks && matches!(Keystore::unlock_method(&store), Ok(UnlockMethod::Passphrase));
-        let access = if is_sealed { None } else { Some(Access::existing(&args)?) };
+        let needs_passphrase = matches!(Keystore::unlock_method(&store), Ok(UnlockMethod::Passphrase));
+        let access = if !needs_passphrase || args.passphrase_file.is_some() {
+            Some(Access::existing(&args)?)
+        } else if let Some(descriptor) = from_settings.passphrase_fd {
+            Some(Access::with(&args, Unlock::Passphrase(passphrase_from_descriptor(descriptor)?))?)
+        } else if let Some(name) = &from_settings.credential {
+            Some(Access::with(&args, Unlock::Passphrase(passphrase_from_credential(name)?))?)
+        } else if std::io::stderr().is_terminal() {
+            Some(Access::existing(&args)?)
+        } else {
+            None
+        };
         let durability = match config.audit.durability {
             AuditDurability::Grouped => Durability::Grouped,
             AuditDurability::AtCheckpoints => Durability::AtCheckpoints,

@@ -18,6 +18,11 @@ mod program;
 mod readers;
 mod seal;
 mod secrets;
+mod serve;
+mod serve_crash;
+#[cfg(feature = "otel")]
+mod serve_traces;
+mod serving;
 mod sign;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
 mod strikes;

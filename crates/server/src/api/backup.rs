@@ -69,7 +69,7 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
     check_recipients(&app, &caller, &to)?;
     let (sender, mut pieces) = mpsc::channel(PIECES);
     let (opened, session) = (caller.opened.clone(), caller.session.clone());
-    let patience = app.service.config.limits.body_time();
+    let patience = app.service.limits().body_time();
     let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), patience };
     spawn_blocking(move || {
         let to: Vec<_> = to.iter().map(|recipient| recipient as &dyn KeyProvider).collect();

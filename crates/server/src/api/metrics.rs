@@ -34,7 +34,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 async fn metrics(
     State(app): State<App>,
     caller: Result<Caller>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(Peer { session: peer, .. }): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<Response> {
     let session = match (caller, peer) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bulla_kms::{Code, KmsError, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::Rate;
 
 /// What a caller may ask for at most, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The longest body of a request, in bytes.
@@ -17,7 +17,7 @@ pub struct Limits {
     pub header_bytes: usize,
     /// The most items of a batch.
     pub items: usize,
-    /// How many seconds the head of a request may take to arrive, and a connection may be idle.
+    /// How many seconds a TLS handshake or the head of a request may take, and a connection may be idle.
     pub header_seconds: u64,
     /// How many seconds the body of a request may take to arrive.
     pub body_seconds: u64,

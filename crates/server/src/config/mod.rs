@@ -1,21 +1,28 @@
 //! The configuration: one TOML file, with environment variables over it.
 
+#[cfg(test)]
+mod documented;
 mod environment;
 mod limits;
+mod listen;
+mod log;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use bulla_kms::seal::Recipient;
 use bulla_kms::token::Operation;
 use bulla_kms::{Code, KeyFamily, KmsError, Name, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::limits::Limits;
+pub use self::listen::{Listen, SocketMode, TlsConfig};
+pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
 pub use crate::access::Rate;
 
 /// Everything that `bulla serve` can be told. Each table of the file is a field here.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The keystore, and what opens it.
@@ -30,10 +37,14 @@ pub struct Config {
     pub identity: Vec<IdentityConfig>,
     /// How the service runs.
     pub service: ServiceConfig,
+    /// What the service writes to standard error.
+    pub log: LogConfig,
+    /// Where traces of requests go.
+    pub trace: TraceConfig,
 }
 
 /// The keystore, and what opens it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeystoreConfig {
     /// The keystore's folder, as for the other commands; the platform's place for data by default.
@@ -41,36 +52,14 @@ pub struct KeystoreConfig {
     /// A file with the passphrase; its first line counts. Without one, a key file in the folder opens the keystore, and a keystore with a
     /// passphrase starts sealed.
     pub passphrase_file: Option<PathBuf>,
+    /// The number of an open file descriptor from which the service reads the passphrase when it starts.
+    pub passphrase_fd: Option<u32>,
     /// The name of a systemd credential with the passphrase (`LoadCredential=`).
     pub credential: Option<String>,
 }
 
-/// One address.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Listen {
-    /// A socket address, for example `127.0.0.1:8200`.
-    pub address: Option<std::net::SocketAddr>,
-    /// The path of a Unix socket.
-    pub unix: Option<PathBuf>,
-    /// TLS for the socket address.
-    pub tls: Option<TlsConfig>,
-}
-
-/// TLS for an address.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsConfig {
-    /// The certificate chain, in PEM.
-    pub certificate: PathBuf,
-    /// Its private key, in PEM.
-    pub key: PathBuf,
-    /// The certificate authorities, in PEM, whose client certificates are identities. Without one, clients show no certificate.
-    pub client_ca: Option<PathBuf>,
-}
-
 /// The audit log.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
     /// Whether every use of a private key is recorded. A keystore that has an audit log is always recorded.
@@ -82,7 +71,7 @@ pub struct AuditConfig {
 }
 
 /// When an entry is on the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditDurability {
     /// Before the answer is sent.
@@ -99,7 +88,7 @@ impl Default for AuditConfig {
 }
 
 /// A caller without a token.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IdentityConfig {
     /// The caller's name in the audit log.
@@ -120,7 +109,7 @@ pub struct IdentityConfig {
 }
 
 /// How the service runs.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServiceConfig {
     /// How many threads serve; one for each processor by default.
@@ -174,13 +163,9 @@ impl Config {
     /// # Errors
     /// [`Code::InvalidArgument`] for settings that contradict each other.
     pub fn check(&self) -> Result<()> {
-        for listen in &self.listen {
-            match (&listen.address, &listen.unix, &listen.tls) {
-                (Some(_), None, _) | (None, Some(_), None) => {}
-                (None, Some(_), Some(_)) => return Err(invalid("a Unix socket takes no TLS")),
-                _ => return Err(invalid("each [[listen]] has either `address` or `unix`")),
-            }
-        }
+        self.listen.iter().try_for_each(Listen::check)?;
+        self.keystore.check()?;
+        let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for identity in &self.identity {
             if identity.uid.is_some() == identity.certificate.is_some() {
                 let message = format!("the identity {} needs either `uid` or `certificate`", identity.name);
@@ -194,12 +179,60 @@ impl Config {
                 return Err(invalid(format!("the certificate of the identity {} {message}", identity.name)));
             }
             identity.name.parse::<bulla_kms::audit_log::Actor>()?;
+            let is_new = identity.uid.is_none_or(|uid| users.insert(uid))
+                && identity.certificate.as_ref().is_none_or(|digest| certificates.insert(digest));
+            if !is_new {
+                let message =
+                    format!("the identity {} has the user or the certificate of another", identity.name);
+                return Err(invalid(message));
+            }
         }
         for recipient in &self.service.backup_recipients {
             let wrong = |error: KmsError| invalid(format!("[service] backup_recipients: {}", error.message));
             recipient.parse::<Recipient>().map_err(wrong)?;
         }
+        self.trace.check()?;
         self.limits.check()
+    }
+
+    /// The settings as TOML, with every default. It contains no secret: settings only say where secrets are.
+    ///
+    /// # Errors
+    /// [`Code::Internal`]: a setting has no form in TOML.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|error| KmsError::new(Code::Internal, format!("no TOML: {error}")))
+    }
+
+    /// The settings of `new` that differ from these and take effect only when the service starts.
+    pub(crate) fn needing_restart(&self, new: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("keystore", self.keystore != new.keystore),
+            ("listen", !self.listen.iter().map(Listen::socket).eq(new.listen.iter().map(Listen::socket))),
+            ("audit", self.audit != new.audit),
+            ("service", self.service != new.service),
+            ("log", self.log != new.log),
+            ("trace", self.trace != new.trace),
+        ];
+        differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+    }
+}
+
+impl KeystoreConfig {
+    fn check(&self) -> Result<()> {
+        let sources =
+            [self.passphrase_file.is_some(), self.passphrase_fd.is_some(), self.credential.is_some()];
+        if sources.into_iter().filter(|is_set| *is_set).count() > 1 {
+            return Err(invalid(
+                "[keystore]: name only one of `passphrase_file`, `passphrase_fd` and `credential`",
+            ));
+        }
+        // A path would lead out of the folder of credentials.
+        let is_name =
+            |name: &String| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
+        match &self.credential {
+            Some(name) if !is_name(name) => Err(invalid("[keystore]: `credential` is a name, not a path")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -250,6 +283,19 @@ mod tests {
             "[[identity]]\nname = \"a\"\ntenant = \"LOCAL\"\nuid = 1",
             "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\noperations = [\"fly\"]",
             "[service]\nbackup_recipients = [\"age1nobody\"]",
+            "[[listen]]\nunix = \"/x\"\nmode = \"0888\"",
+            "[[listen]]\nunix = \"/x\"\nmode = \"01777\"",
+            "[[listen]]\nunix = \"/x\"\nmode = 0o600",
+            "[[listen]]\nunix = \"\\u0000x\"",
+            "[[listen]]\nunix = \"\"",
+            "[[listen]]\naddress = \"127.0.0.1:1\"\nmode = \"0600\"",
+            "[keystore]\npassphrase_file = \"a\"\npassphrase_fd = 3",
+            "[keystore]\npassphrase_fd = -1",
+            "[keystore]\ncredential = \"../a\"",
+            "[keystore]\ncredential = \"\"",
+            "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\n[[identity]]\nname = \"b\"\ntenant = \"local\"\nuid = 1",
+            "[log]\nlevel = \"loud\"",
+            "[trace]\notlp = \"127.0.0.1:4318\"",
             "[limits]\nbody_bytes = 0",
             "not toml",
         ] {

@@ -1,6 +1,6 @@
 //! Who makes a request.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -13,7 +13,14 @@ use crate::service::{App, Opened};
 
 /// What a connection proves by itself: a client certificate, or a user of this machine. An extension of each of its requests.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Peer(pub(crate) Option<Arc<Session>>);
+pub(crate) struct Peer {
+    pub(crate) session: Option<Arc<Session>>,
+    /// Where the access log learns who the caller is; none where nothing is logged.
+    pub(crate) witness: Option<Witness>,
+}
+
+/// The caller of one request, once its credential was verified.
+pub(crate) type Witness = Arc<OnceLock<Arc<Session>>>;
 
 /// The caller of a request, whose credential was verified, and the keystore as it is open for the request.
 pub(crate) struct Caller {
@@ -41,7 +48,8 @@ impl Caller {
     /// There is none, it is refused, or the service is sealed.
     pub(crate) fn verified(parts: &Parts, app: &App) -> Result<Self> {
         let token = token(&parts.headers);
-        let peer = parts.extensions.get::<Peer>().and_then(|peer| peer.0.as_ref());
+        let connection = parts.extensions.get::<Peer>();
+        let peer = connection.and_then(|connection| connection.session.as_ref());
         if token.is_none() && peer.is_none() {
             let message = "the request carries no credential: send a token as `Authorization: Bearer TOKEN`";
             return Err(ApiError::new(Problem::Unauthenticated, message));
@@ -52,6 +60,10 @@ impl Caller {
             (Some(token), _) => app.session(&opened, token)?,
             (None, peer) => peer.cloned().ok_or_else(ApiError::refused)?,
         };
+        if let Some(witness) = connection.and_then(|connection| connection.witness.as_ref()) {
+            // A request has one caller.
+            let _ = witness.set(Arc::clone(&session));
+        }
         if session.authority.expires.is_some() {
             session.check_time(Timestamp::now()?)?;
         }

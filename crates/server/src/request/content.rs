@@ -16,7 +16,7 @@ impl FromRequest<App> for Content {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        let limits = &app.service.config.limits;
+        let limits = app.service.limits();
         let body = request.into_body();
         let too_large = || {
             let message = format!("the body is longer than {} bytes", limits.body_bytes);

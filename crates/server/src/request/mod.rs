@@ -8,7 +8,7 @@ mod parameters;
 mod secret;
 
 pub(crate) use self::base64::{decode, decode_into, encode};
-pub(crate) use self::caller::{Caller, Peer, token};
+pub(crate) use self::caller::{Caller, Peer, Witness, token};
 pub(crate) use self::content::{Content, parse};
 pub(crate) use self::key::{exact, resolve};
 pub(crate) use self::parameters::{Path, Query};

@@ -1,14 +1,15 @@
 //! Listening sockets, and which thread gets a new connection.
 
+use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use bulla_kms::{Code, KmsError, Result};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::config::Listen;
+use crate::config::{Listen, SocketMode};
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -16,14 +17,33 @@ const BACKLOG: i32 = 1024;
 /// A socket that listens.
 #[derive(Debug)]
 pub(super) enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener, Scheme),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket, which goes with it.
+#[derive(Debug)]
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Nobody can connect to it any more; one that cannot be removed is removed by the next service.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// What clients of a socket address speak.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scheme {
+    Http,
+    Https,
 }
 
 /// A connection that nobody serves yet.
 #[derive(Debug)]
 pub(super) enum Accepted {
-    Tcp(TcpStream),
+    /// Of the listener with this number.
+    Tcp(TcpStream, usize),
     Unix(UnixStream),
 }
 
@@ -32,15 +52,18 @@ impl Listener {
     /// The address cannot be had.
     pub(super) fn bind(listen: &Listen) -> Result<Self> {
         match (&listen.address, &listen.unix) {
-            (Some(address), _) => tcp(*address).map(Self::Tcp).map_err(|error| cannot(address, error)),
+            (Some(address), _) => {
+                let scheme = if listen.tls.is_some() { Scheme::Https } else { Scheme::Http };
+                let listener = tcp(*address).map_err(|error| cannot(address, error))?;
+                Ok(Self::Tcp(listener, scheme))
+            }
             (None, Some(path)) => {
                 remove_stale(path)?;
-                let listener = UnixListener::bind(path).and_then(|listener| {
-                    listener.set_nonblocking(true)?;
-                    Ok(listener)
-                });
-                let listener = listener.map_err(|error| cannot(path.display(), error))?;
-                Ok(Self::Unix(listener, path.clone()))
+                let listener = unix(path, listen.mode.unwrap_or_default());
+                Ok(Self::Unix(
+                    listener.map_err(|error| cannot(path.display(), error))?,
+                    SocketFile(path.clone()),
+                ))
             }
             (None, None) => Err(KmsError::new(Code::InvalidArgument, "a listener has no address")),
         }
@@ -49,10 +72,16 @@ impl Listener {
     /// The address, as a client names it.
     pub(super) fn address(&self) -> String {
         match self {
-            Self::Tcp(listener) => listener
-                .local_addr()
-                .map_or_else(|error| error.to_string(), |address| format!("http://{address}")),
-            Self::Unix(_, path) => format!("unix:{}", path.display()),
+            Self::Tcp(listener, scheme) => {
+                let scheme = match scheme {
+                    Scheme::Http => "http",
+                    Scheme::Https => "https",
+                };
+                listener
+                    .local_addr()
+                    .map_or_else(|error| error.to_string(), |address| format!("{scheme}://{address}"))
+            }
+            Self::Unix(_, file) => format!("unix:{}", file.0.display()),
         }
     }
 }
@@ -63,6 +92,21 @@ fn tcp(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A socket to which nobody can connect before it has its mode.
+fn unix(path: &Path, mode: SocketMode) -> std::io::Result<UnixListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let listens = std::fs::set_permissions(path, Permissions::from_mode(mode.bits()))
+        .and_then(|()| socket.listen(BACKLOG));
+    if let Err(error) = listens {
+        // It was made just now, by us.
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
     Ok(socket.into())
 }
 

@@ -5,17 +5,23 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Request};
+use axum::http::{HeaderName, HeaderValue, Request, Response};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower_service::Service as _;
+use tracing::Instrument as _;
 
+use super::access_log::Entry;
+use super::live::Live;
+use super::peers::Evidence;
 use super::unread::ReadToItsEnd;
+use crate::config::Limits;
 use crate::request::Peer;
 use crate::service::Reactor;
+use crate::traces;
 
 /// The header that names a request, in answers and in the service's log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -28,54 +34,32 @@ pub(super) async fn shut_down(down: &mut watch::Receiver<bool>) {
 
 /// How a thread serves its connections.
 pub(super) struct Connections {
-    builder: Builder<TokioExecutor>,
     router: Router,
     reactor: Arc<Reactor>,
+    live: Arc<Live>,
 }
 
 impl Connections {
-    pub(super) fn new(reactor: Arc<Reactor>) -> Self {
-        let limits = reactor.service.config.limits;
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.header_time())
-            .max_buf_size(limits.header_bytes);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .keep_alive_interval(limits.header_time())
-            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-            .max_concurrent_streams(256);
-        Self { builder, router: crate::router::router(Arc::clone(&reactor)), reactor }
+    pub(super) fn new(reactor: Arc<Reactor>, live: Arc<Live>) -> Self {
+        Self { router: crate::router::router(Arc::clone(&reactor)), reactor, live }
     }
 
     /// Serves a connection until it ends or, when the service shuts down, until its last request is answered.
-    pub(super) async fn serve<S>(&self, stream: S, peer: Peer, mut shutdown: watch::Receiver<bool>)
+    pub(super) async fn serve<S>(&self, stream: S, evidence: Evidence, mut shutdown: watch::Receiver<bool>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (router, reactor) = (self.router.clone(), Arc::clone(&self.reactor));
+        let (router, reactor, live) =
+            (self.router.clone(), Arc::clone(&self.reactor), Arc::clone(&self.live));
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let (mut router, reactor) = (router.clone(), Arc::clone(&reactor));
             let mut request = request.map(|body| Body::new(ReadToItsEnd::new(body)));
-            request.extensions_mut().insert(peer.clone());
-            async move {
-                let start = Instant::now();
-                let id = reactor.service.next_request_id();
-                let answer = router.call(request).await;
-                answer.map(|mut response| {
-                    reactor.service.counts.answered(reactor.number, response.status(), start.elapsed());
-                    if let Ok(id) = HeaderValue::from_str(&id) {
-                        // An answer may have named its request already, in its body too.
-                        response.headers_mut().entry(REQUEST_ID).or_insert(id);
-                    }
-                    response
-                })
-            }
+            let entry = Entry::begin(&request);
+            let session = live.peers.load().session(&evidence);
+            request.extensions_mut().insert(Peer { session, witness: entry.as_ref().map(Entry::witness) });
+            answer(router.clone(), Arc::clone(&reactor), request, entry)
         });
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let builder = builder(&self.reactor.service.limits());
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
@@ -93,4 +77,46 @@ impl Connections {
             tracing::debug!("a connection ended: {error}");
         }
     }
+}
+
+/// Answers one request.
+async fn answer(
+    mut router: Router,
+    reactor: Arc<Reactor>,
+    request: Request<Body>,
+    entry: Option<Entry>,
+) -> Result<Response<Body>, std::convert::Infallible> {
+    let start = Instant::now();
+    let id = reactor.service.next_request_id();
+    let span = traces::span(&request, &id);
+    let answer = router.call(request).instrument(span.clone()).await;
+    answer.map(|mut response| {
+        reactor.service.counts.answered(reactor.number, response.status(), start.elapsed());
+        traces::answered(&span, response.status());
+        if let Some(entry) = entry {
+            entry.end(&id, response.status());
+        }
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            // An answer may have named its request already, in its body too.
+            response.headers_mut().entry(REQUEST_ID).or_insert(id);
+        }
+        response
+    })
+}
+
+/// How a connection is served that begins now.
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time())
+        .max_buf_size(limits.header_bytes);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.header_time())
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .max_concurrent_streams(256);
+    builder
 }

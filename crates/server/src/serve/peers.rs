@@ -3,11 +3,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bulla_kms::Result;
+use bulla_kms::{Result, Timestamp};
+use ring::digest::{SHA256, digest};
 
+use super::validity::Validity;
 use crate::access::{Authority, Limiter, OperationSet, Session};
 use crate::config::{Config, IdentityConfig};
-use crate::request::Peer;
+
+/// What a connection shows, verified once, when it begins.
+#[derive(Clone, Debug)]
+pub(super) enum Evidence {
+    /// Nothing.
+    Nothing,
+    /// The user at the other end of a Unix socket.
+    User(u32),
+    /// A client certificate that an authority of the configuration signed.
+    Certificate(Arc<Certificate>),
+}
+
+/// A client certificate.
+#[derive(Debug)]
+pub(super) struct Certificate {
+    digest: String,
+    validity: Option<Validity>,
+}
+
+impl Evidence {
+    /// That of a certificate in DER.
+    pub(super) fn certificate(der: &[u8]) -> Self {
+        let digest = digest(&SHA256, der).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self::Certificate(Arc::new(Certificate { digest, validity: Validity::of(der) }))
+    }
+}
 
 /// The callers without a token that the configuration names.
 #[derive(Debug, Default)]
@@ -50,13 +77,20 @@ impl Peers {
         Ok(peers)
     }
 
-    pub(super) fn anybody(&self) -> Peer {
-        Peer(self.everybody.clone())
-    }
-
-    /// The user at the other end of a Unix socket.
-    pub(super) fn user(&self, uid: u32) -> Peer {
-        Peer(self.by_uid.get(&uid).or(self.everybody.as_ref()).cloned())
+    /// Whose connection it is, as the configuration names the evidence. A connection may outlive its certificate, and proves nothing then.
+    pub(super) fn session(&self, evidence: &Evidence) -> Option<Arc<Session>> {
+        let named = match evidence {
+            Evidence::Nothing => None,
+            Evidence::User(uid) => self.by_uid.get(uid),
+            Evidence::Certificate(certificate) => {
+                let is_valid =
+                    |validity: Validity| Timestamp::now().is_ok_and(|now| validity.check(now).is_ok());
+                self.by_certificate
+                    .get(&certificate.digest)
+                    .filter(|_| certificate.validity.is_some_and(is_valid))
+            }
+        };
+        named.or(self.everybody.as_ref()).cloned()
     }
 }
 

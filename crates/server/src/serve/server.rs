@@ -1,8 +1,9 @@
 //! The service as a whole: its threads, its sockets, its end.
 
+use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-use super::accept::{Accepted, Listener};
+use super::accept::{Accepted, Listener, SocketFile};
 use super::connection::{Connections, shut_down};
-use super::peers::Peers;
+use super::live::{self, Live};
+use super::peers::Evidence;
 use crate::config::Config;
 use crate::service::{KeystoreSource, Reactor, Service};
 
@@ -28,19 +31,48 @@ pub struct Server {
 /// What all threads need to serve connections.
 struct Shared {
     service: Arc<Service>,
-    peers: Peers,
+    live: Arc<Live>,
     /// How many connections there are.
     connections: Arc<AtomicUsize>,
 }
 
-/// What stops a running service from elsewhere.
-#[derive(Clone, Debug)]
-pub struct Handle(watch::Sender<bool>);
+/// What steers a running service from elsewhere.
+#[derive(Clone)]
+pub struct Handle {
+    shutdown: watch::Sender<bool>,
+    live: Weak<Live>,
+}
 
 impl Handle {
     /// Accepts no more connections, answers what was asked, and ends [`Server::run`].
     pub fn shut_down(&self) {
-        self.0.send_replace(true);
+        self.shutdown.send_replace(true);
+    }
+
+    /// Takes other limits, rates, identities and certificates, while connections go on. The log says which other settings differ: they
+    /// need a restart.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] and others: the settings contradict each other, or a certificate cannot be used. Then all stays as it was.
+    /// [`Code::Closed`]: the service has ended.
+    pub fn reload(&self, config: Config) -> Result<()> {
+        let ended = || KmsError::new(Code::Closed, "the service has ended");
+        let needing_restart = self.live.upgrade().ok_or_else(ended)?.reload(config).inspect_err(|error| {
+            let code = error.code.as_str();
+            tracing::error!(code, "the new settings are refused, and the old ones stay: {}", error.message);
+        })?;
+        tracing::info!("the settings were reloaded");
+        if !needing_restart.is_empty() {
+            let tables = needing_restart.join(", ");
+            tracing::warn!("these settings changed and take effect only after a restart: {tables}");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
     }
 }
 
@@ -62,12 +94,20 @@ impl Server {
         }
         let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = config.service.threads.unwrap_or_else(processors).get();
-        let listeners = config.listen.iter().map(Listener::bind).collect::<Result<_>>()?;
-        let peers = Peers::new(&config)?;
-        let service = Arc::new(Service::new(config, threads, source)?);
+        let service = Arc::new(Service::new(config.clone(), threads, source)?);
+        let live = Arc::new(Live::new(Arc::clone(&service), config)?);
         let connections = Arc::clone(&service.counts.connections);
-        let shared = Arc::new(Shared { service, peers, connections });
+        let shared = Arc::new(Shared { service, live, connections });
+        let listeners = shared.service.config.listen.iter().map(Listener::bind).collect::<Result<_>>()?;
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
+    }
+
+    /// Reads everything that the settings name, as [`Server::bind`] and [`Handle::reload`] do it, and changes nothing.
+    ///
+    /// # Errors
+    /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
+    pub fn check(config: &Config) -> Result<()> {
+        live::read(config).map(|_| ())
     }
 
     /// The addresses, as clients name them.
@@ -75,9 +115,9 @@ impl Server {
         self.listeners.iter().map(Listener::address).collect()
     }
 
-    /// What shuts the service down from another thread.
+    /// What steers the service from another thread.
     pub fn handle(&self) -> Handle {
-        Handle(self.shutdown.clone())
+        Handle { shutdown: self.shutdown.clone(), live: Arc::downgrade(&self.shared.live) }
     }
 
     /// Whether the service can open the keystore without being given a passphrase.
@@ -128,7 +168,7 @@ impl Server {
 }
 
 fn runtime() -> Result<Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(64).build().map_err(cannot_start)
+    Builder::new_current_thread().enable_all().max_blocking_threads(16).build().map_err(cannot_start)
 }
 
 fn cannot_start(error: std::io::Error) -> KmsError {
@@ -145,24 +185,31 @@ async fn serve(
 ) {
     if let Some((listeners, senders)) = accepts {
         let senders: Arc<[_]> = senders.into();
-        for listener in listeners {
-            tokio::spawn(accept(Arc::clone(shared), listener, Arc::clone(&senders), down.clone()));
+        for (number, listener) in listeners.into_iter().enumerate() {
+            tokio::spawn(accept(Arc::clone(shared), (number, listener), Arc::clone(&senders), down.clone()));
         }
     }
-    let connections = Arc::new(Connections::new(Reactor::new(Arc::clone(&shared.service), number)));
+    let reactor = Reactor::new(Arc::clone(&shared.service), number);
+    let connections = Arc::new(Connections::new(reactor, Arc::clone(&shared.live)));
     let mut open = JoinSet::new();
+    let connect = |open: &mut JoinSet<()>, accepted, down: watch::Receiver<bool>| {
+        let (shared, connections) = (Arc::clone(shared), Arc::clone(&connections));
+        open.spawn(async move { shared.connect(accepted, &connections, down).await });
+    };
     loop {
         tokio::select! {
             accepted = inbox.recv() => match accepted {
-                Some(accepted) => {
-                    let (shared, connections, down) = (Arc::clone(shared), Arc::clone(&connections), down.clone());
-                    open.spawn(async move { shared.connect(accepted, &connections, down).await });
-                }
+                Some(accepted) => connect(&mut open, accepted, down.clone()),
                 None => break,
             },
             Some(_) = open.join_next() => {}
             () = shut_down(&mut down) => break,
         }
+    }
+    // What was accepted before may have been asked something already.
+    inbox.close();
+    while let Some(accepted) = inbox.recv().await {
+        connect(&mut open, accepted, down.clone());
     }
     while open.join_next().await.is_some() {}
 }
@@ -170,29 +217,58 @@ async fn serve(
 impl Shared {
     async fn connect(&self, accepted: Accepted, connections: &Connections, down: watch::Receiver<bool>) {
         match accepted {
-            Accepted::Tcp(stream) => {
-                let Ok(stream) = TcpStream::from_std(stream) else { return };
-                connections.serve(stream, self.peers.anybody(), down).await;
+            Accepted::Tcp(stream, listener) => {
+                if let Ok(stream) = TcpStream::from_std(stream) {
+                    self.connect_tcp(stream, listener, connections, down).await;
+                }
             }
             Accepted::Unix(stream) => {
-                let Ok(stream) = UnixStream::from_std(stream) else { return };
-                let Ok(credentials) = stream.peer_cred() else { return };
-                connections.serve(stream, self.peers.user(credentials.uid()), down).await;
+                if let Ok(stream) = UnixStream::from_std(stream)
+                    && let Ok(credentials) = stream.peer_cred()
+                {
+                    connections.serve(stream, Evidence::User(credentials.uid()), down).await;
+                }
             }
         }
         self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    async fn connect_tcp(
+        &self,
+        stream: TcpStream,
+        listener: usize,
+        connections: &Connections,
+        mut down: watch::Receiver<bool>,
+    ) {
+        let Some(tls) = self.live.tls(listener) else {
+            return connections.serve(stream, Evidence::Nothing, down).await;
+        };
+        let handshake = timeout(self.service.limits().header_time(), tls.acceptor().accept(stream));
+        let stream = tokio::select! {
+            stream = handshake => stream,
+            // Nothing was asked yet.
+            () = shut_down(&mut down) => return,
+        };
+        match stream {
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let evidence = shown.map_or(Evidence::Nothing, |leaf| Evidence::certificate(leaf));
+                connections.serve(stream, evidence, down).await;
+            }
+            Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        }
     }
 }
 
 /// Accepts connections, and deals them out to the threads in turn.
 async fn accept(
     shared: Arc<Shared>,
-    listener: Listener,
+    (number, listener): (usize, Listener),
     threads: Arc<[mpsc::UnboundedSender<Accepted>]>,
     mut down: watch::Receiver<bool>,
 ) {
-    let most = shared.service.config.limits.connections;
-    let listener = match Listening::new(listener) {
+    let listener = match Listening::new(listener, number) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!("cannot accept connections: {error}"),
     };
@@ -204,6 +280,7 @@ async fn accept(
         };
         match accepted {
             Ok(stream) => {
+                let most = shared.service.limits().connections;
                 if shared.connections.load(Ordering::Relaxed) >= most {
                     tracing::warn!("a connection is refused: there are {most}, as many as the limit");
                     continue;
@@ -225,35 +302,26 @@ async fn accept(
 
 /// A listener of this runtime.
 enum Listening {
-    Tcp(TcpListener),
-    Unix(UnixListener, std::path::PathBuf),
+    Tcp(TcpListener, usize),
+    Unix(UnixListener, #[expect(dead_code, reason = "it is removed with the listener")] SocketFile),
 }
 
 impl Listening {
-    fn new(listener: Listener) -> std::io::Result<Self> {
+    fn new(listener: Listener, number: usize) -> std::io::Result<Self> {
         Ok(match listener {
-            Listener::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
-            Listener::Unix(listener, path) => Self::Unix(UnixListener::from_std(listener)?, path),
+            Listener::Tcp(listener, _) => Self::Tcp(TcpListener::from_std(listener)?, number),
+            Listener::Unix(listener, file) => Self::Unix(UnixListener::from_std(listener)?, file),
         })
     }
 
     async fn accept(&self) -> std::io::Result<Accepted> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp(listener, number) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                stream.into_std().map(Accepted::Tcp)
+                Ok(Accepted::Tcp(stream.into_std()?, *number))
             }
             Self::Unix(listener, _) => listener.accept().await?.0.into_std().map(Accepted::Unix),
-        }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            // Nobody can connect to it any more; one that cannot be removed is removed by the next service.
-            let _ = std::fs::remove_file(path);
         }
     }
 }

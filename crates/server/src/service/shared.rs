@@ -16,7 +16,7 @@ use super::counts::Counts;
 use super::open::{KeystoreSource, Opened};
 use super::revoked::{Revoked, Revoker};
 use crate::access::{Limiter, Seen, Session, Sessions};
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::error::{ApiError, Problem, Result};
 
 /// How often the passphrase may be tried: so many times at once, and then once in each interval.
@@ -25,7 +25,9 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(20);
 
 /// What all threads of the service share.
 pub(crate) struct Service {
+    /// The settings with which the service started. [`Service::limits`] are those of now.
     pub(crate) config: Config,
+    limits: ArcSwap<Limits>,
     pub(crate) threads: usize,
     /// What the keystore counts.
     pub(crate) metrics: Arc<Metrics>,
@@ -67,6 +69,7 @@ impl Service {
             .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
         let revoked = Revoked::read(source.revocations())?;
         Ok(Self {
+            limits: ArcSwap::from_pointee(config.limits),
             config,
             threads,
             metrics: Arc::default(),
@@ -91,6 +94,17 @@ impl Service {
         format!("{process:08x}-{:010x}", requests.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// What a caller may ask for at most, as it is now.
+    pub(crate) fn limits(&self) -> Limits {
+        **self.limits.load()
+    }
+
+    /// From now on, callers may ask for this at most. Each caller's rate begins anew.
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        self.limits.store(Arc::new(limits));
+        self.forget_sessions();
+    }
+
     /// Whether the service can open the keystore without being given a passphrase.
     pub(crate) fn opens_by_itself(&self) -> bool {
         !self.source.needs_passphrase()
@@ -105,15 +119,22 @@ impl Service {
         if self.opened.load().is_some() {
             return Ok(());
         }
-        let open = self.source.open(passphrase, &self.metrics)?;
-        self.opened.store(Some(Arc::new(Opened::new(open, self.threads)?)));
+        let opened =
+            self.source.open(passphrase, &self.metrics).and_then(|open| Opened::new(open, self.threads));
+        let opened = opened.inspect_err(|error| {
+            tracing::error!(code = error.code.as_str(), "the service was not unsealed: {}", error.message);
+        })?;
+        self.opened.store(Some(Arc::new(opened)));
         self.forget_sessions();
+        tracing::info!("the service is unsealed");
         Ok(())
     }
 
     /// Closes the keystore as soon as the requests that use it are answered.
     pub(crate) fn seal(&self) {
-        self.opened.store(None);
+        if self.opened.swap(None).is_some() {
+            tracing::info!("the service is sealed");
+        }
         self.forget_sessions();
     }
 
@@ -205,7 +226,7 @@ impl Service {
         let ids = rights.permit().revocation_ids.clone();
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
         let actor: Actor = format!("token {last}").parse()?;
-        let limiter = self.config.limits.rate.map(Limiter::new);
+        let limiter = self.limits().rate.map(Limiter::new);
         Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids })
     }
 }

@@ -1,6 +1,8 @@
 //! A running service, and what talks to it.
 
 pub(crate) mod on_disk;
+pub(crate) mod tls;
+pub(crate) mod unix;
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -12,7 +14,13 @@ use bulla_server::{Config, Handle, KeystoreSource, Listen, OpenKeystore, Server}
 use serde_json::Value;
 
 /// A keystore in memory that a test prepared. It opens once.
-struct Prepared(Mutex<Option<Keystore>>);
+pub(crate) struct Prepared(Mutex<Option<Keystore>>);
+
+impl Prepared {
+    pub(crate) fn new(keystore: Keystore) -> Self {
+        Self(Mutex::new(Some(keystore)))
+    }
+}
 
 impl KeystoreSource for Prepared {
     fn needs_passphrase(&self) -> bool {
@@ -34,14 +42,14 @@ impl KeystoreSource for Prepared {
 pub(crate) struct Service {
     pub(crate) url: String,
     agent: ureq::Agent,
-    handle: Handle,
+    pub(crate) handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What a test may change of the configuration.
 pub(crate) fn config() -> Config {
     let address = Some("127.0.0.1:0".parse().unwrap());
-    let listen = vec![Listen { address, unix: None, tls: None }];
+    let listen = vec![Listen { address, ..Listen::default() }];
     let mut config = Config { listen, ..Config::default() };
     config.service.threads = 2.try_into().ok();
     config.service.shutdown_seconds = 5;
@@ -51,7 +59,7 @@ pub(crate) fn config() -> Config {
 impl Service {
     /// A service over a keystore.
     pub(crate) fn start(keystore: Keystore, config: Config) -> Self {
-        let server = Server::bind(config, Box::new(Prepared(Mutex::new(Some(keystore))))).unwrap();
+        let server = Server::bind(config, Box::new(Prepared::new(keystore))).unwrap();
         server.unseal(None).unwrap();
         Self::run(server)
     }

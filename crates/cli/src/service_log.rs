@@ -1,0 +1,74 @@
+//! What `bulla serve` writes to standard error while it runs, and where its traces go.
+
+use crate::error::{Error, Result};
+use bulla_server::{Config, LogConfig, LogFormat, LogLevel};
+use std::io::{IsTerminal, stderr};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, fmt};
+
+/// The lines about single requests.
+const ACCESS: &str = "bulla::access";
+
+/// What has to stay while the service runs: it sends the last traces when it is dropped.
+pub(crate) struct Observing {
+    #[cfg(feature = "otel")]
+    _traces: Option<bulla_server::Traces>,
+}
+
+/// Begins to log and to trace, for the whole process.
+///
+/// # Errors
+/// The settings name a collector that is none.
+pub(crate) fn start(config: &Config) -> Result<Observing> {
+    let lines = lines(&config.log);
+    #[cfg(feature = "otel")]
+    let traces = bulla_server::Traces::start(&config.trace)?;
+    let registry = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "otel")]
+    let registry = registry.with(traces.as_ref().map(bulla_server::Traces::layer));
+    registry.try_init().map_err(|error| Error::new("internal", format!("cannot begin to log: {error}")))?;
+    Ok(Observing {
+        #[cfg(feature = "otel")]
+        _traces: traces,
+    })
+}
+
+fn lines<S>(config: &LogConfig) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + Send + Sync + for<'a> LookupSpan<'a>,
+{
+    let level = match config.level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let access = if config.access { LevelFilter::DEBUG } else { level };
+    // Libraries of others say what they need for their own search of errors, and some quote what they read.
+    let wanted = Targets::new().with_target("bulla", level).with_target(ACCESS, access);
+    let wanted = wanted.with_target("bulla_server", level).with_target("bulla_kms", level);
+    let layer = fmt::layer().with_writer(stderr);
+    let is_text = match config.format {
+        LogFormat::Auto => stderr().is_terminal(),
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
+    if is_text {
+        let colours = anstream::AutoStream::choice(&stderr()) != anstream::ColorChoice::Never;
+        Box::new(layer.with_ansi(colours).with_target(false).with_filter(wanted))
+    } else {
+        Box::new(
+            layer
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false)
+                .with_filter(wanted),
+        )
+    }
+}

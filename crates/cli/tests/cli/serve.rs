@@ -1,0 +1,248 @@
+//! `bulla serve` as a process: its settings, secrets, log and signals.
+
+use crate::serving::{Serving, settings};
+use crate::support::{BULLA, Done, Home};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixDatagram;
+
+/// A home whose keystore a key file opens.
+fn home() -> Home {
+    let home = Home::new();
+    home.run(["keys", "init"]).exits(0);
+    home
+}
+
+/// A home whose keystore opens with a passphrase, in the file `pass`.
+fn home_with_passphrase() -> Home {
+    let home = Home::new();
+    home.write_secret("pass", "correct horse\nsecond line\n");
+    home.run(["keys", "init", "--passphrase-file", "pass"]).exits(0);
+    home
+}
+
+fn sign(serving: &Serving<'_>) -> u16 {
+    serving.post("/api/v1/keys/default/sign", &json!({ "message": "eA==" })).0
+}
+
+#[test]
+fn sigterm_answers_what_was_asked_and_exits_0() {
+    let home = home();
+    settings(&home, "");
+    let mut serving = Serving::start(&home);
+    let mut idle = serving.connect();
+    assert_eq!(idle.send("GET", "/api/v1/health", &[], &Value::Null).unwrap().0, 200);
+    let mut asking = serving.connect();
+    let (head, body) = ("POST /api/v1/keys/default/sign HTTP/1.1\r\nhost: a\r\n", r#"{"message":"eA=="}"#);
+    let length = body.len();
+    write!(asking.0.get_mut(), "{head}content-length: {length}\r\nexpect: 100-continue\r\n\r\n").unwrap();
+    // The service asks for the body: it has begun with this request.
+    assert_eq!(asking.answer().unwrap().0, 100);
+    serving.signal(Signal::TERM);
+    serving.wait_for("the service stops");
+    asking.0.get_mut().write_all(body.as_bytes()).unwrap();
+    let (status, answer) = asking.answer().unwrap();
+    assert_eq!(status, 200, "{answer}");
+    assert!(
+        idle.send("GET", "/api/v1/health", &[], &Value::Null).is_err(),
+        "nobody asked on this connection"
+    );
+    assert_eq!(serving.ends().code(), Some(0));
+    serving.wait_for("the service was shut down");
+    assert!(!home.path("socket").exists());
+}
+
+#[test]
+fn sigterm_under_load_gives_whole_answers_or_none() {
+    let home = home();
+    settings(&home, "");
+    let mut serving = Serving::start(&home);
+    let answered = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4)
+            .map(|_| {
+                let mut connection = serving.connect();
+                scope.spawn(move || {
+                    let mut answered = 0;
+                    let body = json!({ "message": "eA==" });
+                    while let Ok((status, body)) =
+                        connection.send("POST", "/api/v1/keys/default/sign", &[], &body)
+                    {
+                        assert_eq!(status, 200, "{body}");
+                        assert!(body["signature"].is_string(), "{body}");
+                        answered += 1;
+                    }
+                    answered
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        serving.signal(Signal::TERM);
+        callers.into_iter().map(|caller| caller.join().unwrap()).sum::<u32>()
+    });
+    assert!(answered > 0);
+    assert_eq!(serving.ends().code(), Some(0), "{}", serving.log());
+}
+
+#[test]
+fn sighup_reloads_and_a_bad_file_changes_nothing() {
+    let home = home();
+    settings(&home, "");
+    let mut serving = Serving::start(&home);
+    let mut open = serving.connect();
+    let message = json!({ "message": "A".repeat(400) });
+    let mut status = || open.send("POST", "/api/v1/keys/default/sign", &[], &message).unwrap().0;
+    assert_eq!(status(), 200);
+    settings(&home, "[limits]\nbody_bytes = 600\nitems = 7\n[audit]\nverifications = true\n");
+    serving.signal(Signal::HUP);
+    serving.wait_for("take effect only after a restart: audit");
+    assert_eq!(status(), 200);
+    settings(&home, "[limits]\nbody_bytes = 100");
+    serving.signal(Signal::HUP);
+    while serving.post("/api/v1/keys/default/sign", &message).0 != 413 {
+        std::thread::yield_now();
+    }
+    home.write("serve.toml", "[limits]\nbody_bytes = 0\nhunter2 = 1");
+    serving.signal(Signal::HUP);
+    serving.wait_for("the new settings are refused");
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.ends().code(), Some(0));
+}
+
+#[test]
+fn a_passphrase_comes_from_a_descriptor_or_a_credential() {
+    let home = home_with_passphrase();
+    settings(&home, "[keystore]\npassphrase_fd = 7");
+    let mut by_shell = home.program("bash");
+    by_shell.args(["-c", &format!("exec {BULLA} serve --config serve.toml 7<pass")]);
+    assert_eq!(sign(&Serving::run(&home, &mut by_shell)), 200);
+    let mut piped = home.program("bash");
+    piped.args(["-c", &format!("exec {BULLA} serve --config serve.toml 7< <(echo correct horse)")]);
+    assert_eq!(sign(&Serving::run(&home, &mut piped)), 200);
+    settings(&home, "[keystore]\ncredential = \"pass\"");
+    let mut by_systemd = Serving::command(&home);
+    by_systemd.env("CREDENTIALS_DIRECTORY", home.work());
+    assert_eq!(sign(&Serving::run(&home, &mut by_systemd)), 200);
+    home.run(["serve", "--config", "serve.toml"]).exits(2).complains("CREDENTIALS_DIRECTORY");
+    settings(&home, "[keystore]\npassphrase_fd = 99");
+    home.run(["serve", "--config", "serve.toml"]).exits(2).complains("file descriptor 99: cannot read");
+    home.write_secret("pass", "wrong horse\n");
+    settings(&home, "[keystore]\npassphrase_file = \"pass\"");
+    let wrong = home.run(["serve", "--config", "serve.toml"]).exits(2);
+    assert!(!wrong.stderr.contains("horse"), "{}", wrong.stderr);
+}
+
+#[test]
+fn without_a_passphrase_the_service_is_sealed_and_says_so() {
+    let home = home_with_passphrase();
+    settings(&home, "");
+    let mut serving = Serving::start(&home);
+    serving.wait_for("the service is sealed until an operator gives it");
+    let (status, error) = serving.post("/api/v1/keys/default/sign", &json!({ "message": "" }));
+    assert_eq!((status, &error["code"]), (503, &json!("sealed")));
+}
+
+#[test]
+fn the_log_has_one_json_object_a_line_and_never_a_secret() {
+    let home = home();
+    settings(&home, "[log]\naccess = true\nlevel = \"trace\"");
+    let mut serving = Serving::start(&home);
+    let secret = "hunter2hunter2";
+    let bearer = format!("Bearer {secret}");
+    let ask = |headers: &[(&str, &str)], path: &str, body: Value| {
+        serving.connect().send("POST", path, headers, &body).unwrap().0
+    };
+    assert_eq!(ask(&[], "/api/v1/keys/default/sign?q=hunter2", json!({ "message": "eA==" })), 200);
+    for headers in [[("authorization", bearer.as_str())], [("x-vault-token", secret)], [("cookie", secret)]] {
+        ask(&headers, "/api/v1/keys/default/sign", json!({ "message": secret }));
+        ask(&headers, "/api/v1/keys/default/sign", json!({ "message": 5, "hunter2": secret }));
+        ask(&headers, "/api/v1/keys", json!({ "label": secret, "purpose": format!("{secret}!") }));
+        ask(&headers, "/api/v1/nothing?token=hunter2", json!(secret));
+    }
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.ends().code(), Some(0));
+    let log = serving.log();
+    assert!(!log.contains("hunter2"), "{log}");
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let said = |text: &str| lines.iter().filter(|line| line["message"] == text).count();
+    for once in
+        ["the service is unsealed", "the service stops", "the service is sealed", "the service was shut down"]
+    {
+        assert_eq!(said(once), 1, "{once}: {log}");
+    }
+    assert_eq!(said("request"), 13, "{log}");
+    let first = lines.iter().find(|line| line["message"] == "request").unwrap();
+    assert_eq!(
+        (&first["method"], &first["path"], &first["status"], &first["actor"]),
+        (&json!("POST"), &json!("/api/v1/keys/default/sign"), &json!(200), &json!("me"))
+    );
+    assert!(first["microseconds"].is_u64() && first["request"].is_string(), "{first}");
+}
+
+#[test]
+fn the_settings_are_printed_and_checked() {
+    let home = home();
+    home.write_secret("pass", "correct horse\n");
+    settings(&home, "[keystore]\npassphrase_file = \"pass\"");
+    let print = ["serve", "--config", "serve.toml", "--print-config", "--log-level", "debug"];
+    let printed = home.run(print).exits(0).says("body_bytes = 33554432").says("level = \"debug\"");
+    assert!(!printed.stdout.contains("horse"), "{}", printed.stdout);
+    // What is printed says the same again.
+    home.write("printed.toml", &printed.stdout);
+    let again = home.run(["serve", "--config", "printed.toml", "--print-config"]).exits(0);
+    assert_eq!(again.stdout, printed.stdout);
+    let check = ["serve", "--config", "serve.toml", "--check-config"];
+    home.run(check).exits(0).complains("the settings are valid");
+    let tls = "tls = { certificate = \"missing.pem\", key = \"missing.key\" }";
+    settings(&home, &format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{tls}"));
+    home.run(check).exits(2).complains("cannot read the certificate missing.pem");
+}
+
+#[test]
+fn the_service_manager_learns_what_the_service_does() {
+    let home = home();
+    settings(&home, "");
+    let manager = UnixDatagram::bind(home.path("notify")).unwrap();
+    let mut command = Serving::command(&home);
+    command.env("NOTIFY_SOCKET", home.path("notify"));
+    let mut serving = Serving::run(&home, &mut command);
+    let told = || {
+        let mut text = [0; 256];
+        let len = manager.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..len]).into_owned()
+    };
+    assert_eq!(told(), "READY=1\n");
+    serving.signal(Signal::HUP);
+    let reloading = told();
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert_eq!(told(), "READY=1\n");
+    serving.signal(Signal::TERM);
+    assert_eq!(told(), "STOPPING=1\n");
+    assert_eq!(serving.ends().code(), Some(0));
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_the_request_and_the_service_goes_on() {
+    let home = home();
+    settings(&home, "");
+    let size = fs::metadata(home.keystore().join("keystore.redb")).unwrap().len();
+    let mut command = home.program("bash");
+    // As large as the keystore is: no file grows.
+    let script = format!("ulimit -f {}; exec {BULLA} serve --config serve.toml 2>log", size / 1024);
+    command.args(["-c", &script]);
+    let serving = Serving::run(&home, &mut command);
+    let mut connection = serving.connect();
+    let mut new = |number: u32| {
+        let body = json!({ "purpose": "files", "label": format!("key-{number}") });
+        connection.send("POST", "/api/v1/keys", &[], &body).unwrap()
+    };
+    let full = (0..20_000).map(&mut new).find(|(status, _)| *status != 201 && *status != 200);
+    let (status, error) = full.expect("the disk is full at last");
+    assert_eq!((status, &error["code"]), (507, &json!("storage_full")), "{error}");
+    assert_eq!(new(30_000).0, 507, "and it stays so");
+    assert_eq!(sign(&serving), 200);
+    assert_eq!(serving.connect().send("GET", "/api/v1/ready", &[], &Value::Null).unwrap().0, 200);
+    drop(serving);
+    Done::of(home.command().args(["keys", "list"])).exits(0).says("key-0");
+}

@@ -1,0 +1,78 @@
+//! Every setting is in the table of `docs/operations.md`, and nothing else is.
+
+use std::collections::BTreeSet;
+
+use toml::Value;
+
+use super::*;
+
+/// The settings with something in each of them. Whoever adds a setting adds it here, or nothing compiles.
+fn everything() -> Config {
+    let some = || Some(PathBuf::from("a"));
+    let one = std::num::NonZeroU32::MIN;
+    let tls = TlsConfig { certificate: "a".into(), key: "a".into(), client_ca: some() };
+    Config {
+        keystore: KeystoreConfig {
+            folder: some(),
+            passphrase_file: some(),
+            passphrase_fd: Some(3),
+            credential: Some("a".to_owned()),
+        },
+        listen: vec![Listen {
+            address: "127.0.0.1:1".parse().ok(),
+            unix: some(),
+            mode: Some(SocketMode::default()),
+            tls: Some(tls),
+        }],
+        limits: Limits { rate: Some(Rate { per_second: one, burst: one }), ..Limits::default() },
+        audit: AuditConfig::default(),
+        identity: vec![IdentityConfig {
+            name: "a".to_owned(),
+            uid: Some(1),
+            certificate: Some("a".to_owned()),
+            tenant: "local".parse().unwrap(),
+            operations: Some(vec![Operation::Sign]),
+            keys: Some(Vec::new()),
+            mints: false,
+        }],
+        service: ServiceConfig { threads: Some(NonZeroUsize::MIN), ..ServiceConfig::default() },
+        log: LogConfig::default(),
+        trace: TraceConfig { otlp: Some("a".to_owned()) },
+    }
+}
+
+/// The names of all settings in a table.
+fn names(value: &Value, name: &str, all: &mut BTreeSet<String>) {
+    let tables = match value {
+        Value::Table(table) => vec![table],
+        Value::Array(items) => items.iter().filter_map(Value::as_table).collect(),
+        _ => Vec::new(),
+    };
+    if tables.is_empty() {
+        all.insert(name.to_owned());
+    }
+    for (key, value) in tables.into_iter().flatten() {
+        let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        names(value, &name, all);
+    }
+}
+
+#[test]
+fn every_setting_is_in_the_table_of_the_document() {
+    let document = include_str!("../../../../docs/operations.md");
+    let (_, table) = document.split_once("\n## Settings\n").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let documented: BTreeSet<_> = rows.map(|(name, _)| name.to_owned()).collect();
+    let mut settings = BTreeSet::new();
+    names(&Value::try_from(everything()).unwrap(), "", &mut settings);
+    assert_eq!(documented, settings);
+}
+
+#[test]
+fn what_is_printed_reads_as_the_same_settings() {
+    for config in [Config::default(), everything()] {
+        let text = config.to_toml().unwrap();
+        let again: Config = toml::from_str(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
+        assert_eq!(again, config, "{text}");
+    }
+}

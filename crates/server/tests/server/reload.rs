@@ -1,0 +1,87 @@
+//! Other settings while the service runs.
+
+use bulla_kms::Code;
+use bulla_kms::token::{Keys, Operation};
+use bulla_server::IdentityConfig;
+use serde_json::json;
+
+use crate::support::tls::{Authority, Client, Files, Until};
+use crate::support::unix::{UnixClient, my_uid, unix_config};
+use crate::support::{Service, config, keystore, name, token};
+
+#[test]
+fn a_reload_takes_other_certificates_and_drops_no_connection() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let files = Files::new(&old.certify("localhost", Until::Future), None);
+    let service = Service::start(keystore(&[]), files.config());
+    let get = |authority: &Authority| Client::new(authority).get(&service.url, "/api/v1/health", None);
+    let mut open = Client::new(&old).connect(&service.url).unwrap();
+    assert_eq!(open.get("/api/v1/health", None).unwrap(), 200);
+    files.certificate(&new.certify("localhost", Until::Future));
+    assert!(get(&new).is_err(), "nobody asked for a reload yet");
+    service.handle.reload(files.config()).unwrap();
+    assert_eq!(get(&new).unwrap(), 200);
+    assert!(get(&old).is_err());
+    assert_eq!(open.get("/api/v1/health", None).unwrap(), 200, "the old connection goes on");
+    // What cannot be used changes nothing, not even the settings that could be.
+    files.certificate(&new.certify("localhost", Until::Past));
+    let mut expired = files.config();
+    expired.limits.items = 1;
+    assert_eq!(service.handle.reload(expired).unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(get(&new).unwrap(), 200);
+}
+
+#[test]
+fn a_reload_takes_other_limits_and_rates() {
+    let keystore = keystore(&["local"]);
+    let reader = token(&keystore, "local", Keys::All, &[Operation::Read, Operation::Sign]);
+    let service = Service::start(keystore, config());
+    let batch = |items: usize| {
+        let body = json!({ "key": "a", "items": vec![json!({ "message": "" }); items] });
+        service.post(Some(&reader), "/api/v1/sign", &body)
+    };
+    assert_eq!(batch(2).ok()["results"].as_array().unwrap().len(), 2);
+    let mut new = config();
+    new.limits.items = 1;
+    service.handle.reload(new.clone()).unwrap();
+    assert_eq!(batch(2).error().1, "too_many_items");
+    (new.limits.items, new.limits.body_bytes) = (10, 10);
+    service.handle.reload(new.clone()).unwrap();
+    assert_eq!(batch(2).error().1, "body_too_large");
+    new.limits.body_bytes = 0;
+    assert_eq!(service.handle.reload(new).unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(batch(2).error().1, "body_too_large", "the settings before it stay");
+    for _ in 0..5 {
+        service.get(Some(&reader), "/api/v1/keys").ok();
+    }
+    let mut slow = config();
+    let (per_second, burst) = (1.try_into().unwrap(), 1.try_into().unwrap());
+    slow.limits.rate = Some(bulla_server::Rate { per_second, burst });
+    service.handle.reload(slow).unwrap();
+    let limited = (0..5).filter(|_| service.get(Some(&reader), "/api/v1/keys").status == 429).count();
+    assert!(limited >= 3, "{limited} of 5 were refused");
+}
+
+#[test]
+fn a_reload_takes_other_identities_on_open_connections_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = unix_config(&folder.path().join("socket"));
+    let service = Service::start(keystore(&["local"]), config.clone());
+    let mut open = UnixClient::connect(&folder.path().join("socket"));
+    assert_eq!(open.get("/api/v1/keys"), 401);
+    let me = IdentityConfig {
+        name: "me".to_owned(),
+        uid: Some(my_uid()),
+        certificate: None,
+        tenant: name("local"),
+        operations: None,
+        keys: None,
+        mints: false,
+    };
+    let mut named = config.clone();
+    named.identity = vec![me];
+    service.handle.reload(named).unwrap();
+    assert_eq!(open.get("/api/v1/keys"), 200);
+    service.handle.reload(config).unwrap();
+    assert_eq!(open.get("/api/v1/keys"), 401);
+}
