@@ -15,6 +15,7 @@ mod request;
 mod router;
 mod serve;
 mod service;
+mod ui;
 
 pub use self::config::{
     AuditConfig, AuditDurability, Config, IdentityConfig, KeystoreConfig, Limits, Listen, Rate,

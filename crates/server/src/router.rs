@@ -9,6 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api;
 use crate::error::{ApiError, Problem};
 use crate::service::App;
+use crate::ui;
 
 /// The head of the description.
 #[derive(OpenApi)]
@@ -40,7 +41,7 @@ pub fn openapi() -> String {
 }
 
 fn described() -> (Router<App>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Head::openapi()).merge(api::routes()).split_for_parts()
+    OpenApiRouter::with_openapi(Head::openapi()).merge(api::routes()).merge(ui::routes()).split_for_parts()
 }
 
 async fn no_endpoint(uri: Uri) -> ApiError {

@@ -8,6 +8,7 @@ mod page;
 mod programs;
 mod runner;
 mod rust;
+mod server_page;
 mod tidy;
 
 use std::{io::Write as _, process::ExitCode, time::Instant};
@@ -45,6 +46,8 @@ enum Suite {
     Kms,
     /// The command `bulla`
     Cli,
+    /// The key management service, over HTTP and in a browser
+    Server,
     /// The audit of binaries, compared with objdump
     Audit,
     /// The laboratory's own tests
@@ -67,6 +70,7 @@ impl Suite {
             Self::Miri => "miri",
             Self::Kms => "kms",
             Self::Cli => "cli",
+            Self::Server => "server",
             Self::Audit => "audit",
             Self::Lab => "lab",
             Self::Page => "page",
@@ -83,6 +87,10 @@ impl Suite {
             Self::Miri => miri::run(runner),
             Self::Kms => rust::kms(runner),
             Self::Cli => rust::cli(runner),
+            Self::Server => {
+                rust::server(runner);
+                server_page::run(runner);
+            }
             Self::Audit => rust::audit(runner),
             Self::Lab => rust::lab(runner),
             Self::Page => page::run(runner),

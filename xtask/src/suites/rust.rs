@@ -19,7 +19,7 @@ use crate::{
 const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 4] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab"];
+const APART: [&str; 5] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab", "bulla-server"];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
@@ -109,6 +109,10 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     let command_line = runner.command_line;
     runner.check("the commands of the documents exist", |context| documents::check(context, command_line));
     runner.check("the tour of the README", documents::check_tour);
+}
+
+pub(super) fn server(runner: &mut Runner<'_>) {
+    runner.programs(|package| package == "bulla-server");
 }
 
 /// The counts of the audit are compared with those of these, and archives made by `ar` are read.
