@@ -123,15 +123,15 @@ export const changeMinimum = (key) => change(key, "The minimum version is change
 export const schedule = (key) => change(key, "The destruction is scheduled", {
   title: `Schedule the destruction of ${nameOf(key)}`,
   content: [
-    paragraph("The key does not sign from now on. Until the time below it can be restored. After that its private keys can be destroyed for ever."),
-    field("Days until then", h("input", { ...plain, name: "wait", inputmode: "numeric", value: "30" })),
+    paragraph("The key does not sign from now on. You can restore it for the number of days below. After that, its private keys can be destroyed for good."),
+    field("Days until destruction", h("input", { ...plain, name: "wait", inputmode: "numeric", value: "30" })),
   ],
   action: "Schedule destruction",
   danger: true,
   typed: nameOf(key),
   run: (form) => {
-    const days = whole(form, "wait", "Days until then");
-    if (days === undefined || days > 36_500) throw new Error("Days until then: enter a whole number from 1 to 36500.");
+    const days = whole(form, "wait", "Days until destruction");
+    if (days === undefined || days > 36_500) throw new Error("Days until destruction: enter a whole number from 1 to 36500.");
     return keys.schedule(key.key, new Date(Date.now() + days * 86_400_000).toISOString());
   },
 });

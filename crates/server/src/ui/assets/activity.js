@@ -49,7 +49,7 @@ export function activityView() {
     }
     if (!stopped) timer = setTimeout(step, EVERY);
   }
-  const draw = () => charts.forEach(({ figure, draw }) => draw(Math.max(240, figure.clientWidth)));
+  const draw = () => charts.forEach((chart) => chart.draw());
   const watch = new ResizeObserver(draw);
   watch.observe(body);
   const pause = button("Pause", () => {
@@ -96,7 +96,7 @@ function show(body) {
   const times = steps.map((step) => step.at);
   const common = { times, minutes: MINUTES };
   const rate = (value) => `${figure(value)}/s`;
-  const charts = [lineChart({ ...common, title: "Operations per second", say: rate,
+  const charts = [lineChart({ ...common, title: "Operations per second", say: rate, tick: figure,
     summary: `Operations per second over the last ${MINUTES} minutes: now ${figure(now.all)}`,
     lines: [{ name: "all", values: series((step) => step.all) }, ...ops.map((op) => ({ name: words(op), values: series((step) => step.rates.get(op) ?? 0) }))] })];
   // Latencies of what keys do most; without any use yet, of nothing.

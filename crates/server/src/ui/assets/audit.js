@@ -124,6 +124,11 @@ function entriesPart(size) {
       first = size = found.next + 1;
       found = await page(first);
     }
+    const last = found.entries.at(-1)?.number ?? 0;
+    if (found.entries.length < LIMIT && first > 0) {
+      first = Math.max(0, last + 1 - LIMIT);
+      found = await page(first);
+    }
     draw(found);
     announce("The newest entries are shown");
   }

@@ -49,16 +49,16 @@ function path(points) {
 /**
  * A chart of lines `{ name, values }`, each with a value for each of `times` (milliseconds; the last is now).
  *
- * `minutes` is the span that it shows, `say` writes a value, `summary` says in words what there is to see.
+ * `minutes` is the span that it shows, `say` writes a value, `tick` one beside the axis, `summary` says in words what there is to see.
  */
-export function lineChart({ title, lines, times, minutes, say, summary, logarithmic = false }) {
+export function lineChart({ title, lines, times, minutes, say, tick: beside = say, summary, logarithmic = false }) {
   const holder = h("div", { class: "plot" });
   const legend = h("ul", { class: "legend" }, lines.map(({ name, values }, place) => h("li", {},
     svg("svg", { width: 22, height: 10, "aria-hidden": "true", class: `line-${place % DASHES.length}` },
       svg("path", { d: "M1 5H21", "stroke-dasharray": DASHES[place % DASHES.length] })),
     `${name} `, h("b", {}, say(values.at(-1) ?? null)))));
   const figure = h("figure", {}, h("figcaption", {}, h("b", {}, title)), legend, holder);
-  const draw = (width) => holder.replaceChildren(drawing(width));
+  const draw = () => holder.replaceChildren(drawing(Math.max(220, holder.clientWidth)));
 
   function drawing(width) {
     const end = times.at(-1) ?? Date.now();
@@ -67,9 +67,11 @@ export function lineChart({ title, lines, times, minutes, say, summary, logarith
     const scale = scaleOf(lines.flatMap(({ values }) => values), logarithmic);
     const grid = scale.ticks.map((tick) => [
       svg("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: scale.at(tick), y2: scale.at(tick) }),
-      svg("text", { x: LEFT - 8, y: scale.at(tick) + 4, "text-anchor": "end" }, say(tick)),
+      svg("text", { x: LEFT - 8, y: scale.at(tick) + 4, "text-anchor": "end" }, beside(tick)),
     ]);
-    const marks = Array.from({ length: minutes + 1 }, (_, minute) => svg("text",
+    // On a narrow screen every second one has room.
+    const every = width < 400 ? 2 : 1;
+    const marks = Array.from({ length: Math.floor(minutes / every) + 1 }, (_, mark) => mark * every).map((minute) => svg("text",
       { x: x(end - minute * 60_000), y: HEIGHT - 6, "text-anchor": minute === 0 ? "end" : minute === minutes ? "start" : "middle" },
       minute === 0 ? "now" : `−${minute} min`));
     const paths = lines.map(({ values }, place) => svg("path", {

@@ -150,7 +150,7 @@ test("a destruction is scheduled, and cancelled, only by one who types the key's
     await page.keyboard.press("Enter");
     assert.equal((await read("doomed")).state, "enabled", "Enter does not get around it");
     await page.getByLabel("Type doomed to confirm").fill("doomed");
-    await page.getByLabel("Days until then").fill("45");
+    await page.getByLabel("Days until destruction").fill("45");
     await schedule.click();
     await said(page, "The destruction is scheduled");
     const pending = await read("doomed");
