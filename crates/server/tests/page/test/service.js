@@ -59,12 +59,12 @@ async function api(origin, path, { token, body, method = body === undefined ? "G
 
 export const development = () => start(["--dev"]);
 
-/** A service with a keystore on the disk, and what mints tokens for it before it starts. */
-export async function withKeystore({ passphrase, settings = "", tokens }) {
+/** A service with a keystore on the disk, and tokens that were minted before it started. With a passphrase it starts sealed. */
+export async function withKeystore({ passphrase, hasLog = false, tokens }) {
   const folder = mkdtempSync(join(tmpdir(), "bulla-page-"));
   const store = join(folder, "store");
   const config = join(folder, "serve.toml");
-  writeFileSync(config, `[keystore]\nfolder = ${JSON.stringify(store)}\n${settings}`);
+  writeFileSync(config, `[keystore]\nfolder = ${JSON.stringify(store)}\n`);
   const opened = ["--keystore", store];
   if (passphrase !== undefined) {
     const file = join(folder, "passphrase");
@@ -72,6 +72,7 @@ export async function withKeystore({ passphrase, settings = "", tokens }) {
     opened.push("--passphrase-file", file);
   }
   bulla("keys", "init", ...opened);
+  if (hasLog) bulla("audit-log", "init", ...opened);
   const minted = Object.fromEntries(Object.entries(tokens).map(([name, { operations, keys = [] }]) => {
     const flags = [...operations.flatMap((operation) => ["--operation", operation]), ...keys.flatMap((key) => ["--key", key])];
     return [name, bulla("token", "new", ...flags, "--expires-in", "1h", ...opened).trim()];
