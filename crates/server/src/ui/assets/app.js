@@ -93,8 +93,8 @@ async function checkHealth() {
     byId("health").dataset.health = found;
     const texts = { ready: "Ready", sealed: "Sealed", unreachable: "Not reachable" };
     byId("health-text").textContent = texts[found];
-    // What could not be shown before may be shown now.
-    if (before !== null && found === "ready") begin();
+    // The first answer decides what to show. Later, what could not be shown before may be shown now.
+    if (before === null || found === "ready") begin();
   }
   setTimeout(checkHealth, HEALTH_EVERY);
 }
@@ -102,21 +102,32 @@ async function checkHealth() {
 /** The first view: that of the address, where the connection identifies the caller, or the form that takes a token. */
 async function begin() {
   const moved = document.activeElement !== document.body;
+  if (health === "sealed") {
+    showInstead("The service is sealed", h("p", {}, "Its keystore is closed. An operator must unseal it. This page goes on by itself then."));
+    return;
+  }
   try {
     isIn = api.hasCredential() || await session.needsNoCredential();
     show({ moved });
   } catch (error) {
-    const again = button("Try again", begin);
-    const sealed = error.code === "sealed";
-    byId("content").replaceChildren(h("div", { class: "narrow" }, h("h1", { tabindex: -1 }, sealed ? "The service is sealed" : "Nothing to show"),
-      sealed ? h("p", {}, "Its keystore is closed. An operator must unseal it. This page goes on by itself then.") : problem(error), again));
+    showInstead("Nothing to show", problem(error), button("Try again", begin));
   }
 }
 
-addEventListener("hashchange", () => show());
+function showInstead(title, ...parts) {
+  stop?.();
+  stop = null;
+  byId("nav").hidden = byId("sign-out").hidden = true;
+  document.title = `${title} – bulla`;
+  byId("content").replaceChildren(h("div", { class: "narrow" }, h("h1", { tabindex: -1 }, title), ...parts));
+}
+
+addEventListener("hashchange", () => {
+  // Without the navigation there is the form or a problem, which the address does not change.
+  if (!byId("nav").hidden) show();
+});
 addEventListener("unhandledrejection", (event) => announce(String(event.reason?.message ?? "Something failed"), { urgent: true }));
 byId("sign-out").addEventListener("click", leave);
 byId("development").hidden = document.documentElement.dataset.mode !== "development";
 api.json("api/v1/health").then(({ version }) => { byId("version").textContent = String(version); }, () => {});
-begin();
 checkHealth();

@@ -103,7 +103,8 @@ test("a sealed service says so, and the page goes on when it is unsealed", async
   try {
     await withPage(sealed.origin, { refused }, async (page) => {
       await page.waitForFunction(() => document.querySelector("#health-text").textContent === "Sealed");
-      await page.getByText(/sealed/i).last().waitFor();
+      await page.getByRole("heading", { name: "The service is sealed" }).waitFor();
+      assert.equal(await page.getByLabel("Capability token").count(), 0);
       await picture(page, "sealed");
       await sealed.api("/api/v1/operator/unseal", { body: { passphrase: "page under test" } });
       await page.waitForFunction(() => document.querySelector("#health-text").textContent === "Ready");
