@@ -17,6 +17,7 @@ mod serve;
 mod service;
 mod traces;
 mod transit;
+mod ui;
 
 pub use self::config::{
     AuditConfig, AuditDurability, Config, IdentityConfig, KeystoreConfig, Limits, Listen, LogConfig,

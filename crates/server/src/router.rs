@@ -14,6 +14,7 @@ use crate::api;
 use crate::error::{ApiError, Problem};
 use crate::service::App;
 use crate::transit::{self, VaultError};
+use crate::ui;
 
 /// The head of the description.
 #[derive(OpenApi)]
@@ -34,14 +35,17 @@ struct Head;
 /// Everything that the service answers, for one thread.
 pub(crate) fn router(app: App) -> Router {
     let changes = api::changes().layer(from_fn_with_state(Arc::clone(&app), api::once));
-    let (router, _) = api::routes().merge(transit::routes()).merge(changes).split_for_parts();
+    let (router, _) =
+        api::routes().merge(transit::routes()).merge(ui::routes()).merge(changes).split_for_parts();
     router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(app)
 }
 
 /// The description of the service: OpenAPI 3.1, as JSON.
 pub fn openapi() -> String {
-    let described =
-        OpenApiRouter::<App>::with_openapi(Head::openapi()).merge(api::routes()).merge(transit::routes());
+    let described = OpenApiRouter::<App>::with_openapi(Head::openapi())
+        .merge(api::routes())
+        .merge(transit::routes())
+        .merge(ui::routes());
     let mut description = described.merge(api::changes()).into_openapi();
     api::complete(&mut description);
     let schemes = &mut description.components.get_or_insert_default().security_schemes;

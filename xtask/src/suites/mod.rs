@@ -12,6 +12,7 @@ mod runner;
 mod rust;
 mod server;
 mod server_ops;
+mod server_page;
 mod suite;
 mod tidy;
 

@@ -14,7 +14,7 @@ use super::{
     go::{formatted, go},
     programs,
     runner::Runner,
-    server_ops,
+    server_ops, server_page,
 };
 use crate::{context::Context, install, process::quiet};
 
@@ -24,12 +24,18 @@ const OPERATIONS: [&str; 7] = ["sign", "verify", "create", "rotate", "update", "
 pub(super) fn run(runner: &mut Runner<'_>) {
     server_ops::run(runner);
     runner.programs(|package| package == "bulla-server");
-    let service = programs::built(runner.context)
-        .and_then(|programs| Service::start(&programs.command, &runner.context.target.join("vault-clients")));
-    let service = match service {
+    let bulla = match programs::built(runner.context) {
+        Ok(programs) => programs.command.clone(),
+        Err(error) => return runner.need("bulla", |_| Err(error)),
+    };
+    server_page::run(runner, &bulla);
+    let service = match Service::start(&bulla, &runner.context.target.join("service-clients")) {
         Ok(service) => service,
         Err(error) => return runner.need("bulla serve", |_| Err(error)),
     };
+    let mut ours = go(&runner.context.root.join("go"));
+    ours.args(["test", "-json", "-count=1", "-tags=service", "-run=TestAgainstTheService", "./kms"]);
+    runner.go_test("go test, our client for Go", service.named_in(&mut ours));
     let clients = runner.context.root.join("crates/server/tests/clients");
     runner
         .check("hvac, Vault's client for Python", |context| hvac(context, &clients.join("python"), &service));
@@ -101,9 +107,10 @@ impl Service {
         bail!("bulla serve ended: {}", said.join("; "))
     }
 
-    /// Tells a client of Vault where the service is, and its token, as such clients are told.
+    /// Tells a client where the service is, and its token, as clients of Vault and ours are told.
     fn named_in<'a>(&self, client: &'a mut Command) -> &'a mut Command {
-        client.env("VAULT_ADDR", &self.address).env("VAULT_TOKEN", &self.token)
+        client.env("VAULT_ADDR", &self.address).env("VAULT_TOKEN", &self.token);
+        client.env("BULLA_SERVER", &self.address).env("BULLA_TOKEN", &self.token)
     }
 }
 

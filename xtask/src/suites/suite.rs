@@ -15,7 +15,7 @@ pub(super) enum Suite {
     Miri,
     /// The keystore
     Kms,
-    /// The service, and clients of Vault against it
+    /// The service, its page in a browser, and clients against it
     Server,
     /// The command `bulla`
     Cli,
