@@ -93,3 +93,39 @@ fn a_thousand_problems_are_listed() {
         assert_eq!(read(&files).unwrap().problems.len(), listed);
     }
 }
+
+#[test]
+fn what_is_missing_is_named_by_its_numbers() {
+    let place = place(by_hand());
+    place.sign(4);
+    place.seal();
+    let text = String::from_utf8(place.files()[FIRST].clone()).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    // The first line is none of an entry, and the last one is the checkpoint.
+    let without = |gone: std::ops::Range<usize>| {
+        let kept = lines.iter().enumerate().filter(|(line, _)| !gone.contains(line));
+        let text: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+        let mut files = place.files();
+        files.insert(FIRST.to_owned(), text.into_bytes());
+        read(&files).unwrap().problems[0].message.clone()
+    };
+    assert_eq!(without(3..4), "entry 2 is missing");
+    assert_eq!(without(2..4), "entries 1 to 2 are missing");
+    assert_eq!(without(5..7), "the log ends before entry 4, which a checkpoint seals");
+    assert_eq!(without(4..7), "the log ends before entries 3 to 4, which a checkpoint seals");
+}
+
+#[test]
+fn a_first_line_that_follows_another_line_is_altered() {
+    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    place.sign(12);
+    let mut files = place.files();
+    let second = files.keys().filter(|name| name.ends_with(".jsonl")).nth(1).unwrap().clone();
+    let mut text = String::from_utf8(files[&second].clone()).unwrap();
+    let digit = text.find("\"chain\":\"").unwrap() + 9;
+    let other = if text.as_bytes()[digit] == b'0' { "1" } else { "0" };
+    text.replace_range(digit..=digit, other);
+    files.insert(second, text.into_bytes());
+    let report = read(&files).unwrap();
+    assert!(report.problems[0].message.starts_with("the end of the previous file, or the first line"));
+}
