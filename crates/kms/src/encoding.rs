@@ -62,3 +62,54 @@ macro_rules! serde_as_text {
     )+};
 }
 pub(crate) use serde_as_text;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_has_one_form() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = hex(&all);
+        assert!(text.starts_with("000102") && text.contains("090a0b") && text.ends_with("fdfeff"));
+        assert_eq!(from_hex(&text), Some(all));
+        assert_eq!(from_hex(""), Some(vec![]));
+        for bad in ["0", "000", "0g", "g0", "0A", "A0", "0 ", "/0", ":0", "`0", "\u{e9}"] {
+            assert_eq!(from_hex(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn base64_has_one_form() {
+        for (bytes, text) in
+            [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("\u{fb}\u{fc}", "w7vDvA==")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), text);
+            assert_eq!(from_base64(text).as_deref(), Some(bytes.as_bytes()));
+        }
+        for bad in ["YQ", "YQ=", "YR==", "YWI", "YQ==\n", "_w=="] {
+            assert_eq!(from_base64(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_digest_has_64_lower_case_digits() {
+        let text = "0123456789abcdef".repeat(4);
+        assert_eq!(digest(&text).unwrap().to_hex().as_str(), text);
+        for bad in [&text[1..], &format!("{text}0"), &text.to_uppercase(), &text.replace('0', "g"), ""] {
+            assert!(digest(bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn characters_that_steer_a_terminal_are_deceptive() {
+        for c in
+            ['\n', '\u{7f}', '\u{9b}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}']
+        {
+            assert!(is_deceptive(c), "{c:?}");
+        }
+        for c in [' ', 'a', '\u{e9}', '\u{2027}', '\u{202f}', '\u{2065}', '\u{206a}'] {
+            assert!(!is_deceptive(c), "{c:?}");
+        }
+    }
+}

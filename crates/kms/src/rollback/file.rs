@@ -192,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_no_text_are_damage_and_what_cannot_be_read_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("guard");
+        std::fs::write(&path, b"\xff\n").unwrap();
+        assert_eq!(FileGuard::new(&path).check(&mark(1, 0)).unwrap_err().code, Code::GuardMismatch);
+        let is_folder = FileGuard::new(folder.path()).check(&mark(1, 0)).unwrap_err();
+        assert_ne!(is_folder.code, Code::GuardMismatch, "{is_folder}");
+    }
+
+    #[test]
     fn every_flipped_bit_and_every_cut_is_damage() {
         let known = Known { store: [1; 16], counter: 12, digest: [3; 32] };
         let bytes = text(Some(&known)).into_bytes();

@@ -150,3 +150,12 @@ fn a_line_without_an_end_is_torn_only_when_nobody_writes() {
     let report = audit_log::read(folder.path(), &mut |_, _| Ok(())).unwrap();
     assert_eq!((kinds(&report), report.entries), (vec![ProblemKind::Torn], 3));
 }
+
+#[test]
+fn problems_have_the_same_words_for_people_and_programs() {
+    use ProblemKind::{Altered, BadSignature, Malformed, OutOfPlace, Removed, Torn, Truncated, UnknownKey};
+    for kind in [Altered, Removed, OutOfPlace, Malformed, Torn, Truncated, BadSignature, UnknownKey] {
+        let json = serde_json::to_string(&kind).unwrap();
+        assert_eq!(format!("\"{}\"", kind.as_str().replace(' ', "_")), json);
+    }
+}

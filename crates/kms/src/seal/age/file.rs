@@ -246,6 +246,14 @@ mod tests {
         assert!(decrypt(&key(2), &sealed()).is_none());
     }
 
+    /// What is written and read here alone could share a mistake.
+    #[test]
+    fn a_file_of_the_program_age_opens() {
+        let kept: serde_json::Value = serde_json::from_str(include_str!("../../../fuzz/seeds.json")).unwrap();
+        let file = crate::encoding::from_hex(kept["age"][0]["file"].as_str().unwrap()).unwrap();
+        assert_eq!(*decrypt(&key(1), &file).unwrap(), [7; 32]);
+    }
+
     #[test]
     fn every_changed_bit_and_every_cut_is_refused() {
         let file = sealed();
