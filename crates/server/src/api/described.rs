@@ -29,7 +29,10 @@ pub(crate) fn complete(description: &mut OpenApi) {
     for (_, operation) in description.paths.paths.values_mut().flat_map(operations) {
         let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
         if let Some(id) = &mut operation.operation_id {
-            *id = format!("{}_{id}", tag.replace('-', "_"));
+            let tag = tag.replace('-', "_") + "_";
+            if !id.starts_with(&tag) {
+                id.insert_str(0, &tag);
+            }
         }
         let permission = operation.extensions.as_ref().and_then(|all| all.get("x-permission"));
         if permission.is_some_and(|permission| permission == "open") {

@@ -35,7 +35,11 @@ fn everything() -> Config {
             keys: Some(Vec::new()),
             mints: false,
         }],
-        service: ServiceConfig { threads: Some(NonZeroUsize::MIN), ..ServiceConfig::default() },
+        service: ServiceConfig {
+            threads: Some(NonZeroUsize::MIN),
+            backup_recipients: vec!["a".to_owned()],
+            ..ServiceConfig::default()
+        },
         log: LogConfig::default(),
         trace: TraceConfig { otlp: Some("a".to_owned()) },
     }

@@ -58,12 +58,10 @@ pub struct KeystoreConfig {
     pub credential: Option<String>,
 }
 
-/// The audit log.
+/// How a keystore's audit log is written, if the keystore has one: `bulla audit-log init` begins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
-    /// Whether every use of a private key is recorded. A keystore that has an audit log is always recorded.
-    pub enabled: bool,
     /// Whether an entry is on the disk before its answer is sent (`grouped`), or with the next checkpoint (`at-checkpoints`).
     pub durability: AuditDurability,
     /// Whether verifications are recorded too.
@@ -83,7 +81,7 @@ pub enum AuditDurability {
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { enabled: false, durability: AuditDurability::Grouped, verifications: false }
+        Self { durability: AuditDurability::Grouped, verifications: false }
     }
 }
 
@@ -263,7 +261,7 @@ mod tests {
     #[test]
     fn nothing_is_a_configuration() {
         let config = load("", &[]).unwrap();
-        assert!(config.listen.is_empty() && config.identity.is_empty() && !config.audit.enabled);
+        assert!(config.listen.is_empty() && config.identity.is_empty());
         assert_eq!(config.service.operator_tenant.as_str(), "local");
     }
 

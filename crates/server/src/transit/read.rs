@@ -1,5 +1,7 @@
 //! `/v1/transit/keys`: reading and listing.
 
+#![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
+
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
@@ -52,6 +54,7 @@ async fn transit_list(
     By(caller): By,
     Query(query): Query<ListQuery>,
 ) -> Result<Response> {
+    check(&caller)?;
     if query.list.as_deref() != Some("true") {
         return Err(ApiError::new(
             Problem::WrongMethod,
@@ -74,11 +77,16 @@ async fn list_method(method: Method, State(app): State<App>, caller: Result<By>)
     }
 }
 
+/// # Errors
+/// The caller may read no key.
+fn check(caller: &Caller) -> Result<()> {
+    let may_read = caller.session.authority.operations.contains(Operation::Read);
+    if may_read { Ok(()) } else { Err(ApiError::refused().into()) }
+}
+
 async fn list(app: &App, caller: &Caller) -> Result<Response> {
+    check(caller)?;
     let session = Arc::clone(&caller.session);
-    if !session.authority.operations.contains(Operation::Read) {
-        return Err(ApiError::refused().into());
-    }
     let found = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
         let may_read = |key: &KeyFamily| is_visible(key) && authority.permits(Operation::Read, key);

@@ -1,5 +1,7 @@
 //! `/v1/sys`: as much of Vault's system as clients of transit ask for.
 
+#![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
+
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -197,7 +199,7 @@ async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response
 
 /// What unseals the service.
 #[derive(Deserialize, ToSchema)]
-struct Unseal<'a> {
+struct TransitUnseal<'a> {
     /// The keystore's passphrase.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
@@ -212,11 +214,11 @@ struct Unseal<'a> {
 static UNSEALING: Semaphore = Semaphore::const_new(1);
 
 /// Unseal the service with the keystore's passphrase. POST does the same.
-#[utoipa::path(put, path = "/v1/sys/unseal", tag = "transit", request_body = Unseal, extensions(("x-permission" = json!("open"))),
+#[utoipa::path(put, path = "/v1/sys/unseal", tag = "transit", request_body = TransitUnseal, extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "Whether the service is sealed", body = SealStatus),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_unseal(State(app): State<App>, body: Body) -> Result<Response> {
-    let Unseal { key, reset } = body.parse()?;
+    let TransitUnseal { key, reset } = body.parse()?;
     if reset == Some(true) || !app.service.is_sealed() {
         return Ok(seal_status(&app));
     }
@@ -251,7 +253,7 @@ async fn transit_mounts(State(app): State<App>, By(_): By) -> Response {
 
 /// Tell which engine a path belongs to.
 #[utoipa::path(get, path = "/v1/sys/internal/ui/mounts/{path}", tag = "transit",
-    params(("path" = String, Path, description = "An engine; what follows after a slash does not count")),
+    params(("path" = String, Path, description = "An engine; what follows after a slash does not count", example = "transit")),
     extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engine", body = Object), (status = "default", body = VaultErrorBody)))]
 async fn transit_mount(State(app): State<App>, By(_): By, Named(path): Named<String>) -> Result<Response> {

@@ -29,8 +29,8 @@ fn permission(described: &Described) -> Permission {
     }
 }
 
-/// What answers a caller with rights on some keys with those keys.
-const FILTERED: [&str; 1] = ["keys_list"];
+/// What answers a caller with rights on some keys by those keys, and names none.
+const FILTERED: [&str; 3] = ["keys_list", "transit_list", "encryption_open"];
 
 /// A request for an operation, about a key where it is about one.
 struct Asked {
@@ -40,13 +40,18 @@ struct Asked {
     names_a_key: bool,
 }
 
-fn asked(description: &Value, described: &Described, key: &KeyFamily) -> Asked {
+fn asked(description: &Value, described: &Described, key: &Key) -> Asked {
     let Described { path, method, operation } = described;
-    let (key, permission) = (key.to_string(), permission(described));
-    let mut names_a_key = path.contains("{key}");
+    let permission = permission(described);
+    let Key { label, name: key } = key;
+    // What creates a key names none that is there.
+    let names_a_label = path.contains("{name}") && operation["operationId"] != "transit_create";
+    let mut names_a_key = path.contains("{key}") || names_a_label;
     let parts = path.split('/').map(|part| match part {
         "{key}" => key.replace('/', "%2F"),
-        part if part.starts_with('{') => "1".to_owned(),
+        // Vault's name of a key is its label.
+        "{name}" => label.clone(),
+        part if part.starts_with('{') => parameter(operation, part.trim_matches(['{', '}'])),
         part => part.to_owned(),
     });
     let path = parts.collect::<Vec<_>>().join("/");
@@ -54,13 +59,20 @@ fn asked(description: &Value, described: &Described, key: &KeyFamily) -> Asked {
     let mut body = Vec::new();
     if !schema.is_null() {
         // Whoever asks only for itself names no key.
-        let example = Example { description, key: (permission != Permission::Caller).then_some(&key) };
+        let example = Example { description, key: (permission != Permission::Caller).then_some(key) };
         let value = example.of(schema);
         let value = if value.is_null() { json!({}) } else { value };
-        names_a_key |= value.to_string().contains(&key);
+        names_a_key |= value.to_string().contains(key);
         body = value.to_string().into_bytes();
     }
     Asked { method: method.clone(), path, body, names_a_key }
+}
+
+/// A value for a parameter of the path: its example, if it has one.
+fn parameter(operation: &Value, name: &str) -> String {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let example = parameters.filter(|one| one["name"] == name).find_map(|one| one["example"].as_str());
+    example.unwrap_or("1").to_owned()
 }
 
 /// Makes bodies that have the form of a schema.
@@ -127,9 +139,27 @@ fn is_refused(answer: &Answer) -> bool {
     results.iter().all(|result| result["error"]["code"] == "token_refused")
 }
 
-fn new_key(keystore: &Keystore, tenant: &str) -> KeyFamily {
-    let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519);
-    keystore.create_key(new).unwrap().family().clone()
+/// A key, by its label and by its name.
+struct Key {
+    label: String,
+    name: String,
+}
+
+impl Key {
+    fn family(&self) -> KeyFamily {
+        self.name.parse().unwrap()
+    }
+}
+
+fn new_key(keystore: &Keystore, tenant: &str) -> Key {
+    let label = format!("key-{}", keystore.list().unwrap().len());
+    let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519).label(name(&label));
+    Key { label, name: keystore.create_key(new).unwrap().family().to_string() }
+}
+
+/// The status of an answer to a caller without a credential: Vault's own is another one.
+fn unauthenticated(path: &str) -> (u16, String) {
+    (if path.starts_with("/v1/") { 403 } else { 401 }, "unauthenticated".to_owned())
 }
 
 #[test]
@@ -155,7 +185,7 @@ fn only_what_is_open_answers_without_a_credential_that_counts() {
             assert!(![401, 403].contains(&asked.send(&service, None).status), "{what}");
             continue;
         }
-        assert_eq!(asked.send(&service, None).error(), (401, "unauthenticated".to_owned()), "{what}");
+        assert_eq!(asked.send(&service, None).error(), unauthenticated(&asked.path), "{what}");
         for (kind, token) in [("foreign", &foreign), ("expired", &expired), ("revoked", &revoked)] {
             let error = asked.send(&service, Some(token)).error();
             assert_eq!(error, (403, "token_refused".to_owned()), "{what}, {kind}");
@@ -172,7 +202,7 @@ fn a_token_for_one_operation_on_one_key_permits_that_and_nothing_else() {
     for granted in Operation::ALL {
         let keystore = keystore(&["local"]);
         let (mine, theirs) = (new_key(&keystore, "local"), new_key(&keystore, "local"));
-        let fresh = || token(&keystore, "local", Keys::These(vec![mine.clone()]), &[granted]);
+        let fresh = || token(&keystore, "local", Keys::These(vec![mine.family()]), &[granted]);
         let (narrow, spare) = (fresh(), (0..8).map(|_| fresh()).collect::<Vec<_>>());
         let mut spare = spare.iter();
         let service = Service::start(keystore, config());
@@ -222,7 +252,14 @@ fn a_token_of_another_tenant_reaches_no_key_here_and_nothing_of_the_operators() 
             }
             Permission::Of(_) => {
                 let refused = is_refused(&about_theirs.send(&service, Some(&other)));
-                assert_eq!(refused, about_theirs.names_a_key, "{what}");
+                // A label is one of the caller's own tenant, where nobody has it.
+                if described.path.contains("{name}") {
+                    let answer = about_theirs.send(&service, Some(&other));
+                    let creates = described.operation["operationId"] == "transit_create";
+                    assert!(creates || answer.status >= 400, "{what}: {}", answer.text());
+                } else {
+                    assert_eq!(refused, about_theirs.names_a_key, "{what}");
+                }
                 let own = asked(&description, &described, &mine).send(&service, Some(&other));
                 assert!(!is_refused(&own), "{what}: {}", own.text());
             }

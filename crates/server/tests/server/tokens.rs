@@ -60,7 +60,7 @@ fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = config();
-    config.listen.push(bulla_server::Listen { address: None, unix: Some(socket.clone()), tls: None });
+    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
     let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).unwrap());
     config.identity.push(bulla_server::IdentityConfig {
         name: "minter".to_owned(),
