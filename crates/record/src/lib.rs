@@ -11,7 +11,7 @@
 //! - [`page`]: the data of the laboratory's page.
 //! - [`report`]: reports over kept runs on where ours is slower, what changed, and the README's table.
 //! - [`short`]: tables about short inputs, and the cost of choosing the kernel.
-//! - [`stats`]: medians.
+//! - [`stats`] computes medians.
 //! - [`suite`] describes each suite in a sentence.
 //!
 //! The crate measures nothing, and does not depend on our other crates, so that `cargo xtask` builds quickly.

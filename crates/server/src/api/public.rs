@@ -113,7 +113,7 @@ const CACHING: [(HeaderName, HeaderValue); 2] = [
 /// Read a public key in one of many formats.
 ///
 /// Versions that do not verify any more are refused.
-#[utoipa::path(get, path = "/api/v1/keys/{key}/public", tag = "keys", 
+#[utoipa::path(get, path = "/api/v1/keys/{key}/public", tag = "keys",
     params(("key" = String, Path, description = KEY),
         ("format" = Option<PublicKeyFormat>, Query, description = "How it is written; `pem` when absent"),
         ("version" = Option<u32>, Query, description = "The version; the newest when absent", minimum = 1)),

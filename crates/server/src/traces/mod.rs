@@ -2,6 +2,7 @@
 
 #[cfg(feature = "otel")]
 mod otel;
+mod target;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -10,9 +11,7 @@ use tracing::{Level, Span};
 
 #[cfg(feature = "otel")]
 pub use self::otel::Traces;
-
-/// The target of the spans. Nothing but traces asks for it.
-const TARGET: &str = "bulla::request";
+use self::target::TARGET;
 
 /// The span of a request: none where nobody traces.
 pub(crate) fn span(request: &Request<Body>, id: &str) -> Span {

@@ -18,7 +18,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::TARGET;
+use super::target::TARGET;
 use crate::config::TraceConfig;
 
 /// How long a collector may take, also when the service ends.

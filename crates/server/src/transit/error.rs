@@ -72,7 +72,7 @@ impl VaultError {
     }
 
     /// The same error with status 400, if the caller may try something else.
-    pub(super) fn as_bad_request(self) -> Self {
+    pub(super) fn into_bad_request(self) -> Self {
         if self.body.retryable { self } else { Self { status: StatusCode::BAD_REQUEST, ..self } }
     }
 

@@ -230,7 +230,7 @@ async fn transit_unseal(State(app): State<App>, body: Body) -> Result<Response> 
     let unsealed = spawn_blocking(move || service.unseal(Some(passphrase))).await;
     let failed = |_| ApiError::internal("a part of the service failed; its log says where");
     // Whatever is wrong with the passphrase is wrong with the request.
-    unsealed.map_err(failed)?.map_err(|error| VaultError::from(error).as_bad_request())?;
+    unsealed.map_err(failed)?.map_err(|error| VaultError::from(error).into_bad_request())?;
     Ok(seal_status(&app))
 }
 

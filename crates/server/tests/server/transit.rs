@@ -134,7 +134,12 @@ fn a_batch_signs_what_single_requests_sign() {
         let signed = sign(&service, &json!({ "batch_input": items })).ok();
         let results = signed["data"]["batch_results"].as_array().unwrap();
         assert_eq!(results.len(), count);
-        assert!(results.iter().enumerate().all(|(number, one)| one["reference"] == number.to_string()));
+        assert!(
+            results
+                .iter()
+                .enumerate()
+                .all(|(number, one)| one["reference"].as_str() == Some(number.to_string().as_str()))
+        );
         let last = sign(&service, &json!({ "input": input(count - 1) })).ok();
         assert_eq!(last["data"]["signature"], results[count - 1]["signature"]);
         let items: Vec<_> = results
