@@ -18,6 +18,7 @@ use super::accept::{Accepted, Listener, SocketFile};
 use super::connection::{Connections, shut_down};
 use super::live::{self, Live};
 use super::peers::Evidence;
+use super::tls::Tls;
 use crate::config::Config;
 use crate::service::{KeystoreSource, Reactor, Service};
 
@@ -219,30 +220,31 @@ impl Shared {
         match accepted {
             Accepted::Tcp(stream, listener) => {
                 if let Ok(stream) = TcpStream::from_std(stream) {
-                    self.connect_tcp(stream, listener, connections, down).await;
+                    // On the heap: else each plain connection would hold the room of one with TLS, and the reverse.
+                    match self.live.tls(listener) {
+                        None => Box::pin(connections.serve(stream, Evidence::Nothing, down)).await,
+                        Some(tls) => Box::pin(self.connect_tls(stream, tls, connections, down)).await,
+                    }
                 }
             }
             Accepted::Unix(stream) => {
                 if let Ok(stream) = UnixStream::from_std(stream)
                     && let Ok(credentials) = stream.peer_cred()
                 {
-                    connections.serve(stream, Evidence::User(credentials.uid()), down).await;
+                    Box::pin(connections.serve(stream, Evidence::User(credentials.uid()), down)).await;
                 }
             }
         }
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    async fn connect_tcp(
+    async fn connect_tls(
         &self,
         stream: TcpStream,
-        listener: usize,
+        tls: &Tls,
         connections: &Connections,
         mut down: watch::Receiver<bool>,
     ) {
-        let Some(tls) = self.live.tls(listener) else {
-            return connections.serve(stream, Evidence::Nothing, down).await;
-        };
         let handshake = timeout(self.service.limits().header_time(), tls.acceptor().accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
