@@ -2,9 +2,13 @@ package kms
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -34,6 +38,22 @@ func failing(status int, code string, retryable bool) http.HandlerFunc {
 		w.Header().Set("X-Request-Id", "r-1")
 		w.WriteHeader(status)
 		fmt.Fprintf(w, `{"code":%q,"message":"no","retryable":%t}`, code, retryable)
+	}
+}
+
+// proxy answers as a server that is not the service.
+func proxy(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, "<html>")
+	}
+}
+
+// asksToWait answers that the service is busy for so many seconds.
+func asksToWait(seconds string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", seconds)
+		failing(503, "busy", true)(w, r)
 	}
 }
 
@@ -82,6 +102,9 @@ func TestOnlyWhatMayHelpIsRepeated(t *testing.T) {
 		{"a lost answer to a signature is asked for again", sign, []http.HandlerFunc{cut, signs}, 2, ""},
 		{"a lost answer to a creation is not", create, []http.HandlerFunc{cut}, 1, "none"},
 		{"a creation that was refused for now is repeated", create, []http.HandlerFunc{busy, signs}, 2, ""},
+		{"a busy proxy is asked again for a signature", sign, []http.HandlerFunc{proxy(429), proxy(503), signs}, 3, ""},
+		{"a busy proxy is not asked again for a creation", create, []http.HandlerFunc{proxy(503)}, 1, "http"},
+		{"a broken proxy is not asked again", sign, []http.HandlerFunc{proxy(502)}, 1, "http"},
 	} {
 		client, requests := answering(t, test.handlers...)
 		err := test.call(client)
@@ -110,11 +133,59 @@ func TestADeadlineEndsTheRepetitions(t *testing.T) {
 	}
 }
 
+func TestAPauseIsAsLongAsTheServiceAsks(t *testing.T) {
+	sign := func(ctx context.Context, seconds string) (int32, time.Duration) {
+		client, requests := answering(t, asksToWait(seconds), signs)
+		start := time.Now()
+		if _, err := client.Sign(ctx, "k", nil); err != nil && !errors.Is(err, &Error{Code: "busy"}) {
+			t.Fatal(err)
+		}
+		return requests.Load(), time.Since(start)
+	}
+	if requests, took := sign(context.Background(), "1"); requests != 2 || took < time.Second {
+		t.Error(requests, took)
+	}
+	if requests, _ := sign(context.Background(), "31"); requests != 1 {
+		t.Error("a pause of 31 seconds is too long", requests)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if requests, took := sign(ctx, "20"); requests != 1 || took > 2*time.Second {
+		t.Error("a pause beyond the deadline is not begun", requests, took)
+	}
+}
+
+func TestACertificateThatIsNotTrustedIsAnErrorWithACode(t *testing.T) {
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(signs))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client, err := New(server.URL, WithRetries(3, time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Sign(context.Background(), "k", nil)
+	var untrusted *tls.CertificateVerificationError
+	if !errors.Is(err, &Error{Code: "certificate"}) || !errors.As(err, &untrusted) || connections.Load() != 1 {
+		t.Fatal(err, connections.Load())
+	}
+	client, err = New(server.URL, WithHTTPClient(server.Client()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Sign(context.Background(), "k", nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnAnswerOfSomebodyElseIsAnError(t *testing.T) {
-	client, _ := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusBadGateway)
-		fmt.Fprint(w, "<html>")
-	})
+	client, _ := answering(t, proxy(http.StatusBadGateway))
 	var refused *Error
 	if _, err := client.Sign(context.Background(), "k", nil); !errors.As(err, &refused) || refused.Status != 502 || refused.Code != "http" {
 		t.Fatal(err)

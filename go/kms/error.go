@@ -1,14 +1,29 @@
 package kms
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 )
 
-// An Error is a service's refusal.
+// Codes of this client.
+const (
+	// The answer is not one of the service: a proxy in between sent it, for example.
+	codeHTTP = "http"
+	// The client does not trust the service's certificate, or the service refused the client's.
+	codeCertificate = "certificate"
+)
+
+// An Error is a service's refusal. Two codes are this client's own: with "http", the answer with this Status is not one of the
+// service; with "certificate", the client does not trust the service's certificate, or the service refused the client's.
 type Error struct {
-	// Status is the HTTP status.
+	// Status is the HTTP status; 0 with the code "certificate".
 	Status int `json:"-"`
 	// Code says what went wrong. Codes never change: see spec/http-api.md.
 	Code string `json:"code"`
@@ -18,6 +33,10 @@ type Error struct {
 	Retryable bool `json:"retryable"`
 	// RequestID names the request in the service's log; it is empty for one item of a batch.
 	RequestID string `json:"-"`
+
+	// How long the answer asks to wait.
+	pause time.Duration
+	cause error
 }
 
 func (e *Error) Error() string {
@@ -33,12 +52,41 @@ func (e *Error) Is(target error) bool {
 	return ok && other.Code == e.Code
 }
 
+// Unwrap returns the error that caused this one, for example a *tls.CertificateVerificationError.
+func (e *Error) Unwrap() error { return e.cause }
+
 func errorOf(response *http.Response, answer []byte) error {
-	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
+	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), pause: retryAfter(response.Header)}
 	if json.Unmarshal(answer, e) != nil || e.Code == "" {
 		// A proxy in between, for example.
-		e.Code, e.Message = "http", "the service answered "+response.Status
+		e.Code, e.Message = codeHTTP, "a server that is not the service answered "+response.Status
 		e.Retryable = response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusTooManyRequests
 	}
 	return e
+}
+
+// retryAfter is how long an answer asks to wait. The service writes seconds; a time, as some proxies write it, does not count.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// unanswered is the error of a request without an answer.
+func unanswered(err error) error {
+	certificate := func(message string) error {
+		return &Error{Code: codeCertificate, Message: message + ": " + err.Error(), cause: err}
+	}
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return certificate("the client does not trust the service's certificate")
+	}
+	// crypto/tls keeps the type of these errors to itself. Their texts name the certificate.
+	var remote *net.OpError
+	if errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Error(), "certificate") {
+		return certificate("the service refused the client's certificate")
+	}
+	return fmt.Errorf("kms: %w", err)
 }

@@ -54,6 +54,8 @@ type NewKey struct {
 	Label      string    `json:"label,omitempty"`
 	Exportable bool      `json:"exportable,omitempty"`
 	Rotation   *Rotation `json:"rotation,omitempty"`
+	// Backend makes and keeps the private keys: "pkcs11" is the token with which the service was started. Empty for software.
+	Backend string `json:"backend,omitempty"`
 }
 
 // CreateKey makes a key with its version 1.

@@ -9,7 +9,16 @@
 // Signature.Key has it. All methods may be called by many goroutines at once. Many messages are signed fastest by
 // SignMany, or by a Batcher, which puts concurrent calls together.
 //
-// A failed request is repeated only if the service says that this may help, and only if a repetition can do no harm.
+// # Repetitions
+//
+// A call repeats its request, at most as often as [WithRetries] says, in these cases:
+//
+//   - The service refused it and says that a repetition may help ([Error.Retryable]). It changed nothing then.
+//   - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request changes nothing.
+//
+// The pause is at least as long as the answer asks for (Retry-After). A call that would have to pause for more than
+// 30 seconds, or beyond the deadline of its context, fails instead.
+// A certificate that one side refuses stays refused, so that the request is not repeated.
 package kms
 
 import (
@@ -30,6 +39,9 @@ import (
 // The longest answer that is read, in bytes. A batch of 10,000 post-quantum signatures has about 80 MB.
 const maxAnswer = 256 << 20
 
+// The longest pause for which an answer may ask.
+const maxPause = 30 * time.Second
+
 // A Client talks to one service.
 type Client struct {
 	base    string
@@ -47,7 +59,8 @@ func WithToken(token string) Option {
 	return func(c *Client) { c.token = strings.TrimSpace(token) }
 }
 
-// WithHTTPClient uses this HTTP client, for example for client certificates. Its Timeout bounds each attempt.
+// WithHTTPClient uses this HTTP client. Its Timeout bounds each attempt. The TLSClientConfig of its http.Transport says which
+// authorities count (RootCAs) and which client certificate is shown (Certificates).
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *Client) { c.http = client }
 }
@@ -106,7 +119,12 @@ func (c *Client) call(ctx context.Context, method, path string, body, result any
 		if err == nil || attempt >= c.retries || !mayRepeat(err, again) || ctx.Err() != nil {
 			return err
 		}
-		timer := time.NewTimer(rand.N(max(pause, 1)))
+		asked := askedPause(err)
+		wait := asked + rand.N(max(pause, 1))
+		if deadline, ok := ctx.Deadline(); asked > maxPause || ok && time.Until(deadline) < wait {
+			return err
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -119,11 +137,25 @@ func (c *Client) call(ctx context.Context, method, path string, body, result any
 
 func mayRepeat(err error, again repeatable) bool {
 	var answered *Error
-	if errors.As(err, &answered) {
-		// The service answered, and says that nothing was done and that a repetition may help.
+	switch {
+	case !errors.As(err, &answered):
+		return bool(again)
+	case answered.Code == codeHTTP:
+		// Some proxies answer 503, too, when the service got the request and its answer was lost.
+		return answered.Retryable && bool(again)
+	default:
+		// The service says that nothing was done and that a repetition may help.
 		return answered.Retryable
 	}
-	return bool(again)
+}
+
+// askedPause is how long the answer asked to wait.
+func askedPause(err error) time.Duration {
+	var answered *Error
+	if errors.As(err, &answered) {
+		return answered.pause
+	}
+	return 0
 }
 
 func (c *Client) attempt(ctx context.Context, method, path string, content []byte, result any) error {
@@ -139,7 +171,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, content []byt
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("kms: %w", err)
+		return unanswered(err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

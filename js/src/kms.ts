@@ -3,6 +3,14 @@
  *
  * A key is named by its label, by its name (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the name of one version, as
  * {@link Signature.key} has it.
+ *
+ * A call repeats its request, at most as often as {@link ClientOptions.retries} says, in these cases:
+ *
+ * - The service refused it and says that a repetition may help ({@link KmsError.retryable}). It changed nothing then.
+ * - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request changes nothing.
+ *
+ * The pause is at least as long as the answer asks for (`Retry-After`). A call that would have to pause for more than 30 seconds fails
+ * instead. A certificate that one side refuses stays refused, so that the request is not repeated.
  */
 import { textOf } from "./text.js";
 
@@ -16,7 +24,16 @@ export interface ClientOptions {
   backoff?: number;
   /** How long one attempt may take, in milliseconds; 30,000 by default. */
   timeout?: number;
-  /** Another `fetch`, for example one with a client certificate. */
+  /**
+   * Another `fetch`. In Node, the one of the package `undici` takes a `dispatcher`, which trusts other authorities (`ca`) and shows a
+   * client certificate (`cert`, `key`):
+   *
+   * ```js
+   * import { Agent, fetch } from "undici";
+   * const dispatcher = new Agent({ connect: { ca, cert, key } });
+   * const client = new Client(address, { fetch: (url, init) => fetch(url, { ...init, dispatcher }) });
+   * ```
+   */
   fetch?: typeof fetch;
 }
 
@@ -26,7 +43,11 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** The service's refusal. */
+/**
+ * The service's refusal. Two codes are this client's own: with `http`, the answer with this status is not one of the service; with
+ * `certificate`, the client does not trust the service's certificate, or the service refused the client's. Some platforms do not say that
+ * a certificate is the reason, and the error is a `TypeError`: browsers, and Node if the service refuses the client's certificate in TLS 1.3.
+ */
 export class KmsError extends Error {
   override readonly name = "KmsError";
 
@@ -34,13 +55,13 @@ export class KmsError extends Error {
   readonly code: string;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
-  /** The HTTP status; 200 for one item of a batch. */
+  /** The HTTP status; 200 for one item of a batch, and 0 with the code `certificate`. */
   readonly status: number;
   /** The name of the request in the service's log. */
   readonly requestId: string | undefined;
 
-  constructor(message: string, code: string, retryable: boolean, status: number, requestId: string | undefined) {
-    super(message);
+  constructor(message: string, code: string, retryable: boolean, status: number, requestId: string | undefined, options?: ErrorOptions) {
+    super(message, options);
     this.code = code;
     this.retryable = retryable;
     this.status = status;
@@ -61,6 +82,8 @@ export interface NewKey {
   label?: string;
   exportable?: boolean;
   rotation?: Rotation;
+  /** What makes and keeps the private keys: `pkcs11` is the token with which the service was started. In software when absent. */
+  backend?: string;
 }
 
 /** One version of a key. */
@@ -123,6 +146,9 @@ export interface Verdict {
 /** The most items of one request; longer batches are several. */
 const BATCH = 1000;
 
+/** The longest pause for which an answer may ask, in milliseconds. */
+const LONGEST_PAUSE = 30_000;
+
 /** Whether a request may be repeated after it failed without an answer, when it may have had its effect. */
 type Repeatable = "once" | "any";
 
@@ -135,7 +161,7 @@ export class Client {
   /**
    * It does not connect yet.
    * @param address the service's address: `https://HOST:PORT`
-   * @throws {TypeError} the address is none
+   * @throws {TypeError} the address is not valid
    */
   constructor(address: string | URL, options: ClientOptions = {}) {
     const { protocol, href } = new URL(address);
@@ -217,38 +243,68 @@ export class Client {
   async #call(method: string, path: string, body: unknown, again: Repeatable, { signal }: CallOptions = {}): Promise<any> {
     const { retries, backoff } = this.#options;
     for (let attempt = 0; ; attempt++) {
-      try {
-        return await this.#attempt(method, path, body, signal);
-      } catch (error) {
-        // The service answered, and says that nothing was done; or nobody knows, and it does no harm to ask again.
-        const mayHelp = error instanceof KmsError ? error.retryable : again === "any";
-        if (attempt >= retries || !mayHelp || signal?.aborted) throw error;
-        await pause(Math.random() * backoff * 2 ** attempt, signal);
-      }
+      const result = await this.#attempt(method, path, body, signal);
+      if ("value" in result) return result.value;
+      const { error, wait = 0 } = result;
+      if (attempt >= retries || !mayRepeat(error, again) || wait > LONGEST_PAUSE || signal?.aborted) throw error;
+      await pause(wait + Math.random() * backoff * 2 ** attempt, signal);
     }
   }
 
-  async #attempt(method: string, path: string, body: unknown, signal: AbortSignal | undefined): Promise<any> {
+  async #attempt(method: string, path: string, body: unknown, signal: AbortSignal | undefined): Promise<Attempt> {
     const { fetch, timeout } = this.#options;
     const headers: Record<string, string> = {};
     if (this.#token !== undefined) headers["authorization"] = `Bearer ${this.#token}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     const ended = AbortSignal.timeout(timeout);
-    const response = await fetch(this.#base + path, {
-      method,
-      headers,
-      body: body === undefined ? null : JSON.stringify(body),
-      signal: signal ? AbortSignal.any([signal, ended]) : ended,
-      redirect: "error",
-    });
-    if (response.ok) return response.json();
-    const said = await response.json().catch(() => undefined);
-    const id = response.headers.get("x-request-id") ?? undefined;
-    if (typeof said?.code === "string") throw errorOf(said, response.status, id);
-    // A proxy in between, for example.
-    const retryable = response.status === 503 || response.status === 429;
-    throw new KmsError(`the service answered ${response.status}`, "http", retryable, response.status, id);
+    try {
+      const response = await fetch(this.#base + path, {
+        method,
+        headers,
+        body: body === undefined ? null : JSON.stringify(body),
+        signal: signal ? AbortSignal.any([signal, ended]) : ended,
+        redirect: "error",
+      });
+      return response.ok ? { value: await response.json() } : await refusalOf(response);
+    } catch (error) {
+      return { error: certificateError(error) ?? error };
+    }
   }
+}
+
+/** What one attempt gave: a value, or an error with the pause that the answer asks for, in milliseconds. */
+type Attempt = { value: any } | { error: unknown; wait?: number };
+
+/** Whether a repetition may help, and does no harm. */
+function mayRepeat(error: unknown, again: Repeatable): boolean {
+  if (!(error instanceof KmsError)) return again === "any";
+  // Some proxies answer 503, too, when the service got the request and its answer was lost.
+  return error.retryable && (error.code !== "http" || again === "any");
+}
+
+async function refusalOf(response: Response): Promise<Attempt> {
+  const { status, headers } = response;
+  const said = await response.json().catch(() => undefined);
+  const id = headers.get("x-request-id") ?? undefined;
+  // The service writes seconds. A time, as some proxies write it, does not count.
+  const seconds = headers.get("retry-after") ?? "";
+  const wait = /^\d+$/.test(seconds) ? Number(seconds) * 1000 : 0;
+  if (typeof said?.code === "string") return { error: errorOf(said, status, id), wait };
+  // A proxy in between, for example.
+  const message = `a server that is not the service answered ${status}`;
+  return { error: new KmsError(message, "http", status === 503 || status === 429, status, id), wait };
+}
+
+/** The codes that Node gives to the refusal of a certificate: by OpenSSL, by its own check of names, and by the service in an alert. */
+const CERTIFICATE_CODE = /CERT|ALERT_UNKNOWN_CA|^UNABLE_TO_VERIFY|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$/;
+
+function certificateError(error: unknown): KmsError | undefined {
+  const cause = (error as { cause?: { code?: unknown; message?: unknown } } | undefined)?.cause;
+  if (typeof cause?.code !== "string" || !CERTIFICATE_CODE.test(cause.code)) return undefined;
+  const message = cause.code.includes("_ALERT_")
+    ? `the service refused the client's certificate (${cause.code})`
+    : `the client does not trust the service's certificate: ${cause.message} (${cause.code})`;
+  return new KmsError(message, "certificate", false, 0, undefined, { cause });
 }
 
 function pathOf(key: string, part = ""): string {

@@ -39,6 +39,13 @@ const answer = (body, status = 200) => (_, response) => {
 };
 const signed = answer({ key: "local/files/ed25519/x/v2", version: 2, signature: "AQI=" });
 const busy = answer({ code: "busy", message: "later", retryable: true }, 503);
+/** A server that is not the service. @param {number} status @returns {Handler} */
+const proxy = (status) => (_, response) => void response.writeHead(status).end("<html>");
+/** @param {string} seconds @returns {Handler} */
+const asksToWait = (seconds) => (request, response) => {
+  response.setHeader("retry-after", seconds);
+  busy(request, response);
+};
 /** @type {Handler} */
 const cut = (_, response) => void response.destroy();
 const message = new Uint8Array([1, 2, 3]);
@@ -62,6 +69,10 @@ test("only what may help is repeated", async () => {
     ["a refusal stands", (client) => client.sign("k", message), [missing], 1, "key_not_found"],
     ["a lost answer to a signature is asked for again", (client) => client.sign("k", message), [cut, signed], 2, ""],
     ["a lost answer to a creation is not", (client) => client.createKey(), [cut], 1, "lost"],
+    ["a creation that was refused for now is repeated", (client) => client.createKey(), [busy, missing], 2, "key_not_found"],
+    ["a busy proxy is asked again for a signature", (client) => client.sign("k", message), [proxy(429), proxy(503), signed], 3, ""],
+    ["a busy proxy is not asked again for a creation", (client) => client.createKey(), [proxy(503)], 1, "http"],
+    ["a broken proxy is not asked again", (client) => client.sign("k", message), [proxy(502)], 1, "http"],
   ];
   for (const [name, call, handlers, count, code] of cases) {
     const { client, requests } = await answering(...handlers);
@@ -71,11 +82,22 @@ test("only what may help is repeated", async () => {
   }
 });
 
+test("a pause is as long as the service asks", async () => {
+  const { client, requests } = await answering(asksToWait("1"), signed);
+  const start = performance.now();
+  await client.sign("k", message);
+  assert.equal(requests.length, 2);
+  assert.ok(performance.now() - start >= 990);
+  const long = await answering(asksToWait("31"), signed);
+  await assert.rejects(long.client.sign("k", message), { code: "busy" });
+  assert.equal(long.requests.length, 1);
+});
+
 test("an error says what the service says", async () => {
   const { client } = await answering(answer({ code: "wrong_use", message: "it encapsulates", retryable: false }, 400));
   await assert.rejects(client.sign("k", message), { name: "KmsError", code: "wrong_use", status: 400, requestId: "r-1", retryable: false });
-  const proxy = await answering((_, response) => void response.writeHead(502).end("<html>"));
-  await assert.rejects(proxy.client.sign("k", message), { code: "http", status: 502 });
+  const foreign = await answering(proxy(502));
+  await assert.rejects(foreign.client.sign("k", message), { code: "http", status: 502 });
   const moved = await answering((_, response) => void response.writeHead(302, { location: "http://example.com" }).end());
   await assert.rejects(moved.client.createKey(), "a token goes to nobody else");
 });

@@ -75,6 +75,14 @@ test("the types are those of an ECMAScript module wherever it is imported", () =
   assert.equal(status, 0, stdout + stderr);
 });
 
+// An editor reads the declarations whenever it opens a program. Without a written type, the one of the module is all its text.
+test("no declaration has the WebAssembly module in it", () => {
+  const declarations = files.filter((/** @type {{ path: string }} */ file) => file.path.endsWith(".d.ts"));
+  assert.ok(declarations.length > 10);
+  const large = declarations.filter((/** @type {{ size: number }} */ file) => file.size > 20_000);
+  assert.deepEqual(large, []);
+});
+
 test("the package that npm packs installs into a fresh folder and works there, every entry of it", () => {
   const names = files.map((/** @type {{ path: string }} */ file) => file.path);
   for (const name of ["package.json", "README.md", "MIGRATION.md", "LICENSE-APACHE", "LICENSE-MIT", "dist/index.js", "dist/index.d.ts"]) {

@@ -1,4 +1,5 @@
-//! `cargo xtask flame SUITE/CASE`: shows where the time of one case goes, by `perf`, as an interactive picture.
+//! `cargo xtask flame SUITE/CASE`: shows where the time of one case goes, by `perf`, as an interactive picture. With `service/CASE` it is
+//! the time of requests to the key management service.
 
 use std::{
     fs::{self, File},
@@ -10,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bulla_record::LABORATORY;
 
 use crate::{
-    bench::laboratory,
+    bench::{laboratory, service},
     context::Context,
     install::{self, CargoTool},
     process::quiet,
@@ -19,8 +20,10 @@ use crate::{
 /// What `cargo xtask flame` takes.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  cargo xtask flame oneshot/hash/1024\n  cargo xtask flame ed25519/strict/64 --out strict.svg\n\n\
-    Needs Linux, perf, and permission to use it. The picture shows ours and its peers, because they take turns."
+    after_help = "Examples:\n  cargo xtask flame oneshot/hash/1024\n  cargo xtask flame ed25519/strict/64 --out strict.svg\n  \
+    cargo xtask flame service/single-sign\n  cargo xtask flame service/sign-256/audited\n\n\
+    Needs Linux, perf, and permission to use it. The picture of a suite shows ours and its peers, because they take turns. \
+    That of a request to the service shows what the service does, not the program that makes the load."
 )]
 pub(crate) struct Args {
     /// The laboratory's suite and the case, by their names in `cargo xtask report`
@@ -42,7 +45,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some((suite, case)) = args.case.split_once('/') else {
         bail!("{}: give a suite and a case, for example oneshot/hash/1024", args.case);
     };
-    ensure!(LABORATORY.contains(&suite), "no suite {suite}; there are: {}", LABORATORY.join(", "));
+    if suite == service::NAME {
+        service::check(case)?;
+    } else {
+        ensure!(
+            LABORATORY.contains(&suite),
+            "no suite {suite}; there are: {}, {}",
+            LABORATORY.join(", "),
+            service::NAME
+        );
+    }
     let context = Context::find()?;
     let folder = context.target.join("flame");
     fs::create_dir_all(&folder)?;
@@ -50,11 +62,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("xtask: no flame graph here: {why:#}");
         return Ok(ExitCode::FAILURE);
     }
-    let program = laboratory::build_with_symbols(&context)?;
     let data = folder.join("perf.data");
     let mut perf = record(&data);
-    perf.arg("--").arg(program).args(["measure", suite, "--cases", &format!("={case}")]);
-    quiet(&mut perf)?;
+    if suite == service::NAME {
+        let program = laboratory::build_with_symbols(&context, "bulla")?;
+        service::under_load(&context, program, case, |process| {
+            quiet(perf.args(["--pid", &process.to_string(), "--", "sleep", "4"])).map(drop)
+        })?;
+    } else {
+        let program = laboratory::build_with_symbols(&context, "bulla-lab")?;
+        perf.arg("--").arg(program).args(["measure", suite, "--cases", &format!("={case}")]);
+        quiet(&mut perf)?;
+    }
     let picture =
         args.out.clone().unwrap_or_else(|| folder.join(format!("{}.svg", args.case.replace('/', "-"))));
     draw(&context, &data, &picture, &args.case)?;
@@ -123,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_no_case_of_the_laboratory_is_refused() {
-        for case in ["oneshot", "sha1/64", "go/sum/64", ""] {
+        for case in ["oneshot", "sha1/64", "go/sum/64", "", "service/hash", "service/sign-64/nowhere"] {
             assert!(run(&Args { case: case.to_owned(), out: None }).is_err(), "{case}");
         }
     }

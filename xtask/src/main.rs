@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `mutants`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `mutants`.
 #![forbid(unsafe_code)]
 
 mod audit_matrix;
@@ -18,6 +18,7 @@ mod mutants;
 mod process;
 mod program;
 mod report;
+mod rounds;
 mod seeds;
 mod slowest;
 mod style;
@@ -56,6 +57,8 @@ enum Command {
     AuditMatrix(audit_matrix::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
+    /// Write the assembly of BLAKE3's rounds
+    Rounds(rounds::Args),
     /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
     Mutants(mutants::Args),
 }
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Flame(args) => flame::run(&args),
         Command::AuditMatrix(args) => audit_matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Rounds(args) => rounds::run(&args),
         Command::Mutants(args) => mutants::run(&args),
     };
     match result {

@@ -26,6 +26,10 @@ const PROFILE: &str = "--profile=mutants";
 /// What tests may take at least, in seconds, before the mutant counts as an endless loop: far more than they do, so that a busy machine catches
 /// nothing.
 const LONGEST_TEST: &str = "--minimum-test-timeout=60";
+/// A mutant can make a loop allocate without end, and then the kernel would kill whatever uses most memory. On Linux, a test program gets
+/// 4 GiB, many times what the tests need. Only writable memory counts: reserved addresses cost nothing.
+const MEMORY_LIMIT: &str =
+    r#"--cargo-arg=--config=target.'cfg(target_os = "linux")'.runner = ["prlimit", "--data=4294967296"]"#;
 
 /// What `cargo xtask mutants` takes.
 #[derive(clap::Args)]
@@ -144,6 +148,7 @@ impl Group {
             "--jobs=1",
             PROFILE,
             LONGEST_TEST,
+            MEMORY_LIMIT,
             "--package",
             &self.package,
         ]);

@@ -26,7 +26,10 @@ const SEALING: &str = "spec/vectors/sealing.json";
 /// Texts and files that a keystore and the program `age` made; a test of `bulla-kms` reads them too.
 const KEPT: &str = "crates/kms/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 7] = [
+/// Bodies, requests, values, settings and certificates as the service gets them. The first character of a body chooses the operation.
+const SERVICE: &str = "crates/server/fuzz/seeds.json";
+
+const SEEDS: [Seeds; 12] = [
     Seeds { target: "key_id", file: KEYS, place: "/key_ids/valid", fields: &[("id", Form::Text)] },
     Seeds {
         target: "public_key",
@@ -59,6 +62,16 @@ const SEEDS: [Seeds; 7] = [
         file: KEPT,
         place: "/age",
         fields: &[("file", Form::Hex), ("identity", Form::Text), ("recipient", Form::Text)],
+    },
+    Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Form::Text)] },
+    Seeds { target: "service_head", file: SERVICE, place: "/heads", fields: &[("text", Form::Text)] },
+    Seeds { target: "service_values", file: SERVICE, place: "/values", fields: &[("text", Form::Text)] },
+    Seeds { target: "service_settings", file: SERVICE, place: "/settings", fields: &[("text", Form::Text)] },
+    Seeds {
+        target: "service_certificate",
+        file: SERVICE,
+        place: "/certificates",
+        fields: &[("der", Form::Hex)],
     },
 ];
 
@@ -107,8 +120,10 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for seeds in &SEEDS {
             assert!(read(root, seeds).unwrap().len() > 1, "{}", seeds.target);
-            let target = format!("crates/kms/fuzz/fuzz_targets/{}.rs", seeds.target);
-            assert!(root.join(&target).is_file(), "{target}");
+            let is_target = |name: &&str| {
+                root.join(format!("crates/{name}/fuzz/fuzz_targets/{}.rs", seeds.target)).is_file()
+            };
+            assert!(["kms", "server"].iter().any(is_target), "{}", seeds.target);
         }
     }
 }

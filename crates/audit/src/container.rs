@@ -184,3 +184,59 @@ pub(crate) fn limited(tables: &Tables<'_>, error: &object::read::Error) -> Error
 pub(crate) fn too_much() -> Error {
     Error::Limit("its tables of headers, symbols and names need more memory than is granted".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: u64 = 1 << 20;
+
+    /// An archive with one member of even length.
+    fn archive(member: &[u8]) -> Vec<u8> {
+        let length = member.len();
+        let header = format!("!<arch>\n{:<16}{:<12}{:<6}{:<6}{:<8}{length:<10}`\n", "m/", 0, 0, 0, 644);
+        [header.as_bytes(), member].concat()
+    }
+
+    /// A fat file with one slice at `(offset, size)`, and nothing behind its header.
+    fn fat(offset: u32, size: u32) -> Vec<u8> {
+        [0xcafe_babe, 1, 7, 3, offset, size, 0].into_iter().flat_map(u32::to_be_bytes).collect()
+    }
+
+    fn malformed(bytes: &[u8]) -> String {
+        match open(&bytes, LIMIT) {
+            Err(Error::Malformed(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn archives_nest_four_deep_and_no_deeper() {
+        let four = (0..4).fold(b"no object file".to_vec(), |inner, _| archive(&inner));
+        let contents = open(&&four[..], LIMIT).expect("four archives");
+        assert!(contents.skipped[0].starts_with("m/m/m/m: "), "{contents:?}");
+        assert_eq!(malformed(&archive(&four)), "archives nest deeper than 4");
+    }
+
+    #[test]
+    fn a_fat_file_that_is_its_own_slice_is_malformed() {
+        assert_eq!(malformed(&fat(0, 28)), "fat files nest deeper than 4");
+    }
+
+    #[test]
+    fn a_slice_beyond_the_end_is_malformed() {
+        for (offset, size) in [(0, 29), (28, 1), (29, 0), (u32::MAX, u32::MAX)] {
+            assert_eq!(malformed(&fat(offset, size)), "a part of it lies beyond its end");
+        }
+    }
+
+    #[test]
+    fn members_are_counted_together_whether_they_are_object_files_or_not() {
+        let bytes = &archive(b"no object file")[..];
+        let whole = Part { name: String::new(), range: 0..bytes.len() as u64 };
+        let mut contents = Contents { parts: vec![whole.clone(); MEMBERS - 1], skipped: Vec::new() };
+        add(&bytes, whole.clone(), LIMIT, 0, &mut contents).expect("the last member that there may be");
+        assert_eq!((contents.parts.len(), contents.skipped.len()), (MEMBERS - 1, 1));
+        assert!(matches!(add(&bytes, whole, LIMIT, 0, &mut contents), Err(Error::Malformed(_))));
+    }
+}

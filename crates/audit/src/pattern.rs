@@ -79,7 +79,8 @@ impl Patterns {
                 .ok_or_else(|| format!("{} has no instruction `{mnemonic}`", arch.name()))?;
             for width in &need.widths {
                 let bit = arch.width_bit(width);
-                let bit = bit.ok_or_else(|| format!("`{width}` is none of {}", arch.widths().join(", ")))?;
+                let bit =
+                    bit.ok_or_else(|| format!("`{width}` is not one of {}", arch.widths().join(", ")))?;
                 self.count_too(usize::from(op) * WIDTHS + widest(bit), id);
             }
         }
@@ -190,5 +191,45 @@ fn each_need(patterns: &Patterns, pattern: &Compiled, hit: Hit, mut each: impl F
         if pattern.needs.contains(&usize::from(*id)) {
             each(usize::from(*id) - pattern.needs.start, patterns.needs[usize::from(*id)]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a pattern of two A and one B within five instructions is, in hits at these places.
+    fn places(hits: &[(u32, char)]) -> Vec<(u64, u64)> {
+        // The need before the two is another pattern's.
+        let patterns =
+            Patterns { sets: vec![vec![], vec![1], vec![2]], needs: vec![9, 2, 1], ..Patterns::default() };
+        let pattern = Compiled { rule: 0, within: 5, needs: 1..3 };
+        let hits: Vec<_> = hits
+            .iter()
+            .map(|(index, kind)| Hit {
+                index: *index,
+                offset: u64::from(*index),
+                set: if *kind == 'A' { 1 } else { 2 },
+            })
+            .collect();
+        let ends = |hits: &Vec<Hit>| (hits[0].offset, hits[hits.len() - 1].offset);
+        windows(&patterns, &pattern, &hits).iter().map(ends).collect()
+    }
+
+    #[test]
+    fn a_place_has_all_that_is_needed_and_is_no_longer_than_the_pattern() {
+        assert_eq!(places(&[(0, 'A'), (1, 'A'), (4, 'B')]), [(0, 4)]);
+        assert_eq!(places(&[(0, 'A'), (1, 'A'), (5, 'B')]), []);
+        assert_eq!(places(&[(0, 'A'), (1, 'A'), (2, 'A'), (5, 'B')]), [(1, 5)]);
+        assert_eq!(places(&[(0, 'B'), (1, 'B'), (2, 'A'), (6, 'A'), (7, 'B')]), []);
+    }
+
+    #[test]
+    fn places_do_not_overlap_and_sixteen_are_enough() {
+        assert_eq!(places(&[(0, 'A'), (1, 'A'), (2, 'B'), (3, 'A'), (4, 'B')]), [(0, 2)]);
+        let often: Vec<_> =
+            (0..20).flat_map(|n| [(20 * n, 'A'), (20 * n + 1, 'A'), (20 * n + 2, 'B')]).collect();
+        let expected: Vec<_> = (0..16).map(|n| (20 * n, 20 * n + 2)).collect();
+        assert_eq!(places(&often), expected);
     }
 }

@@ -212,6 +212,21 @@ mod tests {
         assert_eq!(decoded(&code(12)).len(), 1 + 4);
     }
 
+    #[test]
+    fn aarch64_is_decoded_to_its_end_over_several_windows() {
+        use crate::source::WINDOW;
+        const NOP: [u8; 4] = [0x1f, 0x20, 0x03, 0xd5];
+        let code = &NOP.repeat(WINDOW / 4 + 16)[..];
+        let (end, mut count) = (code.len() as u64, 0);
+        let mut window = Window::new(&code, 0..end);
+        aarch64(&mut window, (0, end), &[], |at, token| {
+            assert_eq!((at, token.len), (4 * count, 4));
+            count += 1;
+        })
+        .expect("memory can be read");
+        assert_eq!(count, end / 4);
+    }
+
     /// The window has a megabyte at first: the run continues after it.
     #[test]
     fn a_run_of_zeros_that_the_window_cuts_is_padding_to_its_end() {

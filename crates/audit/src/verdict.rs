@@ -272,3 +272,120 @@ fn pattern(hit: &Hit) -> Evidence {
     let detail = format!("{} instructions of the pattern up to {:#x}", hit.instructions, hit.range.end);
     Evidence { kind: EvidenceKind::Pattern, name, address: hit.range.start, detail }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: &str = "hash::wide::compress";
+
+    fn rule(arch: Arch) -> Rule {
+        Rule {
+            name: "hash/wide".to_owned(),
+            krate: "hash".to_owned(),
+            arch,
+            symbols: vec![KERNEL.to_owned()],
+            linked: Vec::new(),
+            strings: vec!["/hash-1.*.rs".to_owned()],
+            patterns: Vec::new(),
+            assembly: false,
+            superseded_by: Vec::new(),
+        }
+    }
+
+    fn place(name: &str, start: u64) -> Place {
+        Place { name: name.to_owned(), range: start..start + 1, counts: Counts::default() }
+    }
+
+    /// Facts of one rule, of functions with these names.
+    fn facts(names: &[&str]) -> Facts {
+        let (rules, mut facts) = ([rule(Arch::X86_64)], Facts::new(1));
+        for (start, name) in (0..).zip(names) {
+            let own: &[usize] = if *name == KERNEL { &[0] } else { &[] };
+            facts.add_function(&rules, Arch::X86_64, name, own, || place(name, start));
+        }
+        facts
+    }
+
+    #[test]
+    fn only_so_much_is_kept_of_one_part_and_of_all_parts() {
+        let rules = [rule(Arch::X86_64)];
+        let many = || {
+            let mut facts = facts(&[KERNEL; 100]);
+            for start in 0..1100 {
+                facts.add_match(&rules, 0, Some(KERNEL.to_owned()), start..start + 1, 1);
+                facts.add_match(&rules, 0, None, start..start + 1, 1);
+            }
+            facts
+        };
+        let kept = |facts: &Facts| {
+            let of = &facts.rules[0];
+            (of.functions.len(), of.own_hits.len(), of.hits.len())
+        };
+        let mut all = many();
+        assert_eq!(kept(&all), (64, 1024, 1024));
+        all.merge(many());
+        assert_eq!(kept(&all), (64, 1024, 1024));
+    }
+
+    #[test]
+    fn what_parts_show_adds_up() {
+        let rules = [rule(Arch::X86_64)];
+        let mut with_text = facts(&["hash::update", "hash::finish"]);
+        with_text.add_text(&rules, Arch::X86_64, "/hash-1.*.rs", 7);
+        let mut all = facts(&["program::main"]);
+        assert!(!all.rules[0].crate_seen);
+        for part in [facts(&["hash::new"]), with_text, facts(&["program::main"])] {
+            all.merge(part);
+        }
+        let all = &all.rules[0];
+        assert_eq!((all.linked_count, all.crate_seen), (3, true));
+        assert_eq!(all.linked.as_ref().map(|place| place.name.as_str()), Some("hash::new"));
+        assert_eq!(all.text, Some(("/hash-1.*.rs".to_owned(), 7)));
+    }
+
+    #[test]
+    fn text_shows_the_crates_whose_rules_name_it_for_this_architecture() {
+        let rules = [rule(Arch::X86_64), rule(Arch::Aarch64)];
+        let mut facts = Facts::new(2);
+        facts.add_text(&rules, Arch::X86_64, "/other-1.*.rs", 3);
+        facts.add_text(&rules, Arch::X86_64, "/hash-1.*.rs", 7);
+        assert_eq!(facts.rules[0].text, Some(("/hash-1.*.rs".to_owned(), 7)));
+        assert_eq!(facts.rules[1].text, None);
+    }
+
+    #[test]
+    fn instructions_are_a_rules_own_unless_another_has_a_better_claim() {
+        let named = |rule_name: &str, krate: &str, symbol: &str| Rule {
+            name: rule_name.to_owned(),
+            krate: krate.to_owned(),
+            symbols: vec![symbol.to_owned()],
+            ..rule(Arch::X86_64)
+        };
+        let is_free = |function: Option<&str>, assembly: bool, symbols: Symbols| {
+            let rules = [
+                Rule { assembly, ..rule(Arch::X86_64) },
+                named("hash/narrow", "hash", "hash::narrow::compress"),
+                named("other/wide", "other", "other::wide"),
+            ];
+            let hit = Hit { function: function.map(str::to_owned), range: 0..1, instructions: 1 };
+            is_free(&hit, &rules[0], symbols, &rules)
+        };
+        // Assembly has its name wherever functions have names. A compiler may put other kernels anywhere.
+        for symbols in [Symbols::None, Symbols::Dynamic, Symbols::All] {
+            assert!(is_free(None, false, symbols));
+            assert_eq!(is_free(None, true, symbols), symbols != Symbols::All);
+        }
+        for (name, inlined, assembly) in [
+            (KERNEL, true, true),
+            ("hash::update", true, true),
+            ("hash::narrow::compress", false, false),
+            ("program::main", true, false),
+            ("c_function", true, false),
+            ("other::update", false, false),
+        ] {
+            assert_eq!(is_free(Some(name), false, Symbols::All), inlined, "{name}");
+            assert_eq!(is_free(Some(name), true, Symbols::All), assembly, "{name} and assembly");
+        }
+    }
+}

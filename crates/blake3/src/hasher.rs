@@ -3,9 +3,10 @@
 use crate::buffer::Buffer;
 use crate::context::context_key;
 use crate::hash::Hash;
-use crate::instance::{Distance, Instance};
+use crate::instance::Instance;
 use crate::kernel::{Functions, functions};
 use crate::output::{Output, OutputReader};
+use crate::plan::Distance;
 use crate::spec::{
     CHUNK_END, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words,
 };

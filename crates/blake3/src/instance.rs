@@ -1,8 +1,6 @@
 //! A kernel with the key and flags of a mode, and the values that it makes.
 
 use crate::kernel::Functions;
-use crate::lane::Group;
-use crate::plan::FAR;
 use crate::spec::{BLOCK_LEN, OUT_LEN, Words};
 use core::mem::MaybeUninit;
 
@@ -64,29 +62,4 @@ pub(crate) fn join(left: &Value, right: &Value) -> [u8; BLOCK_LEN] {
     block[..OUT_LEN].copy_from_slice(left);
     block[OUT_LEN..].copy_from_slice(right);
     block
-}
-
-impl Functions {
-    /// The function that hashes a group of input at this distance.
-    #[inline(always)]
-    pub(crate) fn group_at(&self, distance: Distance) -> unsafe fn(*const u8, &Words, u64, u32, *mut Group) {
-        match distance {
-            Distance::Near => self.group,
-            Distance::Far => self.far_group,
-        }
-    }
-}
-
-/// Where the input is expected to be: in the caches, or in far memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Distance {
-    Near,
-    Far,
-}
-
-impl Distance {
-    #[inline(always)]
-    pub(crate) fn of(input: &[u8]) -> Self {
-        if input.len() >= FAR { Distance::Far } else { Distance::Near }
-    }
 }

@@ -1,8 +1,9 @@
 //! Hashing of complete input. Up to one chunk, there is nothing between the call and the kernel.
 
 use crate::hash::Hash;
-use crate::instance::{Distance, Instance};
+use crate::instance::Instance;
 use crate::kernel::{Functions, functions};
+use crate::plan::Distance;
 use crate::spec::{CHUNK_END, CHUNK_LEN, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words};
 use crate::tree::{Values, root_block_of};
 use core::mem::MaybeUninit;

@@ -1,7 +1,8 @@
 //! Hashing on several threads: subtrees, by recursive halving.
 
 use crate::hasher::Hasher;
-use crate::instance::{Distance, Instance, Value, join};
+use crate::instance::{Instance, Value, join};
+use crate::plan::Distance;
 use crate::spec::CHUNK_LEN;
 use crate::tree::{largest_subtree, root_block_of};
 

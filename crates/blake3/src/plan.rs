@@ -37,3 +37,18 @@ impl Leaves {
         }
     }
 }
+
+/// Where the input is expected to be: in the caches, or in far memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distance {
+    Near,
+    /// More input follows that is in far memory too: a kernel prefetches the next group.
+    Far,
+}
+
+impl Distance {
+    #[inline(always)]
+    pub(crate) fn of(input: &[u8]) -> Self {
+        if input.len() >= FAR { Distance::Far } else { Distance::Near }
+    }
+}

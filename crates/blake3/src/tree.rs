@@ -6,8 +6,9 @@
 //!   goes to the stack as its two halves, which merge when the next subtree comes.
 //! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a subtree.
 
-use crate::instance::{Distance, Instance, Value, join};
+use crate::instance::{Instance, Value, join};
 use crate::lane::Group;
+use crate::plan::Distance;
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::mem::MaybeUninit;
 
@@ -198,11 +199,10 @@ impl Groups {
         assert!(target < LEVELS);
         let mut spare = MaybeUninit::<Group>::uninit();
         let (spare, slots) = (spare.as_mut_ptr(), self.slots.as_mut_ptr().cast::<Group>());
-        let hash = functions.group_at(distance);
         // SAFETY: there is a group of input; this kernel wrote the groups below `target`, whose slot is free.
         unsafe {
             let place = |level: usize| if level == target { slots.add(target) } else { spare };
-            hash(input.as_ptr(), key, counter, *flags, place(0));
+            (functions.group)(input.as_ptr(), key, counter, *flags, distance, place(0));
             for level in 0..target {
                 (functions.merge)(slots.add(level), spare, key, *flags, place(level + 1));
             }

@@ -6,6 +6,7 @@ mod guard_place;
 mod keys;
 mod seal;
 mod serve;
+mod server;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ mod transfer;
 pub(crate) use self::audit::AuditArgs;
 pub(crate) use self::audit_log::{
     AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
-    AuditLogShowArgs, AuditLogVerifyArgs,
+    AuditLogShowArgs, AuditLogVerifyArgs, AuditLogWitnessArgs,
 };
 pub(crate) use self::guard_place::GuardPlace;
 pub(crate) use self::keys::{
@@ -25,12 +26,13 @@ pub(crate) use self::seal::{
     IdentityArgs, KeysBackupArgs, KeysGuardArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs,
     ResealArgs, SealArgs, SealToArgs,
 };
-pub(crate) use self::serve::ServeArgs;
+pub(crate) use self::serve::{Create, ServeArgs};
+pub(crate) use self::server::{NamedServer, ServerArgs};
 pub(crate) use self::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
-    ExportPublicArgs, ImportFormat, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
-    KeysSuccessionArgs, PublicKeyFormat,
+    ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
+    KeysPolicyArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
 
 use crate::algorithm::Algorithm;
@@ -48,6 +50,7 @@ Examples:
   bulla sum *.iso > SUMS               print checksums in the format of b3sum
   bulla check SUMS                     check these checksums
   bulla audit target/release/app       show which vector instructions and kernels are in a binary
+  bulla sign README.md --server https://keys.example.org:8200    sign with a key that a service holds
 
 Exit status: 0 success, 1 something does not verify, 2 something could not be done.";
 
@@ -138,6 +141,7 @@ Examples:
   bulla sign README.md
   bulla sign --comment 'release 1.2' dist
   bulla sign --format minisign app.tar.gz
+  bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
   tar c src | bulla sign - --output src.tar.bulla
 
 Exit status: 0 everything signed, 2 something could not be signed.")]
@@ -189,6 +193,7 @@ Examples:
   bulla verify photos --public-key signer.pub
   bulla verify photos --public-key signer.pub --follow signer.succession
   bulla verify app.tar.gz --format minisign --public-key minisign.pub
+  bulla verify app.tar.gz --server https://keys.example.org:8200 --token-file token
   curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
 
 Exit status: 0 everything verified, 1 something does not verify, 2 something could not be checked (1 if both happened).")]

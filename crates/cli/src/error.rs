@@ -8,7 +8,7 @@ use std::io;
 use std::process::ExitCode;
 
 /// An error as a person reads it, with a stable code for programs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Error {
     /// The subject, ready to print: most often a file name.
     subject: Option<String>,

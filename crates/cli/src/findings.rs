@@ -64,6 +64,14 @@ impl From<Error> for Finding {
 }
 
 impl Finding {
+    /// The same, where an error names the path that could not be checked.
+    pub(crate) fn about(self, path: &Path) -> Self {
+        match self {
+            Finding::Unchecked(error) => Finding::Unchecked(error.about(shown(path))),
+            found => found,
+        }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Finding::Ok => Exit::Ok,

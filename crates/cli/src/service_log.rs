@@ -1,7 +1,7 @@
 //! What `bulla serve` writes to standard error while it runs, and where its traces go.
 
 use crate::error::{Error, Result};
-use bulla_server::{Config, LogConfig, LogFormat, LogLevel};
+use bulla_server::{ACCESS_TARGET, Config, LogConfig, LogFormat, LogLevel, SPAN_TARGET};
 use std::io::{IsTerminal, stderr};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -9,9 +9,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, fmt};
-
-/// The lines about single requests.
-const ACCESS: &str = "bulla::access";
 
 /// What has to stay while the service runs: it sends the last traces when it is dropped.
 pub(crate) struct Observing {
@@ -22,7 +19,7 @@ pub(crate) struct Observing {
 /// Begins to log and to trace, for the whole process.
 ///
 /// # Errors
-/// The settings name a collector that is none.
+/// The address of the collector of traces is not valid.
 pub(crate) fn start(config: &Config) -> Result<Observing> {
     let lines = lines(&config.log);
     #[cfg(feature = "otel")]
@@ -41,19 +38,7 @@ fn lines<S>(config: &LogConfig) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: tracing::Subscriber + Send + Sync + for<'a> LookupSpan<'a>,
 {
-    let level = match config.level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let access = if config.access { LevelFilter::DEBUG } else { level };
-    // Libraries of others say what they need for their own search of errors, and some quote what they read.
-    let wanted = Targets::new().with_target("bulla", level).with_target(ACCESS, access);
-    let wanted = wanted.with_target("bulla_server", level).with_target("bulla_kms", level);
-    // Spans of requests are for traces. As fields of log lines they would cost a fifth of the service's speed.
-    let wanted = wanted.with_target("bulla::request", LevelFilter::OFF);
+    let wanted = wanted(config);
     let layer = fmt::layer().with_writer(stderr);
     let is_text = match config.format {
         LogFormat::Auto => stderr().is_terminal(),
@@ -72,5 +57,46 @@ where
                 .with_span_list(false)
                 .with_filter(wanted),
         )
+    }
+}
+
+/// What is logged.
+fn wanted(config: &LogConfig) -> Targets {
+    let level = match config.level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let access = if config.access { LevelFilter::DEBUG } else { level };
+    // Libraries of others say what they need for their own search of errors, and some quote what they read.
+    Targets::new()
+        .with_target("bulla", level)
+        .with_target("bulla_server", level)
+        .with_target("bulla_kms", level)
+        .with_target(ACCESS_TARGET, access)
+        // Spans of requests are for traces. As fields of log lines they would cost a fourth of the service's speed.
+        .with_target(SPAN_TARGET, LevelFilter::OFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_logged_when_asked_for_and_their_spans_never() {
+        let config = |access| LogConfig { level: LogLevel::Trace, access, ..LogConfig::default() };
+        for access in [false, true] {
+            assert!(!wanted(&config(access)).would_enable(SPAN_TARGET, &Level::ERROR));
+        }
+        let quiet = LogConfig { level: LogLevel::Info, access: false, ..LogConfig::default() };
+        assert!(!wanted(&quiet).would_enable(ACCESS_TARGET, &Level::DEBUG));
+        let asked = wanted(&LogConfig { access: true, ..quiet });
+        assert!(asked.would_enable(ACCESS_TARGET, &Level::DEBUG));
+        assert!(asked.would_enable("bulla_server::serve", &Level::INFO));
+        assert!(!asked.would_enable("rustls", &Level::ERROR));
     }
 }

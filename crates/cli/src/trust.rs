@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::findings::{Finding, Problem};
 use crate::minisign;
-use crate::store::Access;
+use crate::store::{Holder, KnownKeys};
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{
@@ -23,8 +23,8 @@ const MAX_STATEMENTS: u64 = 8 << 20;
 
 /// The keys that a verifier trusts.
 pub(crate) enum Trust {
-    /// Every version of every key of the keystore, except the versions that it refuses.
-    Keystore(Vec<Attestation>),
+    /// Every version of every key of the keystore or the service, except the versions that it refuses.
+    Keystore(KnownKeys),
     /// Only these keys.
     Given(Vec<GivenKey>),
 }
@@ -53,8 +53,8 @@ impl Trust {
     /// The keys from the command line or, without any, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
         if args.public_key.is_empty() {
-            let access = Access::existing(&args.keystore).map_err(name_the_other_way)?;
-            return Ok(Self::Keystore(access.snapshot()?.list()));
+            let holder = Holder::existing(&args.keystore).map_err(name_the_other_way)?;
+            return Ok(Self::Keystore(KnownKeys::new(holder.read()?)));
         }
         let mut given = Vec::new();
         for text in &args.public_key {
@@ -105,6 +105,7 @@ impl Trust {
                 }
             },
             Self::Keystore(keys) => {
+                let keys = keys.all()?;
                 let mut versions = keys.iter().flat_map(|key| key.versions.iter().map(move |one| (key, one)));
                 let found = versions
                     .find(|(_, one)| is_it(&one.public_key) && minisign::KeyId::of(&one.public_key) == id);
@@ -119,9 +120,8 @@ impl Trust {
     pub(crate) fn name(&self, id: &KeyId) -> String {
         let label = match self {
             Self::Given(_) => None,
-            Self::Keystore(keys) => {
-                keys.iter().find(|key| key.key == *id.family()).and_then(|key| key.label.as_ref())
-            }
+            // The key was read when its signature was checked.
+            Self::Keystore(keys) => keys.key(id.family()).ok().flatten().and_then(|key| key.label),
         };
         match label {
             Some(label) => format!("{label} v{}", id.version()),
@@ -157,7 +157,7 @@ fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
     Err(Problem::WrongKey.because(format!("it is signed as {}, {}", file.key, instead(&names))))
 }
 
-/// The end of a sentence about a key that is none of these.
+/// The end of a sentence about a key that is not one of the given ones.
 fn instead(given: &[String]) -> String {
     match given {
         [one] => format!("and the given key is {one}"),
@@ -188,13 +188,13 @@ fn read_statements(path: &Path) -> Result<Vec<Succession>> {
 }
 
 /// The public key of a version, if the keystore has and accepts it.
-fn version(keys: &[Attestation], id: &KeyId) -> Result<PublicKey, Finding> {
-    let key = keys.iter().find(|key| key.key == *id.family()).ok_or_else(|| unknown_key(&id.to_string()))?;
+fn version(keys: &KnownKeys, id: &KeyId) -> Result<PublicKey, Finding> {
+    let key = keys.key(id.family())?.ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
         Problem::UnknownVersion
             .because(format!("it is signed by {id}, but the keystore's newest version is v{}", key.head))
     })?;
-    check_usable(key, version)?;
+    check_usable(&key, version)?;
     Ok(version.public_key.clone())
 }
 

@@ -39,6 +39,7 @@ mod files;
 mod id;
 mod key_signature;
 mod keystore;
+mod lease;
 #[cfg(feature = "with-metrics")]
 pub mod metrics;
 #[cfg(feature = "pkcs11")]
@@ -70,13 +71,16 @@ pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreIdentity};
 pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, VerifyItem};
+pub use lease::{Moment, UseLease};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
 pub use seal::{KeyFile, Unlock, UnlockMethod};
-pub use secrecy::SecretString;
+pub use secrecy::{ExposeSecret, SecretString};
 pub use signature::{Kind, SignatureFile, Statement};
 #[cfg(feature = "etcd")]
-pub use store::etcd::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
+pub use store::etcd::{
+    EtcdIdentity, EtcdLease, EtcdOptions, EtcdTable, EtcdTls, EtcdUser, Insertion, TableRow,
+};
 pub use succession::Succession;
 pub use time::Timestamp;
 pub use verdict::Verdict;

@@ -11,9 +11,11 @@ pub(crate) const TIME: &[u8] = b"bulla time\0";
 pub(crate) const BLAKE3_DIGEST: &[u8] = b"bulla ed25519 blake3\0";
 /// The prefix of an audit log's checkpoints.
 pub(crate) const CHECKPOINT: &[u8] = b"bulla audit log v1/";
+/// The prefix of an audit log's checkpoints for witnesses.
+pub(crate) const WITNESSED: &[u8] = b"bulla-audit-log-v1/";
 /// The prefix of statements of succession: [`crate::succession`].
 pub(crate) const SUCCESSION: &[u8] = b"bulla succession\0";
 
 /// All reserved prefixes. [`Keystore::sign`](crate::Keystore::sign) refuses messages that begin with one of them.
-pub const RESERVED_PREFIXES: [&[u8]; 6] =
-    [RESERVED_PREFIX, ATTESTATION, TIME, BLAKE3_DIGEST, CHECKPOINT, SUCCESSION];
+pub const RESERVED_PREFIXES: [&[u8]; 7] =
+    [RESERVED_PREFIX, ATTESTATION, TIME, BLAKE3_DIGEST, CHECKPOINT, WITNESSED, SUCCESSION];

@@ -41,7 +41,7 @@ fn is_of_this_machine(lane: &str) -> bool {
     lane.arch.is_none_or(|arch| arch == machine::Machine::this().arch)
 }
 
-/// `kernel-ab` names its cases by the kernel in use: a limit for another kernel of this architecture is none for an unknown case.
+/// `kernel-ab` names its cases by the kernel in use: a limit for another kernel of this architecture is not a limit for an unknown case.
 fn without_kernel(suite: &str, case: &str) -> String {
     match (suite, case.rsplit_once('/')) {
         ("kernel-ab", Some((_, size))) => size.to_owned(),

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 /// The result of everything that answers a request.
 pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
-/// What is wrong with a request, where the keystore has no code for it. The names never change once released.
+/// Errors in requests for which the keystore has no code. The names never change once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// The request carries no credential.
@@ -29,6 +29,8 @@ pub(crate) enum Problem {
     BodyTooLarge,
     /// A batch has more items than the service accepts.
     TooManyItems,
+    /// The node does not have the revision that the request wants.
+    Behind,
     /// The body did not arrive in time.
     Timeout,
     /// The path names no endpoint.
@@ -46,7 +48,7 @@ pub(crate) enum Problem {
 impl Problem {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Unauthenticated,
         Self::Refused,
         Self::RateLimited,
@@ -54,6 +56,7 @@ impl Problem {
         Self::MalformedRequest,
         Self::BodyTooLarge,
         Self::TooManyItems,
+        Self::Behind,
         Self::Timeout,
         Self::NoEndpoint,
         Self::WrongMethod,
@@ -71,6 +74,7 @@ impl Problem {
             Self::MalformedRequest => "malformed_request",
             Self::BodyTooLarge => "body_too_large",
             Self::TooManyItems => "too_many_items",
+            Self::Behind => "behind",
             Self::Timeout => "timeout",
             Self::NoEndpoint => "no_endpoint",
             Self::WrongMethod => "wrong_method",
@@ -85,7 +89,7 @@ impl Problem {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Refused => StatusCode::FORBIDDEN,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Self::Sealed => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Sealed | Self::Behind => StatusCode::SERVICE_UNAVAILABLE,
             Self::MalformedRequest | Self::TooManyItems | Self::NotOffered => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Timeout => StatusCode::REQUEST_TIMEOUT,
@@ -96,7 +100,7 @@ impl Problem {
     }
 
     const fn is_retryable(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Sealed | Self::Timeout)
+        matches!(self, Self::RateLimited | Self::Sealed | Self::Behind | Self::Timeout)
     }
 }
 
@@ -176,7 +180,7 @@ impl ApiError {
         Self { status: problem.status(), body: ErrorBody { code, message: message.into(), retryable } }
     }
 
-    /// The answer to a caller who may not do it, whether or not what it names exists.
+    /// The answer to a caller without the right. It is the same whether or not the key exists.
     pub(crate) fn refused() -> Self {
         let message = "the credential does not permit this, or what the request names does not exist";
         Self::new(Problem::Refused, message)
@@ -186,7 +190,7 @@ impl ApiError {
         Self::new(Problem::MalformedRequest, message)
     }
 
-    /// A part of the service failed in a way that it should not have.
+    /// A part of the service failed unexpectedly.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         KmsError::new(Code::Internal, message).into()
     }

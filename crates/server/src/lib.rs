@@ -9,8 +9,12 @@
 
 mod access;
 mod api;
+mod cluster;
 mod config;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod log_key;
 mod request;
 mod router;
 mod serve;
@@ -18,13 +22,18 @@ mod service;
 mod traces;
 mod transit;
 mod ui;
+mod witness;
 
+pub use self::cluster::GatheredCheckpoint;
 pub use self::config::{
-    AuditConfig, AuditDurability, Config, IdentityConfig, KeystoreConfig, Limits, Listen, LogConfig,
-    LogFormat, LogLevel, Rate, ServiceConfig, SocketMode, TlsConfig, TraceConfig,
+    AuditConfig, AuditDurability, Config, EtcdConfig, IdentityConfig, KeystoreConfig, Limits, Listen,
+    LogConfig, LogFormat, LogLevel, Rate, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig,
+    WitnessConfig,
 };
 pub use self::router::openapi;
-pub use self::serve::{Handle, Server};
+pub use self::serve::{ACCESS_TARGET, Handle, Server};
 pub use self::service::{KeystoreSource, OpenKeystore};
+pub use self::traces::SPAN_TARGET;
 #[cfg(feature = "otel")]
 pub use self::traces::Traces;
+pub use self::witness::witnesses;

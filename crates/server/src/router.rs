@@ -11,6 +11,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api;
+use crate::cluster::revisions;
 use crate::error::{ApiError, Problem};
 use crate::service::App;
 use crate::transit::{self, VaultError};
@@ -32,12 +33,18 @@ use crate::ui;
 )]
 struct Head;
 
-/// Everything that the service answers, for one thread.
+/// All routes of the service, for one thread.
 pub(crate) fn router(app: App) -> Router {
     let changes = api::changes().layer(from_fn_with_state(Arc::clone(&app), api::once));
     let (router, _) =
         api::routes().merge(transit::routes()).merge(ui::routes()).merge(changes).split_for_parts();
-    router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(app)
+    let cluster = app.service.cluster.clone();
+    let router = router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(app);
+    match cluster {
+        // A single node has no revisions: its requests need no check.
+        None => router,
+        Some(cluster) => router.layer(from_fn_with_state(cluster, revisions)),
+    }
 }
 
 /// The description of the service: OpenAPI 3.1, as JSON.

@@ -18,6 +18,7 @@ func avx512(c *build.Context) {
 	m.rowParents(4, byRotation)
 	m.columnStep(8)
 	m.columnStep(16)
+	m.wovenStep(16)
 	m.columnTree(16)
 	m.columnRoot(16)
 	m.cpuid()
@@ -51,7 +52,11 @@ func avx2Kernels(c *build.Context) {
 	m.columnRoot(8)
 }
 
-// sse41Kernels is the kernel for SSE4.1.
+// sse41Kernels is every kernel for SSE4.1.
 func sse41Kernels(c *build.Context) {
-	newMachine(c, sse41).rowOne(byRotation)
+	m := newMachine(c, sse41)
+	m.rowOne(byRotation)
+	m.columnStep(4)
+	m.columnTree(4)
+	m.columnRoot(4)
 }

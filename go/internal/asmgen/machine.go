@@ -58,13 +58,11 @@ func newMachine(c *build.Context, i isa) *machine {
 	m := &machine{Context: c, isa: i, constants: map[string]operand.Mem{}}
 	m.iv = m.data("iv", iv[:])
 	m.blockLen = m.data("blockLen", []uint32{64})
-	switch i {
-	case avx512VL:
+	if i == avx512VL {
 		m.counting = m.data("counting", []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 		return m
-	case avx2: // as words of 64 bits
-		m.counting = m.data("counting", []uint32{0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0})
 	}
+	m.counting = m.data("counting", []uint32{0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0}) // as words of 64 bits
 	m.rot16 = m.data("rot16", byteRotation(2))
 	m.rot8 = m.data("rot8", byteRotation(1))
 	return m
@@ -147,59 +145,41 @@ func (m *machine) xor(dst vec, b operand.Op) {
 	}
 }
 
-// ror turns the words of r right by n bits; the instruction sets without a rotation need a free register.
-func (m *machine) ror(r vec, n int, free vec) {
-	switch m.isa {
-	case avx512VL:
-		m.VPRORD(operand.U8(n), r.op(), r.op())
-	case avx2:
-		switch n {
-		case 16:
-			m.VPSHUFB(m.rot16, r.op(), r.op())
-		case 8:
-			m.VPSHUFB(m.rot8, r.op(), r.op())
-		default:
-			m.VPSRLD(operand.U8(n), r.op(), free.op())
-			m.VPSLLD(operand.U8(32-n), r.op(), r.op())
-			m.VPOR(free.op(), r.op(), r.op())
-		}
-	default:
-		switch n {
-		case 16:
-			m.PSHUFB(m.rot16, r.op())
-		case 8:
-			m.PSHUFB(m.rot8, r.op())
-		default:
-			m.MOVO(r.op(), free.op())
-			m.PSRLL(operand.U8(n), free.op())
-			m.PSLLL(operand.U8(32-n), r.op())
-			m.POR(free.op(), r.op())
-		}
+// ror is the code that turns the words of r right by n bits; the instruction sets without a rotation need a free register.
+func (m *machine) ror(r vec, n int, free vec) code {
+	v, t := r.op(), free.op()
+	left, right := operand.U8(32-n), operand.U8(n)
+	shuffle := map[int]operand.Mem{16: m.rot16, 8: m.rot8}
+	bytes, ok := shuffle[n]
+	switch {
+	case m.isa == avx512VL:
+		return code{func() { m.VPRORD(right, v, v) }}
+	case ok && m.isa == avx2:
+		return code{func() { m.VPSHUFB(bytes, v, v) }}
+	case ok:
+		return code{func() { m.PSHUFB(bytes, v) }}
+	case m.isa == avx2:
+		return code{func() { m.VPSRLD(right, v, t) }, func() { m.VPSLLD(left, v, v) }, func() { m.VPOR(t, v, v) }}
 	}
+	return code{func() { m.MOVO(v, t) }, func() { m.PSRLL(right, t) }, func() { m.PSLLL(left, v) }, func() { m.POR(t, v) }}
 }
 
-// blockFlags are the registers with the flags of a run of blocks. Straight-line code chooses them, because a branch for
-// each block would cost more than the whole choice.
-type blockFlags struct{ current, all, last reg.GPVirtual }
-
-func (m *machine) beginFlags(blocks reg.Register) blockFlags {
-	f := blockFlags{current: m.param32("first"), all: m.param32("all"), last: m.param32("last")}
-	m.ORL(f.all, f.current)
-	m.ORL(f.all, f.last)
-	both := m.GP32()
-	m.MOVL(f.current, both)
-	m.ORL(f.last, both)
+// beginFlags is the flags of the first of some blocks. Straight-line code chooses flags, because a branch for each block would cost
+// more than the whole choice.
+func (m *machine) beginFlags(blocks reg.Register) reg.GPVirtual {
+	flags, last := m.param32("all"), m.param32("last")
+	m.ORL(m.param32("first"), flags)
+	m.ORL(flags, last)
 	m.CMPQ(blocks, operand.U8(1))
-	m.CMOVLEQ(both, f.current)
-	return f
+	m.CMOVLEQ(last, flags)
+	return flags
 }
 
-// nextBlock counts a block and loops while there are more.
-func (m *machine) nextBlock(f blockFlags, blocks, off reg.Register, loop operand.LabelRef) {
-	m.ADDQ(operand.U8(64), off)
-	m.MOVL(f.all, f.current)
+// nextFlags sets the flags of the block after this one.
+func (m *machine) nextFlags(flags reg.GPVirtual, blocks reg.Register) {
+	m.Load(m.Param("all"), flags)
+	last := m.param32("last")
+	m.ORL(flags, last)
 	m.CMPQ(blocks, operand.U8(2))
-	m.CMOVLEQ(f.last, f.current)
-	m.DECQ(blocks)
-	m.JNZ(loop)
+	m.CMOVLEQ(last, flags)
 }

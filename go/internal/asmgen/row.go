@@ -80,7 +80,7 @@ func (m *machine) turnBefore(r rows, x vec, n int) {
 func (m *machine) xorTurned(r rows, x, y vec, n int) {
 	if r.turning == byRotation {
 		m.xor(x, y.op())
-		m.ror(x, n, r.free[0])
+		m.ror(x, n, r.free[0]).emit()
 		return
 	}
 	const xorOfThree = 0x96
@@ -293,7 +293,7 @@ func (m *machine) rowStep(lanes int, how turning) {
 	m.Label(string(loop))
 	for i, r := range sets {
 		m.broadcast(m.iv, r.c)
-		m.lengthAndFlags(flags.current, r.d)
+		m.lengthAndFlags(flags, r.d)
 		m.xor(r.d, at(d, 16*each*i))
 	}
 	m.plannedRounds(sets, free, func(set, q int, to vec) {
@@ -305,7 +305,10 @@ func (m *machine) rowStep(lanes int, how turning) {
 		m.xor(r.a, r.c.op())
 		m.xor(r.b, r.d.op())
 	}
-	m.nextBlock(flags, blocks, off, loop)
+	m.ADDQ(operand.U8(64), off)
+	m.nextFlags(flags, blocks)
+	m.DECQ(blocks)
+	m.JNZ(loop)
 	for i, r := range sets {
 		m.storeParts(r.a, cv(i, 0))
 		m.storeParts(r.b, cv(i, 1))

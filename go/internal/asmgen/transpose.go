@@ -24,6 +24,26 @@ func (m *machine) loadTransposed(out, free []vec, lanes int, from func(lane int)
 // transposeQuad transposes 4 by 4 words in each 128-bit part of four registers.
 func (m *machine) transposeQuad(r, t []vec) {
 	a, b, c, d := r[0].op(), r[1].op(), r[2].op(), r[3].op()
+	if m.isa == sse41 {
+		t0, t1, t2, t3 := t[0].op(), t[1].op(), t[2].op(), t[3].op()
+		m.MOVO(a, t0)
+		m.PUNPCKLLQ(b, t0)
+		m.MOVO(a, t1)
+		m.PUNPCKHLQ(b, t1)
+		m.MOVO(c, t2)
+		m.PUNPCKLLQ(d, t2)
+		m.MOVO(c, t3)
+		m.PUNPCKHLQ(d, t3)
+		m.MOVO(t0, a)
+		m.PUNPCKLQDQ(t2, a)
+		m.MOVO(t0, b)
+		m.PUNPCKHQDQ(t2, b)
+		m.MOVO(t1, c)
+		m.PUNPCKLQDQ(t3, c)
+		m.MOVO(t1, d)
+		m.PUNPCKHQDQ(t3, d)
+		return
+	}
 	m.VPUNPCKLDQ(b, a, t[0].op())
 	m.VPUNPCKHDQ(b, a, t[1].op())
 	m.VPUNPCKLDQ(d, c, t[2].op())

@@ -617,15 +617,13 @@ restored1:
 	VINSERTI128 $0x01, 48(AX), Y1, Y1
 
 started2:
-	MOVL    first+44(FP), SI
-	MOVL    all+40(FP), R9
-	MOVL    last+48(FP), R10
-	ORL     R9, SI
-	ORL     R9, R10
-	MOVL    SI, R11
-	ORL     R10, R11
+	MOVL    all+40(FP), SI
+	MOVL    last+48(FP), R9
+	MOVL    first+44(FP), R10
+	ORL     R10, SI
+	ORL     SI, R9
 	CMPQ    BX, $0x01
-	CMOVLEQ R11, SI
+	CMOVLEQ R9, SI
 
 block3:
 	VBROADCASTI128 ivAVX2<>+0(SB), Y2
@@ -1000,9 +998,11 @@ block3:
 	VPXOR          Y2, Y0, Y0
 	VPXOR          Y3, Y1, Y1
 	ADDQ           $0x40, DI
-	MOVL           R9, SI
+	MOVL           all+40(FP), SI
+	MOVL           last+48(FP), R9
+	ORL            SI, R9
 	CMPQ           BX, $0x02
-	CMOVLEQ        R10, SI
+	CMOVLEQ        R9, SI
 	DECQ           BX
 	JNZ            block3
 	VMOVDQU        X0, (AX)
@@ -1044,22 +1044,20 @@ restored1:
 	VINSERTI128 $0x01, 112(AX), Y5, Y5
 
 started2:
-	MOVL    first+44(FP), SI
-	MOVL    all+40(FP), R11
-	MOVL    last+48(FP), R12
-	ORL     R11, SI
-	ORL     R11, R12
-	MOVL    SI, R13
-	ORL     R12, R13
+	MOVL    all+40(FP), SI
+	MOVL    last+48(FP), R11
+	MOVL    first+44(FP), R12
+	ORL     R12, SI
+	ORL     SI, R11
 	CMPQ    BX, $0x01
-	CMOVLEQ R13, SI
+	CMOVLEQ R11, SI
 
 block3:
 	VBROADCASTI128 ivAVX2<>+0(SB), Y2
-	MOVL           SI, R13
-	SHLQ           $0x20, R13
-	ORQ            $0x40, R13
-	VMOVQ          R13, X3
+	MOVL           SI, R11
+	SHLQ           $0x20, R11
+	ORQ            $0x40, R11
+	VMOVQ          R11, X3
 	VPSLLDQ        $0x08, X3, X3
 	VINSERTI128    $0x01, X3, Y3, Y3
 	VPXOR          (DX), Y3, Y3
@@ -1867,9 +1865,11 @@ block3:
 	VPXOR          Y6, Y4, Y4
 	VPXOR          Y7, Y5, Y5
 	ADDQ           $0x40, DI
-	MOVL           R11, SI
+	MOVL           all+40(FP), SI
+	MOVL           last+48(FP), R11
+	ORL            SI, R11
 	CMPQ           BX, $0x02
-	CMOVLEQ        R12, SI
+	CMOVLEQ        R11, SI
 	DECQ           BX
 	JNZ            block3
 	VMOVDQU        X0, (AX)
@@ -3104,15 +3104,12 @@ TEXT ·parents4AVX2(SB), $1312-28
 
 // func step8AVX2(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2, CMOV
-TEXT ·step8AVX2(SB), $1056-52
-	MOVQ         cvs+0(FP), AX
+TEXT ·step8AVX2(SB), $1024-52
+	LEAQ         31(SP), AX
+	ANDQ         $-32, AX
 	MOVQ         ptr+8(FP), CX
-	MOVQ         d+16(FP), DX
+	MOVQ         cvs+0(FP), DX
 	MOVQ         key+32(FP), BX
-	LEAQ         31(SP), SI
-	ANDQ         $-32, SI
-	XORQ         DI, DI
-	MOVQ         blocks+24(FP), R8
 	TESTQ        BX, BX
 	JZ           restored2
 	VPBROADCASTD (BX), Y0
@@ -3126,22 +3123,22 @@ TEXT ·step8AVX2(SB), $1056-52
 	JMP          started3
 
 restored2:
-	VMOVDQU     (AX), X0
-	VINSERTI128 $0x01, 128(AX), Y0, Y0
-	VMOVDQU     16(AX), X4
-	VINSERTI128 $0x01, 144(AX), Y4, Y4
-	VMOVDQU     32(AX), X1
-	VINSERTI128 $0x01, 160(AX), Y1, Y1
-	VMOVDQU     48(AX), X5
-	VINSERTI128 $0x01, 176(AX), Y5, Y5
-	VMOVDQU     64(AX), X2
-	VINSERTI128 $0x01, 192(AX), Y2, Y2
-	VMOVDQU     80(AX), X6
-	VINSERTI128 $0x01, 208(AX), Y6, Y6
-	VMOVDQU     96(AX), X3
-	VINSERTI128 $0x01, 224(AX), Y3, Y3
-	VMOVDQU     112(AX), X7
-	VINSERTI128 $0x01, 240(AX), Y7, Y7
+	VMOVDQU     (DX), X0
+	VINSERTI128 $0x01, 128(DX), Y0, Y0
+	VMOVDQU     16(DX), X4
+	VINSERTI128 $0x01, 144(DX), Y4, Y4
+	VMOVDQU     32(DX), X1
+	VINSERTI128 $0x01, 160(DX), Y1, Y1
+	VMOVDQU     48(DX), X5
+	VINSERTI128 $0x01, 176(DX), Y5, Y5
+	VMOVDQU     64(DX), X2
+	VINSERTI128 $0x01, 192(DX), Y2, Y2
+	VMOVDQU     80(DX), X6
+	VINSERTI128 $0x01, 208(DX), Y6, Y6
+	VMOVDQU     96(DX), X3
+	VINSERTI128 $0x01, 224(DX), Y3, Y3
+	VMOVDQU     112(DX), X7
+	VINSERTI128 $0x01, 240(DX), Y7, Y7
 	VPUNPCKLDQ  Y1, Y0, Y8
 	VPUNPCKHDQ  Y1, Y0, Y9
 	VPUNPCKLDQ  Y3, Y2, Y10
@@ -3160,33 +3157,33 @@ restored2:
 	VPUNPCKHQDQ Y15, Y13, Y7
 
 started3:
-	MOVL    first+44(FP), BX
-	MOVL    all+40(FP), R9
-	MOVL    last+48(FP), R10
-	ORL     R9, BX
-	ORL     R9, R10
-	MOVL    BX, R11
-	ORL     R10, R11
-	CMPQ    R8, $0x01
-	CMOVLEQ R11, BX
+	XORQ    DX, DX
+	MOVQ    blocks+24(FP), BX
+	MOVL    all+40(FP), SI
+	MOVL    last+48(FP), DI
+	MOVL    first+44(FP), R8
+	ORL     R8, SI
+	ORL     SI, DI
+	CMPQ    BX, $0x01
+	CMOVLEQ DI, SI
 
 block1:
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      (R11)(DI*1), X8
-	VINSERTI128  $0x01, (R12)(DI*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      (R11)(DI*1), X9
-	VINSERTI128  $0x01, (R12)(DI*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      (R11)(DI*1), X10
-	VINSERTI128  $0x01, (R12)(DI*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      (R11)(DI*1), X11
-	VINSERTI128  $0x01, (R12)(DI*1), Y11, Y11
+	MOVQ         (CX), DI
+	MOVQ         32(CX), R8
+	VMOVDQU      (DI)(DX*1), X8
+	VINSERTI128  $0x01, (R8)(DX*1), Y8, Y8
+	MOVQ         8(CX), DI
+	MOVQ         40(CX), R8
+	VMOVDQU      (DI)(DX*1), X9
+	VINSERTI128  $0x01, (R8)(DX*1), Y9, Y9
+	MOVQ         16(CX), DI
+	MOVQ         48(CX), R8
+	VMOVDQU      (DI)(DX*1), X10
+	VINSERTI128  $0x01, (R8)(DX*1), Y10, Y10
+	MOVQ         24(CX), DI
+	MOVQ         56(CX), R8
+	VMOVDQU      (DI)(DX*1), X11
+	VINSERTI128  $0x01, (R8)(DX*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -3195,26 +3192,26 @@ block1:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, (SI)
-	VMOVDQU      Y9, 32(SI)
-	VMOVDQU      Y10, 64(SI)
-	VMOVDQU      Y11, 96(SI)
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      16(R11)(DI*1), X8
-	VINSERTI128  $0x01, 16(R12)(DI*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      16(R11)(DI*1), X9
-	VINSERTI128  $0x01, 16(R12)(DI*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      16(R11)(DI*1), X10
-	VINSERTI128  $0x01, 16(R12)(DI*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      16(R11)(DI*1), X11
-	VINSERTI128  $0x01, 16(R12)(DI*1), Y11, Y11
+	VMOVDQU      Y8, (AX)
+	VMOVDQU      Y9, 32(AX)
+	VMOVDQU      Y10, 64(AX)
+	VMOVDQU      Y11, 96(AX)
+	MOVQ         (CX), DI
+	MOVQ         32(CX), R8
+	VMOVDQU      16(DI)(DX*1), X8
+	VINSERTI128  $0x01, 16(R8)(DX*1), Y8, Y8
+	MOVQ         8(CX), DI
+	MOVQ         40(CX), R8
+	VMOVDQU      16(DI)(DX*1), X9
+	VINSERTI128  $0x01, 16(R8)(DX*1), Y9, Y9
+	MOVQ         16(CX), DI
+	MOVQ         48(CX), R8
+	VMOVDQU      16(DI)(DX*1), X10
+	VINSERTI128  $0x01, 16(R8)(DX*1), Y10, Y10
+	MOVQ         24(CX), DI
+	MOVQ         56(CX), R8
+	VMOVDQU      16(DI)(DX*1), X11
+	VINSERTI128  $0x01, 16(R8)(DX*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -3223,26 +3220,26 @@ block1:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, 128(SI)
-	VMOVDQU      Y9, 160(SI)
-	VMOVDQU      Y10, 192(SI)
-	VMOVDQU      Y11, 224(SI)
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      32(R11)(DI*1), X8
-	VINSERTI128  $0x01, 32(R12)(DI*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      32(R11)(DI*1), X9
-	VINSERTI128  $0x01, 32(R12)(DI*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      32(R11)(DI*1), X10
-	VINSERTI128  $0x01, 32(R12)(DI*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      32(R11)(DI*1), X11
-	VINSERTI128  $0x01, 32(R12)(DI*1), Y11, Y11
+	VMOVDQU      Y8, 128(AX)
+	VMOVDQU      Y9, 160(AX)
+	VMOVDQU      Y10, 192(AX)
+	VMOVDQU      Y11, 224(AX)
+	MOVQ         (CX), DI
+	MOVQ         32(CX), R8
+	VMOVDQU      32(DI)(DX*1), X8
+	VINSERTI128  $0x01, 32(R8)(DX*1), Y8, Y8
+	MOVQ         8(CX), DI
+	MOVQ         40(CX), R8
+	VMOVDQU      32(DI)(DX*1), X9
+	VINSERTI128  $0x01, 32(R8)(DX*1), Y9, Y9
+	MOVQ         16(CX), DI
+	MOVQ         48(CX), R8
+	VMOVDQU      32(DI)(DX*1), X10
+	VINSERTI128  $0x01, 32(R8)(DX*1), Y10, Y10
+	MOVQ         24(CX), DI
+	MOVQ         56(CX), R8
+	VMOVDQU      32(DI)(DX*1), X11
+	VINSERTI128  $0x01, 32(R8)(DX*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -3251,26 +3248,26 @@ block1:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, 256(SI)
-	VMOVDQU      Y9, 288(SI)
-	VMOVDQU      Y10, 320(SI)
-	VMOVDQU      Y11, 352(SI)
-	MOVQ         (CX), R11
-	MOVQ         32(CX), R12
-	VMOVDQU      48(R11)(DI*1), X8
-	VINSERTI128  $0x01, 48(R12)(DI*1), Y8, Y8
-	MOVQ         8(CX), R11
-	MOVQ         40(CX), R12
-	VMOVDQU      48(R11)(DI*1), X9
-	VINSERTI128  $0x01, 48(R12)(DI*1), Y9, Y9
-	MOVQ         16(CX), R11
-	MOVQ         48(CX), R12
-	VMOVDQU      48(R11)(DI*1), X10
-	VINSERTI128  $0x01, 48(R12)(DI*1), Y10, Y10
-	MOVQ         24(CX), R11
-	MOVQ         56(CX), R12
-	VMOVDQU      48(R11)(DI*1), X11
-	VINSERTI128  $0x01, 48(R12)(DI*1), Y11, Y11
+	VMOVDQU      Y8, 256(AX)
+	VMOVDQU      Y9, 288(AX)
+	VMOVDQU      Y10, 320(AX)
+	VMOVDQU      Y11, 352(AX)
+	MOVQ         (CX), DI
+	MOVQ         32(CX), R8
+	VMOVDQU      48(DI)(DX*1), X8
+	VINSERTI128  $0x01, 48(R8)(DX*1), Y8, Y8
+	MOVQ         8(CX), DI
+	MOVQ         40(CX), R8
+	VMOVDQU      48(DI)(DX*1), X9
+	VINSERTI128  $0x01, 48(R8)(DX*1), Y9, Y9
+	MOVQ         16(CX), DI
+	MOVQ         48(CX), R8
+	VMOVDQU      48(DI)(DX*1), X10
+	VINSERTI128  $0x01, 48(R8)(DX*1), Y10, Y10
+	MOVQ         24(CX), DI
+	MOVQ         56(CX), R8
+	VMOVDQU      48(DI)(DX*1), X11
+	VINSERTI128  $0x01, 48(R8)(DX*1), Y11, Y11
 	VPUNPCKLDQ   Y9, Y8, Y12
 	VPUNPCKHDQ   Y9, Y8, Y13
 	VPUNPCKLDQ   Y11, Y10, Y14
@@ -3279,26 +3276,27 @@ block1:
 	VPUNPCKHQDQ  Y14, Y12, Y9
 	VPUNPCKLQDQ  Y15, Y13, Y10
 	VPUNPCKHQDQ  Y15, Y13, Y11
-	VMOVDQU      Y8, 384(SI)
-	VMOVDQU      Y9, 416(SI)
-	VMOVDQU      Y10, 448(SI)
-	VMOVDQU      Y11, 480(SI)
-	VMOVDQU      (DX), Y12
-	VMOVDQU      64(DX), Y13
+	VMOVDQU      Y8, 384(AX)
+	VMOVDQU      Y9, 416(AX)
+	VMOVDQU      Y10, 448(AX)
+	VMOVDQU      Y11, 480(AX)
+	MOVQ         d+16(FP), DI
+	VMOVDQU      (DI), Y12
+	VMOVDQU      64(DI), Y13
 	VPBROADCASTD blockLenAVX2<>+0(SB), Y14
-	VPXOR        128(DX), Y14, Y14
-	VMOVD        BX, X15
+	VPXOR        128(DI), Y14, Y14
+	VMOVD        SI, X15
 	VPBROADCASTD X15, Y15
-	VPXOR        192(DX), Y15, Y15
+	VPXOR        192(DI), Y15, Y15
 	VPBROADCASTD ivAVX2<>+0(SB), Y8
 	VPBROADCASTD ivAVX2<>+4(SB), Y9
 	VPBROADCASTD ivAVX2<>+8(SB), Y10
 	VPBROADCASTD ivAVX2<>+12(SB), Y11
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       (SI), Y0, Y0
-	VPADDD       64(SI), Y1, Y1
-	VPADDD       128(SI), Y2, Y2
-	VPADDD       192(SI), Y3, Y3
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       (AX), Y0, Y0
+	VPADDD       64(AX), Y1, Y1
+	VPADDD       128(AX), Y2, Y2
+	VPADDD       192(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3311,12 +3309,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3332,10 +3330,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       32(SI), Y0, Y0
-	VPADDD       96(SI), Y1, Y1
-	VPADDD       160(SI), Y2, Y2
-	VPADDD       224(SI), Y3, Y3
+	VPADDD       32(AX), Y0, Y0
+	VPADDD       96(AX), Y1, Y1
+	VPADDD       160(AX), Y2, Y2
+	VPADDD       224(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3348,12 +3346,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3369,10 +3367,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       256(SI), Y0, Y0
-	VPADDD       320(SI), Y1, Y1
-	VPADDD       384(SI), Y2, Y2
-	VPADDD       448(SI), Y3, Y3
+	VPADDD       256(AX), Y0, Y0
+	VPADDD       320(AX), Y1, Y1
+	VPADDD       384(AX), Y2, Y2
+	VPADDD       448(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3385,12 +3383,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3406,10 +3404,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       288(SI), Y0, Y0
-	VPADDD       352(SI), Y1, Y1
-	VPADDD       416(SI), Y2, Y2
-	VPADDD       480(SI), Y3, Y3
+	VPADDD       288(AX), Y0, Y0
+	VPADDD       352(AX), Y1, Y1
+	VPADDD       416(AX), Y2, Y2
+	VPADDD       480(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3422,12 +3420,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3443,10 +3441,10 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       64(SI), Y0, Y0
-	VPADDD       96(SI), Y1, Y1
-	VPADDD       224(SI), Y2, Y2
-	VPADDD       128(SI), Y3, Y3
+	VPADDD       64(AX), Y0, Y0
+	VPADDD       96(AX), Y1, Y1
+	VPADDD       224(AX), Y2, Y2
+	VPADDD       128(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3459,12 +3457,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3480,10 +3478,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       192(SI), Y0, Y0
-	VPADDD       320(SI), Y1, Y1
-	VPADDD       (SI), Y2, Y2
-	VPADDD       416(SI), Y3, Y3
+	VPADDD       192(AX), Y0, Y0
+	VPADDD       320(AX), Y1, Y1
+	VPADDD       (AX), Y2, Y2
+	VPADDD       416(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3496,12 +3494,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3517,10 +3515,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       32(SI), Y0, Y0
-	VPADDD       384(SI), Y1, Y1
-	VPADDD       288(SI), Y2, Y2
-	VPADDD       480(SI), Y3, Y3
+	VPADDD       32(AX), Y0, Y0
+	VPADDD       384(AX), Y1, Y1
+	VPADDD       288(AX), Y2, Y2
+	VPADDD       480(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3533,12 +3531,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3554,10 +3552,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       352(SI), Y0, Y0
-	VPADDD       160(SI), Y1, Y1
-	VPADDD       448(SI), Y2, Y2
-	VPADDD       256(SI), Y3, Y3
+	VPADDD       352(AX), Y0, Y0
+	VPADDD       160(AX), Y1, Y1
+	VPADDD       448(AX), Y2, Y2
+	VPADDD       256(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3570,12 +3568,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3591,10 +3589,10 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       96(SI), Y0, Y0
-	VPADDD       320(SI), Y1, Y1
-	VPADDD       416(SI), Y2, Y2
-	VPADDD       224(SI), Y3, Y3
+	VPADDD       96(AX), Y0, Y0
+	VPADDD       320(AX), Y1, Y1
+	VPADDD       416(AX), Y2, Y2
+	VPADDD       224(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3607,12 +3605,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3628,10 +3626,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       128(SI), Y0, Y0
-	VPADDD       384(SI), Y1, Y1
-	VPADDD       64(SI), Y2, Y2
-	VPADDD       448(SI), Y3, Y3
+	VPADDD       128(AX), Y0, Y0
+	VPADDD       384(AX), Y1, Y1
+	VPADDD       64(AX), Y2, Y2
+	VPADDD       448(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3644,12 +3642,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3665,10 +3663,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       192(SI), Y0, Y0
-	VPADDD       288(SI), Y1, Y1
-	VPADDD       352(SI), Y2, Y2
-	VPADDD       256(SI), Y3, Y3
+	VPADDD       192(AX), Y0, Y0
+	VPADDD       288(AX), Y1, Y1
+	VPADDD       352(AX), Y2, Y2
+	VPADDD       256(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3681,12 +3679,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3702,10 +3700,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       160(SI), Y0, Y0
-	VPADDD       (SI), Y1, Y1
-	VPADDD       480(SI), Y2, Y2
-	VPADDD       32(SI), Y3, Y3
+	VPADDD       160(AX), Y0, Y0
+	VPADDD       (AX), Y1, Y1
+	VPADDD       480(AX), Y2, Y2
+	VPADDD       32(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3718,12 +3716,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3739,10 +3737,10 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       320(SI), Y0, Y0
-	VPADDD       384(SI), Y1, Y1
-	VPADDD       448(SI), Y2, Y2
-	VPADDD       416(SI), Y3, Y3
+	VPADDD       320(AX), Y0, Y0
+	VPADDD       384(AX), Y1, Y1
+	VPADDD       448(AX), Y2, Y2
+	VPADDD       416(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3755,12 +3753,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3776,10 +3774,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       224(SI), Y0, Y0
-	VPADDD       288(SI), Y1, Y1
-	VPADDD       96(SI), Y2, Y2
-	VPADDD       480(SI), Y3, Y3
+	VPADDD       224(AX), Y0, Y0
+	VPADDD       288(AX), Y1, Y1
+	VPADDD       96(AX), Y2, Y2
+	VPADDD       480(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3792,12 +3790,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3813,10 +3811,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       128(SI), Y0, Y0
-	VPADDD       352(SI), Y1, Y1
-	VPADDD       160(SI), Y2, Y2
-	VPADDD       32(SI), Y3, Y3
+	VPADDD       128(AX), Y0, Y0
+	VPADDD       352(AX), Y1, Y1
+	VPADDD       160(AX), Y2, Y2
+	VPADDD       32(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3829,12 +3827,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3850,10 +3848,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       (SI), Y0, Y0
-	VPADDD       64(SI), Y1, Y1
-	VPADDD       256(SI), Y2, Y2
-	VPADDD       192(SI), Y3, Y3
+	VPADDD       (AX), Y0, Y0
+	VPADDD       64(AX), Y1, Y1
+	VPADDD       256(AX), Y2, Y2
+	VPADDD       192(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3866,12 +3864,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3887,10 +3885,10 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       384(SI), Y0, Y0
-	VPADDD       288(SI), Y1, Y1
-	VPADDD       480(SI), Y2, Y2
-	VPADDD       448(SI), Y3, Y3
+	VPADDD       384(AX), Y0, Y0
+	VPADDD       288(AX), Y1, Y1
+	VPADDD       480(AX), Y2, Y2
+	VPADDD       448(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3903,12 +3901,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3924,10 +3922,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       416(SI), Y0, Y0
-	VPADDD       352(SI), Y1, Y1
-	VPADDD       320(SI), Y2, Y2
-	VPADDD       256(SI), Y3, Y3
+	VPADDD       416(AX), Y0, Y0
+	VPADDD       352(AX), Y1, Y1
+	VPADDD       320(AX), Y2, Y2
+	VPADDD       256(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -3940,12 +3938,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -3961,10 +3959,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       224(SI), Y0, Y0
-	VPADDD       160(SI), Y1, Y1
-	VPADDD       (SI), Y2, Y2
-	VPADDD       192(SI), Y3, Y3
+	VPADDD       224(AX), Y0, Y0
+	VPADDD       160(AX), Y1, Y1
+	VPADDD       (AX), Y2, Y2
+	VPADDD       192(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -3977,12 +3975,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -3998,10 +3996,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       64(SI), Y0, Y0
-	VPADDD       96(SI), Y1, Y1
-	VPADDD       32(SI), Y2, Y2
-	VPADDD       128(SI), Y3, Y3
+	VPADDD       64(AX), Y0, Y0
+	VPADDD       96(AX), Y1, Y1
+	VPADDD       32(AX), Y2, Y2
+	VPADDD       128(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -4014,12 +4012,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4035,10 +4033,10 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       288(SI), Y0, Y0
-	VPADDD       352(SI), Y1, Y1
-	VPADDD       256(SI), Y2, Y2
-	VPADDD       480(SI), Y3, Y3
+	VPADDD       288(AX), Y0, Y0
+	VPADDD       352(AX), Y1, Y1
+	VPADDD       256(AX), Y2, Y2
+	VPADDD       480(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -4051,12 +4049,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4072,10 +4070,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       448(SI), Y0, Y0
-	VPADDD       160(SI), Y1, Y1
-	VPADDD       384(SI), Y2, Y2
-	VPADDD       32(SI), Y3, Y3
+	VPADDD       448(AX), Y0, Y0
+	VPADDD       160(AX), Y1, Y1
+	VPADDD       384(AX), Y2, Y2
+	VPADDD       32(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -4088,12 +4086,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4109,10 +4107,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       416(SI), Y0, Y0
-	VPADDD       (SI), Y1, Y1
-	VPADDD       64(SI), Y2, Y2
-	VPADDD       128(SI), Y3, Y3
+	VPADDD       416(AX), Y0, Y0
+	VPADDD       (AX), Y1, Y1
+	VPADDD       64(AX), Y2, Y2
+	VPADDD       128(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -4125,12 +4123,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4146,10 +4144,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       96(SI), Y0, Y0
-	VPADDD       320(SI), Y1, Y1
-	VPADDD       192(SI), Y2, Y2
-	VPADDD       224(SI), Y3, Y3
+	VPADDD       96(AX), Y0, Y0
+	VPADDD       320(AX), Y1, Y1
+	VPADDD       192(AX), Y2, Y2
+	VPADDD       224(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -4162,12 +4160,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4183,10 +4181,10 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       352(SI), Y0, Y0
-	VPADDD       160(SI), Y1, Y1
-	VPADDD       32(SI), Y2, Y2
-	VPADDD       256(SI), Y3, Y3
+	VPADDD       352(AX), Y0, Y0
+	VPADDD       160(AX), Y1, Y1
+	VPADDD       32(AX), Y2, Y2
+	VPADDD       256(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -4199,12 +4197,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot16AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4220,10 +4218,10 @@ block1:
 	VPSRLD       $0x0c, Y7, Y8
 	VPSLLD       $0x14, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       480(SI), Y0, Y0
-	VPADDD       (SI), Y1, Y1
-	VPADDD       288(SI), Y2, Y2
-	VPADDD       192(SI), Y3, Y3
+	VPADDD       480(AX), Y0, Y0
+	VPADDD       (AX), Y1, Y1
+	VPADDD       288(AX), Y2, Y2
+	VPADDD       192(AX), Y3, Y3
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y6, Y2, Y2
@@ -4236,12 +4234,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
 	VPSHUFB      rot8AVX2<>+0(SB), Y15, Y15
-	VPADDD       512(SI), Y12, Y8
+	VPADDD       512(AX), Y12, Y8
 	VPXOR        Y8, Y4, Y4
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4257,10 +4255,10 @@ block1:
 	VPSRLD       $0x07, Y7, Y8
 	VPSLLD       $0x19, Y7, Y7
 	VPOR         Y8, Y7, Y7
-	VPADDD       448(SI), Y0, Y0
-	VPADDD       64(SI), Y1, Y1
-	VPADDD       96(SI), Y2, Y2
-	VPADDD       224(SI), Y3, Y3
+	VPADDD       448(AX), Y0, Y0
+	VPADDD       64(AX), Y1, Y1
+	VPADDD       96(AX), Y2, Y2
+	VPADDD       224(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -4273,12 +4271,12 @@ block1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4294,10 +4292,10 @@ block1:
 	VPSRLD       $0x0c, Y4, Y8
 	VPSLLD       $0x14, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPADDD       320(SI), Y0, Y0
-	VPADDD       384(SI), Y1, Y1
-	VPADDD       128(SI), Y2, Y2
-	VPADDD       416(SI), Y3, Y3
+	VPADDD       320(AX), Y0, Y0
+	VPADDD       384(AX), Y1, Y1
+	VPADDD       128(AX), Y2, Y2
+	VPADDD       416(AX), Y3, Y3
 	VPADDD       Y5, Y0, Y0
 	VPADDD       Y6, Y1, Y1
 	VPADDD       Y7, Y2, Y2
@@ -4310,12 +4308,12 @@ block1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
-	VPADDD       512(SI), Y13, Y8
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
+	VPADDD       512(AX), Y13, Y8
 	VPXOR        Y8, Y7, Y7
-	VMOVDQU      Y8, 512(SI)
-	VPADDD       Y9, Y14, Y9
+	VMOVDQU      Y8, 512(AX)
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4331,7 +4329,8 @@ block1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPXOR        512(SI), Y0, Y0
+	VMOVDQU      512(AX), Y8
+	VPXOR        Y8, Y0, Y0
 	VPXOR        Y9, Y1, Y1
 	VPXOR        Y10, Y2, Y2
 	VPXOR        Y11, Y3, Y3
@@ -4339,12 +4338,15 @@ block1:
 	VPXOR        Y13, Y5, Y5
 	VPXOR        Y14, Y6, Y6
 	VPXOR        Y15, Y7, Y7
-	ADDQ         $0x40, DI
-	MOVL         R9, BX
-	CMPQ         R8, $0x02
-	CMOVLEQ      R10, BX
-	DECQ         R8
+	ADDQ         $0x40, DX
+	MOVL         all+40(FP), SI
+	MOVL         last+48(FP), DI
+	ORL          SI, DI
+	CMPQ         BX, $0x02
+	CMOVLEQ      DI, SI
+	DECQ         BX
 	JNZ          block1
+	MOVQ         cvs+0(FP), AX
 	VPUNPCKLDQ   Y1, Y0, Y8
 	VPUNPCKHDQ   Y1, Y0, Y9
 	VPUNPCKLDQ   Y3, Y2, Y10
@@ -4382,7 +4384,7 @@ block1:
 
 // func span8AVX2(out *byte, in *byte, counter uint64, key *byte, all uint32, first uint32, last uint32, groups int, ahead int)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·span8AVX2(SB), $1056-64
+TEXT ·span8AVX2(SB), $1024-64
 	MOVQ out+0(FP), AX
 	MOVQ in+8(FP), CX
 	MOVQ counter+16(FP), DX
@@ -4412,15 +4414,13 @@ group1:
 	VPBROADCASTD 24(BX), Y6
 	VPBROADCASTD 28(BX), Y7
 	MOVQ         $0x00000010, R9
-	MOVL         first+36(FP), R10
-	MOVL         all+32(FP), R11
-	MOVL         last+40(FP), R12
-	ORL          R11, R10
-	ORL          R11, R12
-	MOVL         R10, R13
-	ORL          R12, R13
+	MOVL         all+32(FP), R10
+	MOVL         last+40(FP), R11
+	MOVL         first+36(FP), R12
+	ORL          R12, R10
+	ORL          R10, R11
 	CMPQ         R9, $0x01
-	CMOVLEQ      R13, R10
+	CMOVLEQ      R11, R10
 
 block2:
 	TESTQ      DI, DI
@@ -4544,9 +4544,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4581,9 +4581,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4615,12 +4615,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4652,12 +4652,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4692,9 +4692,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4729,9 +4729,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4763,12 +4763,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4800,12 +4800,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4840,9 +4840,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4877,9 +4877,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -4911,12 +4911,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4948,12 +4948,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -4988,9 +4988,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5025,9 +5025,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5059,12 +5059,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5096,12 +5096,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5136,9 +5136,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5173,9 +5173,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5207,12 +5207,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5244,12 +5244,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5284,9 +5284,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5321,9 +5321,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5355,12 +5355,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5392,12 +5392,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5432,9 +5432,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5469,9 +5469,9 @@ near3:
 	VPADDD       512(R8), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5503,12 +5503,12 @@ near3:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5540,12 +5540,12 @@ near3:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(R8), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(R8)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5561,7 +5561,8 @@ near3:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPXOR        512(R8), Y0, Y0
+	VMOVDQU      512(R8), Y8
+	VPXOR        Y8, Y0, Y0
 	VPXOR        Y9, Y1, Y1
 	VPXOR        Y10, Y2, Y2
 	VPXOR        Y11, Y3, Y3
@@ -5570,11 +5571,14 @@ near3:
 	VPXOR        Y14, Y6, Y6
 	VPXOR        Y15, Y7, Y7
 	ADDQ         $0x40, CX
-	MOVL         R11, R10
+	MOVL         all+32(FP), R10
+	MOVL         last+40(FP), R11
+	ORL          R10, R11
 	CMPQ         R9, $0x02
-	CMOVLEQ      R12, R10
+	CMOVLEQ      R11, R10
 	DECQ         R9
 	JNZ          block2
+	ADDQ         $0x00001c00, CX
 	VMOVDQU      Y0, (AX)
 	VMOVDQU      Y1, 32(AX)
 	VMOVDQU      Y2, 64(AX)
@@ -5584,7 +5588,6 @@ near3:
 	VMOVDQU      Y6, 192(AX)
 	VMOVDQU      Y7, 224(AX)
 	ADDQ         $0x00000100, AX
-	ADDQ         $0x00001c00, CX
 	ADDQ         $0x08, DX
 	DECQ         SI
 	JNZ          group1
@@ -5593,7 +5596,7 @@ near3:
 
 // func merge8AVX2(out *byte, in *byte, key *byte, flags uint32, pairs int)
 // Requires: AVX, AVX2
-TEXT ·merge8AVX2(SB), $1056-40
+TEXT ·merge8AVX2(SB), $1024-40
 	MOVQ out+0(FP), AX
 	MOVQ in+8(FP), CX
 	MOVQ key+16(FP), DX
@@ -5704,9 +5707,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5741,9 +5744,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5775,12 +5778,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5812,12 +5815,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5852,9 +5855,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5889,9 +5892,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -5923,12 +5926,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -5960,12 +5963,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6000,9 +6003,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6037,9 +6040,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6071,12 +6074,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6108,12 +6111,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6148,9 +6151,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6185,9 +6188,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6219,12 +6222,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6256,12 +6259,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6296,9 +6299,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6333,9 +6336,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6367,12 +6370,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6404,12 +6407,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6444,9 +6447,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6481,9 +6484,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6515,12 +6518,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6552,12 +6555,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6592,9 +6595,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6629,9 +6632,9 @@ pair1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6663,12 +6666,12 @@ pair1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6700,12 +6703,12 @@ pair1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -6721,7 +6724,8 @@ pair1:
 	VPSRLD       $0x07, Y4, Y8
 	VPSLLD       $0x19, Y4, Y4
 	VPOR         Y8, Y4, Y4
-	VPXOR        512(DI), Y0, Y0
+	VMOVDQU      512(DI), Y8
+	VPXOR        Y8, Y0, Y0
 	VPXOR        Y9, Y1, Y1
 	VPXOR        Y10, Y2, Y2
 	VPXOR        Y11, Y3, Y3
@@ -6794,7 +6798,7 @@ TEXT ·ungroup8AVX2(SB), $0-16
 
 // func root8AVX2(out *byte, node *byte, counter uint64, flags uint32, groups int)
 // Requires: AVX, AVX2
-TEXT ·root8AVX2(SB), $1056-40
+TEXT ·root8AVX2(SB), $1024-40
 	MOVQ         out+0(FP), AX
 	MOVQ         node+8(FP), CX
 	MOVQ         counter+16(FP), DX
@@ -6864,7 +6868,6 @@ group1:
 	VPBROADCASTD ivAVX2<>+4(SB), Y9
 	VPBROADCASTD ivAVX2<>+8(SB), Y10
 	VPBROADCASTD ivAVX2<>+12(SB), Y11
-	VMOVDQU      Y8, 512(DI)
 	VMOVQ        DX, X14
 	VPBROADCASTQ X14, Y14
 	VPADDQ       countingAVX2<>+32(SB), Y14, Y15
@@ -6876,6 +6879,7 @@ group1:
 	VPBROADCASTD 104(CX), Y14
 	VMOVD        BX, X15
 	VPBROADCASTD X15, Y15
+	VMOVDQU      Y8, 512(DI)
 	VPADDD       (DI), Y0, Y0
 	VPADDD       64(DI), Y1, Y1
 	VPADDD       128(DI), Y2, Y2
@@ -6895,9 +6899,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6932,9 +6936,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -6966,12 +6970,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7003,12 +7007,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7043,9 +7047,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7080,9 +7084,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7114,12 +7118,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7151,12 +7155,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7191,9 +7195,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7228,9 +7232,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7262,12 +7266,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7299,12 +7303,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7339,9 +7343,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7376,9 +7380,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7410,12 +7414,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7447,12 +7451,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7487,9 +7491,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7524,9 +7528,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7558,12 +7562,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7595,12 +7599,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7635,9 +7639,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7672,9 +7676,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7706,12 +7710,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7743,12 +7747,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7783,9 +7787,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7820,9 +7824,9 @@ group1:
 	VPADDD       512(DI), Y12, Y8
 	VPXOR        Y8, Y4, Y4
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y13, Y9
-	VPADDD       Y10, Y14, Y10
-	VPADDD       Y11, Y15, Y11
+	VPADDD       Y13, Y9, Y9
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y15, Y11, Y11
 	VPXOR        Y9, Y5, Y5
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
@@ -7854,12 +7858,12 @@ group1:
 	VPSHUFB      rot16AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot16AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot16AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4
@@ -7891,12 +7895,12 @@ group1:
 	VPSHUFB      rot8AVX2<>+0(SB), Y12, Y12
 	VPSHUFB      rot8AVX2<>+0(SB), Y13, Y13
 	VPSHUFB      rot8AVX2<>+0(SB), Y14, Y14
-	VPADDD       Y10, Y15, Y10
-	VPADDD       Y11, Y12, Y11
+	VPADDD       Y15, Y10, Y10
+	VPADDD       Y12, Y11, Y11
 	VPADDD       512(DI), Y13, Y8
 	VPXOR        Y8, Y7, Y7
 	VMOVDQU      Y8, 512(DI)
-	VPADDD       Y9, Y14, Y9
+	VPADDD       Y14, Y9, Y9
 	VPXOR        Y10, Y5, Y5
 	VPXOR        Y11, Y6, Y6
 	VPXOR        Y9, Y4, Y4

@@ -24,6 +24,9 @@ func step8AVX512(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, firs
 func step16AVX512(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 
 //go:noescape
+func stepWoven16AVX512(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
+
+//go:noescape
 func span16AVX512(out *Group, in *byte, counter uint64, key *CV, all, first, last uint32, groups, ahead int)
 
 //go:noescape

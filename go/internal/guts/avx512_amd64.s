@@ -472,17 +472,15 @@ restored1:
 	VINSERTI32X4 $0x01, 48(AX), Y1, Y1
 
 started2:
-	MOVL    first+44(FP), SI
-	MOVL    all+40(FP), R9
-	MOVL    last+48(FP), R10
-	ORL     R9, SI
-	ORL     R9, R10
-	MOVL    SI, R11
-	ORL     R10, R11
+	MOVL    all+40(FP), SI
+	MOVL    last+48(FP), R9
+	MOVL    first+44(FP), R10
+	ORL     R10, SI
+	ORL     SI, R9
 	CMPQ    BX, $0x01
-	CMOVLEQ R11, SI
-	MOVL    $0x000000aa, R11
-	KMOVW   R11, K1
+	CMOVLEQ R9, SI
+	MOVL    $0x000000aa, R9
+	KMOVW   R9, K1
 
 block3:
 	VBROADCASTI32X4 ivAVX512<>+0(SB), Y2
@@ -777,9 +775,11 @@ block3:
 	VPXORD          Y2, Y0, Y0
 	VPXORD          Y3, Y1, Y1
 	ADDQ            $0x40, DI
-	MOVL            R9, SI
+	MOVL            all+40(FP), SI
+	MOVL            last+48(FP), R9
+	ORL             SI, R9
 	CMPQ            BX, $0x02
-	CMOVLEQ         R10, SI
+	CMOVLEQ         R9, SI
 	DECQ            BX
 	JNZ             block3
 	VMOVDQU         X0, (AX)
@@ -1651,17 +1651,15 @@ restored1:
 	VINSERTI32X4 $0x01, 48(AX), Y1, Y1
 
 started2:
-	MOVL    first+44(FP), SI
-	MOVL    all+40(FP), R9
-	MOVL    last+48(FP), R10
-	ORL     R9, SI
-	ORL     R9, R10
-	MOVL    SI, R11
-	ORL     R10, R11
+	MOVL    all+40(FP), SI
+	MOVL    last+48(FP), R9
+	MOVL    first+44(FP), R10
+	ORL     R10, SI
+	ORL     SI, R9
 	CMPQ    BX, $0x01
-	CMOVLEQ R11, SI
-	MOVL    $0x000000aa, R11
-	KMOVW   R11, K1
+	CMOVLEQ R9, SI
+	MOVL    $0x000000aa, R9
+	KMOVW   R9, K1
 
 block3:
 	VBROADCASTI32X4 ivAVX512<>+0(SB), Y2
@@ -2068,9 +2066,11 @@ block3:
 	VPXORD          Y2, Y0, Y0
 	VPXORD          Y3, Y1, Y1
 	ADDQ            $0x40, DI
-	MOVL            R9, SI
+	MOVL            all+40(FP), SI
+	MOVL            last+48(FP), R9
+	ORL             SI, R9
 	CMPQ            BX, $0x02
-	CMOVLEQ         R10, SI
+	CMOVLEQ         R9, SI
 	DECQ            BX
 	JNZ             block3
 	VMOVDQU         X0, (AX)
@@ -2531,17 +2531,15 @@ restored1:
 	VINSERTI32X4 $0x03, 112(AX), Z1, Z1
 
 started2:
-	MOVL    first+44(FP), SI
-	MOVL    all+40(FP), R11
-	MOVL    last+48(FP), R12
-	ORL     R11, SI
-	ORL     R11, R12
-	MOVL    SI, R13
-	ORL     R12, R13
+	MOVL    all+40(FP), SI
+	MOVL    last+48(FP), R11
+	MOVL    first+44(FP), R12
+	ORL     R12, SI
+	ORL     SI, R11
 	CMPQ    BX, $0x01
-	CMOVLEQ R13, SI
-	MOVL    $0x000000aa, R13
-	KMOVW   R13, K1
+	CMOVLEQ R11, SI
+	MOVL    $0x000000aa, R11
+	KMOVW   R11, K1
 
 block3:
 	VBROADCASTI32X4 ivAVX512<>+0(SB), Z2
@@ -2844,9 +2842,11 @@ block3:
 	VPXORD          Z2, Z0, Z0
 	VPXORD          Z3, Z1, Z1
 	ADDQ            $0x40, DI
-	MOVL            R11, SI
+	MOVL            all+40(FP), SI
+	MOVL            last+48(FP), R11
+	ORL             SI, R11
 	CMPQ            BX, $0x02
-	CMOVLEQ         R12, SI
+	CMOVLEQ         R11, SI
 	DECQ            BX
 	JNZ             block3
 	VMOVDQU         X0, (AX)
@@ -3184,41 +3184,38 @@ TEXT ·parents4AVX512(SB), NOSPLIT, $0-28
 // func step8AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX2, AVX512F, AVX512VL, CMOV
 TEXT ·step8AVX512(SB), NOSPLIT, $0-52
-	MOVQ         cvs+0(FP), AX
-	MOVQ         ptr+8(FP), CX
-	MOVQ         d+16(FP), DX
-	MOVQ         key+32(FP), BX
-	XORQ         SI, SI
-	MOVQ         blocks+24(FP), DI
-	TESTQ        BX, BX
+	MOVQ         ptr+8(FP), AX
+	MOVQ         cvs+0(FP), CX
+	MOVQ         key+32(FP), DX
+	TESTQ        DX, DX
 	JZ           restored2
-	VPBROADCASTD (BX), Y0
-	VPBROADCASTD 4(BX), Y1
-	VPBROADCASTD 8(BX), Y2
-	VPBROADCASTD 12(BX), Y3
-	VPBROADCASTD 16(BX), Y4
-	VPBROADCASTD 20(BX), Y5
-	VPBROADCASTD 24(BX), Y6
-	VPBROADCASTD 28(BX), Y7
+	VPBROADCASTD (DX), Y0
+	VPBROADCASTD 4(DX), Y1
+	VPBROADCASTD 8(DX), Y2
+	VPBROADCASTD 12(DX), Y3
+	VPBROADCASTD 16(DX), Y4
+	VPBROADCASTD 20(DX), Y5
+	VPBROADCASTD 24(DX), Y6
+	VPBROADCASTD 28(DX), Y7
 	JMP          started3
 
 restored2:
-	VMOVDQU      (AX), X0
-	VINSERTI32X4 $0x01, 128(AX), Y0, Y0
-	VMOVDQU      16(AX), X4
-	VINSERTI32X4 $0x01, 144(AX), Y4, Y4
-	VMOVDQU      32(AX), X1
-	VINSERTI32X4 $0x01, 160(AX), Y1, Y1
-	VMOVDQU      48(AX), X5
-	VINSERTI32X4 $0x01, 176(AX), Y5, Y5
-	VMOVDQU      64(AX), X2
-	VINSERTI32X4 $0x01, 192(AX), Y2, Y2
-	VMOVDQU      80(AX), X6
-	VINSERTI32X4 $0x01, 208(AX), Y6, Y6
-	VMOVDQU      96(AX), X3
-	VINSERTI32X4 $0x01, 224(AX), Y3, Y3
-	VMOVDQU      112(AX), X7
-	VINSERTI32X4 $0x01, 240(AX), Y7, Y7
+	VMOVDQU      (CX), X0
+	VINSERTI32X4 $0x01, 128(CX), Y0, Y0
+	VMOVDQU      16(CX), X4
+	VINSERTI32X4 $0x01, 144(CX), Y4, Y4
+	VMOVDQU      32(CX), X1
+	VINSERTI32X4 $0x01, 160(CX), Y1, Y1
+	VMOVDQU      48(CX), X5
+	VINSERTI32X4 $0x01, 176(CX), Y5, Y5
+	VMOVDQU      64(CX), X2
+	VINSERTI32X4 $0x01, 192(CX), Y2, Y2
+	VMOVDQU      80(CX), X6
+	VINSERTI32X4 $0x01, 208(CX), Y6, Y6
+	VMOVDQU      96(CX), X3
+	VINSERTI32X4 $0x01, 224(CX), Y3, Y3
+	VMOVDQU      112(CX), X7
+	VINSERTI32X4 $0x01, 240(CX), Y7, Y7
 	VPUNPCKLDQ   Y1, Y0, Y8
 	VPUNPCKHDQ   Y1, Y0, Y9
 	VPUNPCKLDQ   Y3, Y2, Y10
@@ -3237,57 +3234,57 @@ restored2:
 	VPUNPCKHQDQ  Y15, Y13, Y7
 
 started3:
-	MOVL    first+44(FP), BX
-	MOVL    all+40(FP), R8
-	MOVL    last+48(FP), R9
-	ORL     R8, BX
-	ORL     R8, R9
-	MOVL    BX, R10
-	ORL     R9, R10
-	CMPQ    DI, $0x01
-	CMOVLEQ R10, BX
+	XORQ    CX, CX
+	MOVQ    blocks+24(FP), DX
+	MOVL    all+40(FP), BX
+	MOVL    last+48(FP), SI
+	MOVL    first+44(FP), DI
+	ORL     DI, BX
+	ORL     BX, SI
+	CMPQ    DX, $0x01
+	CMOVLEQ SI, BX
 
 block1:
-	MOVQ          (CX), R10
-	MOVQ          32(CX), R11
-	VMOVDQU32     (R10)(SI*1), X16
-	VINSERTI32X4  $0x01, (R11)(SI*1), Y16, Y16
-	VMOVDQU32     16(R10)(SI*1), X20
-	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y20, Y20
-	VMOVDQU32     32(R10)(SI*1), X24
-	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y24, Y24
-	VMOVDQU32     48(R10)(SI*1), X28
-	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y28, Y28
-	MOVQ          8(CX), R10
-	MOVQ          40(CX), R11
-	VMOVDQU32     (R10)(SI*1), X17
-	VINSERTI32X4  $0x01, (R11)(SI*1), Y17, Y17
-	VMOVDQU32     16(R10)(SI*1), X21
-	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y21, Y21
-	VMOVDQU32     32(R10)(SI*1), X25
-	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y25, Y25
-	VMOVDQU32     48(R10)(SI*1), X29
-	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y29, Y29
-	MOVQ          16(CX), R10
-	MOVQ          48(CX), R11
-	VMOVDQU32     (R10)(SI*1), X18
-	VINSERTI32X4  $0x01, (R11)(SI*1), Y18, Y18
-	VMOVDQU32     16(R10)(SI*1), X22
-	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y22, Y22
-	VMOVDQU32     32(R10)(SI*1), X26
-	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y26, Y26
-	VMOVDQU32     48(R10)(SI*1), X30
-	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y30, Y30
-	MOVQ          24(CX), R10
-	MOVQ          56(CX), R11
-	VMOVDQU32     (R10)(SI*1), X19
-	VINSERTI32X4  $0x01, (R11)(SI*1), Y19, Y19
-	VMOVDQU32     16(R10)(SI*1), X23
-	VINSERTI32X4  $0x01, 16(R11)(SI*1), Y23, Y23
-	VMOVDQU32     32(R10)(SI*1), X27
-	VINSERTI32X4  $0x01, 32(R11)(SI*1), Y27, Y27
-	VMOVDQU32     48(R10)(SI*1), X31
-	VINSERTI32X4  $0x01, 48(R11)(SI*1), Y31, Y31
+	MOVQ          (AX), SI
+	MOVQ          32(AX), DI
+	VMOVDQU32     (SI)(CX*1), X16
+	VINSERTI32X4  $0x01, (DI)(CX*1), Y16, Y16
+	VMOVDQU32     16(SI)(CX*1), X20
+	VINSERTI32X4  $0x01, 16(DI)(CX*1), Y20, Y20
+	VMOVDQU32     32(SI)(CX*1), X24
+	VINSERTI32X4  $0x01, 32(DI)(CX*1), Y24, Y24
+	VMOVDQU32     48(SI)(CX*1), X28
+	VINSERTI32X4  $0x01, 48(DI)(CX*1), Y28, Y28
+	MOVQ          8(AX), SI
+	MOVQ          40(AX), DI
+	VMOVDQU32     (SI)(CX*1), X17
+	VINSERTI32X4  $0x01, (DI)(CX*1), Y17, Y17
+	VMOVDQU32     16(SI)(CX*1), X21
+	VINSERTI32X4  $0x01, 16(DI)(CX*1), Y21, Y21
+	VMOVDQU32     32(SI)(CX*1), X25
+	VINSERTI32X4  $0x01, 32(DI)(CX*1), Y25, Y25
+	VMOVDQU32     48(SI)(CX*1), X29
+	VINSERTI32X4  $0x01, 48(DI)(CX*1), Y29, Y29
+	MOVQ          16(AX), SI
+	MOVQ          48(AX), DI
+	VMOVDQU32     (SI)(CX*1), X18
+	VINSERTI32X4  $0x01, (DI)(CX*1), Y18, Y18
+	VMOVDQU32     16(SI)(CX*1), X22
+	VINSERTI32X4  $0x01, 16(DI)(CX*1), Y22, Y22
+	VMOVDQU32     32(SI)(CX*1), X26
+	VINSERTI32X4  $0x01, 32(DI)(CX*1), Y26, Y26
+	VMOVDQU32     48(SI)(CX*1), X30
+	VINSERTI32X4  $0x01, 48(DI)(CX*1), Y30, Y30
+	MOVQ          24(AX), SI
+	MOVQ          56(AX), DI
+	VMOVDQU32     (SI)(CX*1), X19
+	VINSERTI32X4  $0x01, (DI)(CX*1), Y19, Y19
+	VMOVDQU32     16(SI)(CX*1), X23
+	VINSERTI32X4  $0x01, 16(DI)(CX*1), Y23, Y23
+	VMOVDQU32     32(SI)(CX*1), X27
+	VINSERTI32X4  $0x01, 32(DI)(CX*1), Y27, Y27
+	VMOVDQU32     48(SI)(CX*1), X31
+	VINSERTI32X4  $0x01, 48(DI)(CX*1), Y31, Y31
 	VPUNPCKLDQ    Y17, Y16, Y8
 	VPUNPCKHDQ    Y17, Y16, Y9
 	VPUNPCKLDQ    Y19, Y18, Y10
@@ -3320,12 +3317,13 @@ block1:
 	VPUNPCKHQDQ   Y14, Y12, Y29
 	VPUNPCKLQDQ   Y15, Y13, Y30
 	VPUNPCKHQDQ   Y15, Y13, Y31
-	VMOVDQU       (DX), Y12
-	VMOVDQU       64(DX), Y13
+	MOVQ          d+16(FP), SI
+	VMOVDQU       (SI), Y12
+	VMOVDQU       64(SI), Y13
 	VPBROADCASTD  blockLenAVX512<>+0(SB), Y14
-	VPXORD        128(DX), Y14, Y14
+	VPXORD        128(SI), Y14, Y14
 	VPBROADCASTD  BX, Y15
-	VPXORD        192(DX), Y15, Y15
+	VPXORD        192(SI), Y15, Y15
 	VPBROADCASTD  ivAVX512<>+0(SB), Y8
 	VPBROADCASTD  ivAVX512<>+4(SB), Y9
 	VPBROADCASTD  ivAVX512<>+8(SB), Y10
@@ -3346,10 +3344,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3374,10 +3372,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3402,10 +3400,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3430,10 +3428,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3458,10 +3456,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3486,10 +3484,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3514,10 +3512,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3542,10 +3540,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3570,10 +3568,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3598,10 +3596,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3626,10 +3624,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3654,10 +3652,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3682,10 +3680,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3710,10 +3708,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3738,10 +3736,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3766,10 +3764,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3794,10 +3792,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3822,10 +3820,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3850,10 +3848,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3878,10 +3876,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3906,10 +3904,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3934,10 +3932,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -3962,10 +3960,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -3990,10 +3988,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -4018,10 +4016,10 @@ block1:
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
 	VPRORD        $0x10, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -4046,10 +4044,10 @@ block1:
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
 	VPRORD        $0x08, Y15, Y15
-	VPADDD        Y8, Y12, Y8
-	VPADDD        Y9, Y13, Y9
-	VPADDD        Y10, Y14, Y10
-	VPADDD        Y11, Y15, Y11
+	VPADDD        Y12, Y8, Y8
+	VPADDD        Y13, Y9, Y9
+	VPADDD        Y14, Y10, Y10
+	VPADDD        Y15, Y11, Y11
 	VPXORD        Y8, Y4, Y4
 	VPXORD        Y9, Y5, Y5
 	VPXORD        Y10, Y6, Y6
@@ -4074,10 +4072,10 @@ block1:
 	VPRORD        $0x10, Y12, Y12
 	VPRORD        $0x10, Y13, Y13
 	VPRORD        $0x10, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -4102,10 +4100,10 @@ block1:
 	VPRORD        $0x08, Y12, Y12
 	VPRORD        $0x08, Y13, Y13
 	VPRORD        $0x08, Y14, Y14
-	VPADDD        Y10, Y15, Y10
-	VPADDD        Y11, Y12, Y11
-	VPADDD        Y8, Y13, Y8
-	VPADDD        Y9, Y14, Y9
+	VPADDD        Y15, Y10, Y10
+	VPADDD        Y12, Y11, Y11
+	VPADDD        Y13, Y8, Y8
+	VPADDD        Y14, Y9, Y9
 	VPXORD        Y10, Y5, Y5
 	VPXORD        Y11, Y6, Y6
 	VPXORD        Y8, Y7, Y7
@@ -4122,12 +4120,15 @@ block1:
 	VPXORD        Y13, Y5, Y5
 	VPXORD        Y14, Y6, Y6
 	VPXORD        Y15, Y7, Y7
-	ADDQ          $0x40, SI
-	MOVL          R8, BX
-	CMPQ          DI, $0x02
-	CMOVLEQ       R9, BX
-	DECQ          DI
+	ADDQ          $0x40, CX
+	MOVL          all+40(FP), BX
+	MOVL          last+48(FP), SI
+	ORL           BX, SI
+	CMPQ          DX, $0x02
+	CMOVLEQ       SI, BX
+	DECQ          DX
 	JNZ           block1
+	MOVQ          cvs+0(FP), AX
 	VPUNPCKLDQ    Y1, Y0, Y8
 	VPUNPCKHDQ    Y1, Y0, Y9
 	VPUNPCKLDQ    Y3, Y2, Y10
@@ -4166,57 +4167,54 @@ block1:
 // func step16AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
 // Requires: AVX, AVX512F, AVX512VL, CMOV
 TEXT ·step16AVX512(SB), NOSPLIT, $0-52
-	MOVQ         cvs+0(FP), AX
-	MOVQ         ptr+8(FP), CX
-	MOVQ         d+16(FP), DX
-	MOVQ         key+32(FP), BX
-	XORQ         SI, SI
-	MOVQ         blocks+24(FP), DI
-	TESTQ        BX, BX
+	MOVQ         ptr+8(FP), AX
+	MOVQ         cvs+0(FP), CX
+	MOVQ         key+32(FP), DX
+	TESTQ        DX, DX
 	JZ           restored2
-	VPBROADCASTD (BX), Z0
-	VPBROADCASTD 4(BX), Z1
-	VPBROADCASTD 8(BX), Z2
-	VPBROADCASTD 12(BX), Z3
-	VPBROADCASTD 16(BX), Z4
-	VPBROADCASTD 20(BX), Z5
-	VPBROADCASTD 24(BX), Z6
-	VPBROADCASTD 28(BX), Z7
+	VPBROADCASTD (DX), Z0
+	VPBROADCASTD 4(DX), Z1
+	VPBROADCASTD 8(DX), Z2
+	VPBROADCASTD 12(DX), Z3
+	VPBROADCASTD 16(DX), Z4
+	VPBROADCASTD 20(DX), Z5
+	VPBROADCASTD 24(DX), Z6
+	VPBROADCASTD 28(DX), Z7
 	JMP          started3
 
 restored2:
-	VMOVDQU      (AX), X0
-	VINSERTI32X4 $0x01, 128(AX), Z0, Z0
-	VINSERTI32X4 $0x02, 256(AX), Z0, Z0
-	VINSERTI32X4 $0x03, 384(AX), Z0, Z0
-	VMOVDQU      16(AX), X4
-	VINSERTI32X4 $0x01, 144(AX), Z4, Z4
-	VINSERTI32X4 $0x02, 272(AX), Z4, Z4
-	VINSERTI32X4 $0x03, 400(AX), Z4, Z4
-	VMOVDQU      32(AX), X1
-	VINSERTI32X4 $0x01, 160(AX), Z1, Z1
-	VINSERTI32X4 $0x02, 288(AX), Z1, Z1
-	VINSERTI32X4 $0x03, 416(AX), Z1, Z1
-	VMOVDQU      48(AX), X5
-	VINSERTI32X4 $0x01, 176(AX), Z5, Z5
-	VINSERTI32X4 $0x02, 304(AX), Z5, Z5
-	VINSERTI32X4 $0x03, 432(AX), Z5, Z5
-	VMOVDQU      64(AX), X2
-	VINSERTI32X4 $0x01, 192(AX), Z2, Z2
-	VINSERTI32X4 $0x02, 320(AX), Z2, Z2
-	VINSERTI32X4 $0x03, 448(AX), Z2, Z2
-	VMOVDQU      80(AX), X6
-	VINSERTI32X4 $0x01, 208(AX), Z6, Z6
-	VINSERTI32X4 $0x02, 336(AX), Z6, Z6
-	VINSERTI32X4 $0x03, 464(AX), Z6, Z6
-	VMOVDQU      96(AX), X3
-	VINSERTI32X4 $0x01, 224(AX), Z3, Z3
-	VINSERTI32X4 $0x02, 352(AX), Z3, Z3
-	VINSERTI32X4 $0x03, 480(AX), Z3, Z3
-	VMOVDQU      112(AX), X7
-	VINSERTI32X4 $0x01, 240(AX), Z7, Z7
-	VINSERTI32X4 $0x02, 368(AX), Z7, Z7
-	VINSERTI32X4 $0x03, 496(AX), Z7, Z7
+	VMOVDQU      (CX), X0
+	VINSERTI32X4 $0x01, 128(CX), Z0, Z0
+	VINSERTI32X4 $0x02, 256(CX), Z0, Z0
+	VINSERTI32X4 $0x03, 384(CX), Z0, Z0
+	VMOVDQU      16(CX), X4
+	VINSERTI32X4 $0x01, 144(CX), Z4, Z4
+	VINSERTI32X4 $0x02, 272(CX), Z4, Z4
+	VINSERTI32X4 $0x03, 400(CX), Z4, Z4
+	VMOVDQU      32(CX), X1
+	VINSERTI32X4 $0x01, 160(CX), Z1, Z1
+	VINSERTI32X4 $0x02, 288(CX), Z1, Z1
+	VINSERTI32X4 $0x03, 416(CX), Z1, Z1
+	VMOVDQU      48(CX), X5
+	VINSERTI32X4 $0x01, 176(CX), Z5, Z5
+	VINSERTI32X4 $0x02, 304(CX), Z5, Z5
+	VINSERTI32X4 $0x03, 432(CX), Z5, Z5
+	VMOVDQU      64(CX), X2
+	VINSERTI32X4 $0x01, 192(CX), Z2, Z2
+	VINSERTI32X4 $0x02, 320(CX), Z2, Z2
+	VINSERTI32X4 $0x03, 448(CX), Z2, Z2
+	VMOVDQU      80(CX), X6
+	VINSERTI32X4 $0x01, 208(CX), Z6, Z6
+	VINSERTI32X4 $0x02, 336(CX), Z6, Z6
+	VINSERTI32X4 $0x03, 464(CX), Z6, Z6
+	VMOVDQU      96(CX), X3
+	VINSERTI32X4 $0x01, 224(CX), Z3, Z3
+	VINSERTI32X4 $0x02, 352(CX), Z3, Z3
+	VINSERTI32X4 $0x03, 480(CX), Z3, Z3
+	VMOVDQU      112(CX), X7
+	VINSERTI32X4 $0x01, 240(CX), Z7, Z7
+	VINSERTI32X4 $0x02, 368(CX), Z7, Z7
+	VINSERTI32X4 $0x03, 496(CX), Z7, Z7
 	VPUNPCKLDQ   Z1, Z0, Z8
 	VPUNPCKHDQ   Z1, Z0, Z9
 	VPUNPCKLDQ   Z3, Z2, Z10
@@ -4235,49 +4233,49 @@ restored2:
 	VPUNPCKHQDQ  Z15, Z13, Z7
 
 started3:
-	MOVL    first+44(FP), BX
-	MOVL    all+40(FP), R8
-	MOVL    last+48(FP), R9
-	ORL     R8, BX
-	ORL     R8, R9
-	MOVL    BX, R10
-	ORL     R9, R10
-	CMPQ    DI, $0x01
-	CMOVLEQ R10, BX
+	XORQ    CX, CX
+	MOVQ    blocks+24(FP), DX
+	MOVL    all+40(FP), BX
+	MOVL    last+48(FP), SI
+	MOVL    first+44(FP), DI
+	ORL     DI, BX
+	ORL     BX, SI
+	CMPQ    DX, $0x01
+	CMOVLEQ SI, BX
 
 block1:
-	MOVQ          (CX), R10
-	VMOVDQU       (R10)(SI*1), Y8
-	MOVQ          32(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z8, Z8
-	MOVQ          64(CX), R10
-	VMOVDQU32     (R10)(SI*1), Y20
-	MOVQ          96(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z20, Z20
-	MOVQ          8(CX), R10
-	VMOVDQU       (R10)(SI*1), Y9
-	MOVQ          40(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z9, Z9
-	MOVQ          72(CX), R10
-	VMOVDQU32     (R10)(SI*1), Y21
-	MOVQ          104(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z21, Z21
-	MOVQ          16(CX), R10
-	VMOVDQU       (R10)(SI*1), Y10
-	MOVQ          48(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z10, Z10
-	MOVQ          80(CX), R10
-	VMOVDQU32     (R10)(SI*1), Y22
-	MOVQ          112(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z22, Z22
-	MOVQ          24(CX), R10
-	VMOVDQU       (R10)(SI*1), Y11
-	MOVQ          56(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z11, Z11
-	MOVQ          88(CX), R10
-	VMOVDQU32     (R10)(SI*1), Y23
-	MOVQ          120(CX), R10
-	VINSERTI64X4  $0x01, (R10)(SI*1), Z23, Z23
+	MOVQ          (AX), SI
+	VMOVDQU       (SI)(CX*1), Y8
+	MOVQ          32(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z8, Z8
+	MOVQ          64(AX), SI
+	VMOVDQU32     (SI)(CX*1), Y20
+	MOVQ          96(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z20, Z20
+	MOVQ          8(AX), SI
+	VMOVDQU       (SI)(CX*1), Y9
+	MOVQ          40(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z9, Z9
+	MOVQ          72(AX), SI
+	VMOVDQU32     (SI)(CX*1), Y21
+	MOVQ          104(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z21, Z21
+	MOVQ          16(AX), SI
+	VMOVDQU       (SI)(CX*1), Y10
+	MOVQ          48(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z10, Z10
+	MOVQ          80(AX), SI
+	VMOVDQU32     (SI)(CX*1), Y22
+	MOVQ          112(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z22, Z22
+	MOVQ          24(AX), SI
+	VMOVDQU       (SI)(CX*1), Y11
+	MOVQ          56(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z11, Z11
+	MOVQ          88(AX), SI
+	VMOVDQU32     (SI)(CX*1), Y23
+	MOVQ          120(AX), SI
+	VINSERTI64X4  $0x01, (SI)(CX*1), Z23, Z23
 	VPUNPCKLDQ    Z9, Z8, Z16
 	VPUNPCKHDQ    Z9, Z8, Z17
 	VPUNPCKLDQ    Z11, Z10, Z18
@@ -4302,38 +4300,38 @@ block1:
 	VSHUFI32X4    $0xdd, Z22, Z10, Z22
 	VSHUFI32X4    $0x88, Z23, Z11, Z19
 	VSHUFI32X4    $0xdd, Z23, Z11, Z23
-	MOVQ          (CX), R10
-	VMOVDQU       32(R10)(SI*1), Y8
-	MOVQ          32(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z8, Z8
-	MOVQ          64(CX), R10
-	VMOVDQU32     32(R10)(SI*1), Y28
-	MOVQ          96(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z28, Z28
-	MOVQ          8(CX), R10
-	VMOVDQU       32(R10)(SI*1), Y9
-	MOVQ          40(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z9, Z9
-	MOVQ          72(CX), R10
-	VMOVDQU32     32(R10)(SI*1), Y29
-	MOVQ          104(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z29, Z29
-	MOVQ          16(CX), R10
-	VMOVDQU       32(R10)(SI*1), Y10
-	MOVQ          48(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z10, Z10
-	MOVQ          80(CX), R10
-	VMOVDQU32     32(R10)(SI*1), Y30
-	MOVQ          112(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z30, Z30
-	MOVQ          24(CX), R10
-	VMOVDQU       32(R10)(SI*1), Y11
-	MOVQ          56(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z11, Z11
-	MOVQ          88(CX), R10
-	VMOVDQU32     32(R10)(SI*1), Y31
-	MOVQ          120(CX), R10
-	VINSERTI64X4  $0x01, 32(R10)(SI*1), Z31, Z31
+	MOVQ          (AX), SI
+	VMOVDQU       32(SI)(CX*1), Y8
+	MOVQ          32(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z8, Z8
+	MOVQ          64(AX), SI
+	VMOVDQU32     32(SI)(CX*1), Y28
+	MOVQ          96(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z28, Z28
+	MOVQ          8(AX), SI
+	VMOVDQU       32(SI)(CX*1), Y9
+	MOVQ          40(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z9, Z9
+	MOVQ          72(AX), SI
+	VMOVDQU32     32(SI)(CX*1), Y29
+	MOVQ          104(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z29, Z29
+	MOVQ          16(AX), SI
+	VMOVDQU       32(SI)(CX*1), Y10
+	MOVQ          48(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z10, Z10
+	MOVQ          80(AX), SI
+	VMOVDQU32     32(SI)(CX*1), Y30
+	MOVQ          112(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z30, Z30
+	MOVQ          24(AX), SI
+	VMOVDQU       32(SI)(CX*1), Y11
+	MOVQ          56(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z11, Z11
+	MOVQ          88(AX), SI
+	VMOVDQU32     32(SI)(CX*1), Y31
+	MOVQ          120(AX), SI
+	VINSERTI64X4  $0x01, 32(SI)(CX*1), Z31, Z31
 	VPUNPCKLDQ    Z9, Z8, Z24
 	VPUNPCKHDQ    Z9, Z8, Z25
 	VPUNPCKLDQ    Z11, Z10, Z26
@@ -4358,12 +4356,13 @@ block1:
 	VSHUFI32X4    $0xdd, Z30, Z10, Z30
 	VSHUFI32X4    $0x88, Z31, Z11, Z27
 	VSHUFI32X4    $0xdd, Z31, Z11, Z31
-	VMOVDQU32     (DX), Z12
-	VMOVDQU32     64(DX), Z13
+	MOVQ          d+16(FP), SI
+	VMOVDQU32     (SI), Z12
+	VMOVDQU32     64(SI), Z13
 	VPBROADCASTD  blockLenAVX512<>+0(SB), Z14
-	VPXORD        128(DX), Z14, Z14
+	VPXORD        128(SI), Z14, Z14
 	VPBROADCASTD  BX, Z15
-	VPXORD        192(DX), Z15, Z15
+	VPXORD        192(SI), Z15, Z15
 	VPBROADCASTD  ivAVX512<>+0(SB), Z8
 	VPBROADCASTD  ivAVX512<>+4(SB), Z9
 	VPBROADCASTD  ivAVX512<>+8(SB), Z10
@@ -4381,16 +4380,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z17, Z0, Z0
@@ -4409,16 +4408,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z30, Z3, Z3
@@ -4437,16 +4436,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z31, Z3, Z3
@@ -4465,16 +4464,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z18, Z0, Z0
@@ -4493,16 +4492,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z22, Z0, Z0
@@ -4521,16 +4520,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z31, Z3, Z3
@@ -4549,16 +4548,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z24, Z3, Z3
@@ -4577,16 +4576,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z19, Z0, Z0
@@ -4605,16 +4604,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z20, Z0, Z0
@@ -4633,16 +4632,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z24, Z3, Z3
@@ -4661,16 +4660,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z17, Z3, Z3
@@ -4689,16 +4688,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z26, Z0, Z0
@@ -4717,16 +4716,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z23, Z0, Z0
@@ -4745,16 +4744,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z17, Z3, Z3
@@ -4773,16 +4772,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z22, Z3, Z3
@@ -4801,16 +4800,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z28, Z0, Z0
@@ -4829,16 +4828,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z29, Z0, Z0
@@ -4857,16 +4856,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z22, Z3, Z3
@@ -4885,16 +4884,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z20, Z3, Z3
@@ -4913,16 +4912,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z25, Z0, Z0
@@ -4941,16 +4940,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z30, Z0, Z0
@@ -4969,16 +4968,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z20, Z3, Z3
@@ -4997,16 +4996,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z23, Z3, Z3
@@ -5025,16 +5024,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z27, Z0, Z0
@@ -5053,16 +5052,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z31, Z0, Z0
@@ -5081,16 +5080,16 @@ block1:
 	VPADDD        Z7, Z3, Z3
 	VPXORD        Z2, Z14, Z14
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z8, Z12, Z8
+	VPADDD        Z12, Z8, Z8
 	VPXORD        Z3, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z9, Z13, Z9
+	VPADDD        Z13, Z9, Z9
 	VPXORD        Z8, Z4, Z4
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z10, Z14, Z10
+	VPADDD        Z14, Z10, Z10
 	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z11, Z15, Z11
+	VPADDD        Z15, Z11, Z11
 	VPXORD        Z10, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z23, Z3, Z3
@@ -5109,16 +5108,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x10, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x10, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z29, Z3, Z3
@@ -5137,16 +5136,16 @@ block1:
 	VPADDD        Z7, Z2, Z2
 	VPXORD        Z1, Z12, Z12
 	VPRORD        $0x08, Z15, Z15
-	VPADDD        Z9, Z14, Z9
+	VPADDD        Z14, Z9, Z9
 	VPXORD        Z2, Z13, Z13
 	VPRORD        $0x08, Z12, Z12
-	VPADDD        Z10, Z15, Z10
+	VPADDD        Z15, Z10, Z10
 	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z11, Z12, Z11
+	VPADDD        Z12, Z11, Z11
 	VPXORD        Z10, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z8, Z13, Z8
+	VPADDD        Z13, Z8, Z8
 	VPXORD        Z11, Z6, Z6
 	VPRORD        $0x07, Z5, Z5
 	VPXORD        Z8, Z7, Z7
@@ -5160,12 +5159,15 @@ block1:
 	VPXORD        Z13, Z5, Z5
 	VPXORD        Z14, Z6, Z6
 	VPXORD        Z15, Z7, Z7
-	ADDQ          $0x40, SI
-	MOVL          R8, BX
-	CMPQ          DI, $0x02
-	CMOVLEQ       R9, BX
-	DECQ          DI
+	ADDQ          $0x40, CX
+	MOVL          all+40(FP), BX
+	MOVL          last+48(FP), SI
+	ORL           BX, SI
+	CMPQ          DX, $0x02
+	CMOVLEQ       SI, BX
+	DECQ          DX
 	JNZ           block1
+	MOVQ          cvs+0(FP), AX
 	VPUNPCKLDQ    Z1, Z0, Z8
 	VPUNPCKHDQ    Z1, Z0, Z9
 	VPUNPCKLDQ    Z3, Z2, Z10
@@ -5255,69 +5257,1643 @@ DATA highPartsAVX512<>+56(SB)/4, $0x0000000f
 DATA highPartsAVX512<>+60(SB)/4, $0x00000000
 GLOBL highPartsAVX512<>(SB), RODATA|NOPTR, $64
 
+// func stepWoven16AVX512(cvs *byte, ptr *byte, d *byte, blocks int, key *byte, all uint32, first uint32, last uint32)
+// Requires: AVX, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·stepWoven16AVX512(SB), $2240-52
+	LEAQ         63(SP), AX
+	ANDQ         $-64, AX
+	MOVQ         AX, CX
+	LEAQ         1024(AX), AX
+	MOVQ         ptr+8(FP), DX
+	MOVQ         cvs+0(FP), BX
+	MOVQ         key+32(FP), SI
+	TESTQ        SI, SI
+	JZ           restored2
+	VPBROADCASTD (SI), Z0
+	VPBROADCASTD 4(SI), Z1
+	VPBROADCASTD 8(SI), Z2
+	VPBROADCASTD 12(SI), Z3
+	VPBROADCASTD 16(SI), Z4
+	VPBROADCASTD 20(SI), Z5
+	VPBROADCASTD 24(SI), Z6
+	VPBROADCASTD 28(SI), Z7
+	JMP          started3
+
+restored2:
+	VMOVDQU      (BX), X0
+	VINSERTI32X4 $0x01, 128(BX), Z0, Z0
+	VINSERTI32X4 $0x02, 256(BX), Z0, Z0
+	VINSERTI32X4 $0x03, 384(BX), Z0, Z0
+	VMOVDQU      16(BX), X4
+	VINSERTI32X4 $0x01, 144(BX), Z4, Z4
+	VINSERTI32X4 $0x02, 272(BX), Z4, Z4
+	VINSERTI32X4 $0x03, 400(BX), Z4, Z4
+	VMOVDQU      32(BX), X1
+	VINSERTI32X4 $0x01, 160(BX), Z1, Z1
+	VINSERTI32X4 $0x02, 288(BX), Z1, Z1
+	VINSERTI32X4 $0x03, 416(BX), Z1, Z1
+	VMOVDQU      48(BX), X5
+	VINSERTI32X4 $0x01, 176(BX), Z5, Z5
+	VINSERTI32X4 $0x02, 304(BX), Z5, Z5
+	VINSERTI32X4 $0x03, 432(BX), Z5, Z5
+	VMOVDQU      64(BX), X2
+	VINSERTI32X4 $0x01, 192(BX), Z2, Z2
+	VINSERTI32X4 $0x02, 320(BX), Z2, Z2
+	VINSERTI32X4 $0x03, 448(BX), Z2, Z2
+	VMOVDQU      80(BX), X6
+	VINSERTI32X4 $0x01, 208(BX), Z6, Z6
+	VINSERTI32X4 $0x02, 336(BX), Z6, Z6
+	VINSERTI32X4 $0x03, 464(BX), Z6, Z6
+	VMOVDQU      96(BX), X3
+	VINSERTI32X4 $0x01, 224(BX), Z3, Z3
+	VINSERTI32X4 $0x02, 352(BX), Z3, Z3
+	VINSERTI32X4 $0x03, 480(BX), Z3, Z3
+	VMOVDQU      112(BX), X7
+	VINSERTI32X4 $0x01, 240(BX), Z7, Z7
+	VINSERTI32X4 $0x02, 368(BX), Z7, Z7
+	VINSERTI32X4 $0x03, 496(BX), Z7, Z7
+	VPUNPCKLDQ   Z1, Z0, Z8
+	VPUNPCKHDQ   Z1, Z0, Z9
+	VPUNPCKLDQ   Z3, Z2, Z10
+	VPUNPCKHDQ   Z3, Z2, Z11
+	VPUNPCKLQDQ  Z10, Z8, Z0
+	VPUNPCKHQDQ  Z10, Z8, Z1
+	VPUNPCKLQDQ  Z11, Z9, Z2
+	VPUNPCKHQDQ  Z11, Z9, Z3
+	VPUNPCKLDQ   Z5, Z4, Z12
+	VPUNPCKHDQ   Z5, Z4, Z13
+	VPUNPCKLDQ   Z7, Z6, Z14
+	VPUNPCKHDQ   Z7, Z6, Z15
+	VPUNPCKLQDQ  Z14, Z12, Z4
+	VPUNPCKHQDQ  Z14, Z12, Z5
+	VPUNPCKLQDQ  Z15, Z13, Z6
+	VPUNPCKHQDQ  Z15, Z13, Z7
+
+started3:
+	XORQ         BX, BX
+	MOVQ         blocks+24(FP), SI
+	MOVL         all+40(FP), DI
+	MOVL         last+48(FP), R8
+	MOVL         first+44(FP), R9
+	ORL          R9, DI
+	ORL          DI, R8
+	CMPQ         SI, $0x01
+	CMOVLEQ      R8, DI
+	MOVQ         (DX), R8
+	VMOVDQU      (R8)(BX*1), Y8
+	MOVQ         32(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z8, Z8
+	MOVQ         64(DX), R8
+	VMOVDQU32    (R8)(BX*1), Y20
+	MOVQ         96(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z20, Z20
+	MOVQ         8(DX), R8
+	VMOVDQU      (R8)(BX*1), Y9
+	MOVQ         40(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z9, Z9
+	MOVQ         72(DX), R8
+	VMOVDQU32    (R8)(BX*1), Y21
+	MOVQ         104(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z21, Z21
+	MOVQ         16(DX), R8
+	VMOVDQU      (R8)(BX*1), Y10
+	MOVQ         48(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z10, Z10
+	MOVQ         80(DX), R8
+	VMOVDQU32    (R8)(BX*1), Y22
+	MOVQ         112(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z22, Z22
+	MOVQ         24(DX), R8
+	VMOVDQU      (R8)(BX*1), Y11
+	MOVQ         56(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z11, Z11
+	MOVQ         88(DX), R8
+	VMOVDQU32    (R8)(BX*1), Y23
+	MOVQ         120(DX), R8
+	VINSERTI64X4 $0x01, (R8)(BX*1), Z23, Z23
+	VPUNPCKLDQ   Z9, Z8, Z16
+	VPUNPCKHDQ   Z9, Z8, Z17
+	VPUNPCKLDQ   Z11, Z10, Z18
+	VPUNPCKHDQ   Z11, Z10, Z19
+	VPUNPCKLQDQ  Z18, Z16, Z8
+	VPUNPCKHQDQ  Z18, Z16, Z9
+	VPUNPCKLQDQ  Z19, Z17, Z10
+	VPUNPCKHQDQ  Z19, Z17, Z11
+	VPUNPCKLDQ   Z21, Z20, Z12
+	VPUNPCKHDQ   Z21, Z20, Z13
+	VPUNPCKLDQ   Z23, Z22, Z14
+	VPUNPCKHDQ   Z23, Z22, Z15
+	VPUNPCKLQDQ  Z14, Z12, Z20
+	VPUNPCKHQDQ  Z14, Z12, Z21
+	VPUNPCKLQDQ  Z15, Z13, Z22
+	VPUNPCKHQDQ  Z15, Z13, Z23
+	VSHUFI32X4   $0x88, Z20, Z8, Z16
+	VSHUFI32X4   $0xdd, Z20, Z8, Z20
+	VSHUFI32X4   $0x88, Z21, Z9, Z17
+	VSHUFI32X4   $0xdd, Z21, Z9, Z21
+	VSHUFI32X4   $0x88, Z22, Z10, Z18
+	VSHUFI32X4   $0xdd, Z22, Z10, Z22
+	VSHUFI32X4   $0x88, Z23, Z11, Z19
+	VSHUFI32X4   $0xdd, Z23, Z11, Z23
+	MOVQ         (DX), R8
+	VMOVDQU      32(R8)(BX*1), Y8
+	MOVQ         32(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z8, Z8
+	MOVQ         64(DX), R8
+	VMOVDQU32    32(R8)(BX*1), Y28
+	MOVQ         96(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z28, Z28
+	MOVQ         8(DX), R8
+	VMOVDQU      32(R8)(BX*1), Y9
+	MOVQ         40(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z9, Z9
+	MOVQ         72(DX), R8
+	VMOVDQU32    32(R8)(BX*1), Y29
+	MOVQ         104(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z29, Z29
+	MOVQ         16(DX), R8
+	VMOVDQU      32(R8)(BX*1), Y10
+	MOVQ         48(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z10, Z10
+	MOVQ         80(DX), R8
+	VMOVDQU32    32(R8)(BX*1), Y30
+	MOVQ         112(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z30, Z30
+	MOVQ         24(DX), R8
+	VMOVDQU      32(R8)(BX*1), Y11
+	MOVQ         56(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z11, Z11
+	MOVQ         88(DX), R8
+	VMOVDQU32    32(R8)(BX*1), Y31
+	MOVQ         120(DX), R8
+	VINSERTI64X4 $0x01, 32(R8)(BX*1), Z31, Z31
+	VPUNPCKLDQ   Z9, Z8, Z24
+	VPUNPCKHDQ   Z9, Z8, Z25
+	VPUNPCKLDQ   Z11, Z10, Z26
+	VPUNPCKHDQ   Z11, Z10, Z27
+	VPUNPCKLQDQ  Z26, Z24, Z8
+	VPUNPCKHQDQ  Z26, Z24, Z9
+	VPUNPCKLQDQ  Z27, Z25, Z10
+	VPUNPCKHQDQ  Z27, Z25, Z11
+	VPUNPCKLDQ   Z29, Z28, Z12
+	VPUNPCKHDQ   Z29, Z28, Z13
+	VPUNPCKLDQ   Z31, Z30, Z14
+	VPUNPCKHDQ   Z31, Z30, Z15
+	VPUNPCKLQDQ  Z14, Z12, Z28
+	VPUNPCKHQDQ  Z14, Z12, Z29
+	VPUNPCKLQDQ  Z15, Z13, Z30
+	VPUNPCKHQDQ  Z15, Z13, Z31
+	VSHUFI32X4   $0x88, Z28, Z8, Z24
+	VSHUFI32X4   $0xdd, Z28, Z8, Z28
+	VSHUFI32X4   $0x88, Z29, Z9, Z25
+	VSHUFI32X4   $0xdd, Z29, Z9, Z29
+	VSHUFI32X4   $0x88, Z30, Z10, Z26
+	VSHUFI32X4   $0xdd, Z30, Z10, Z30
+	VSHUFI32X4   $0x88, Z31, Z11, Z27
+	VSHUFI32X4   $0xdd, Z31, Z11, Z31
+	VMOVDQU32    Z16, (CX)
+	VMOVDQU32    Z17, 64(CX)
+	VMOVDQU32    Z18, 128(CX)
+	VMOVDQU32    Z19, 192(CX)
+	VMOVDQU32    Z20, 256(CX)
+	VMOVDQU32    Z21, 320(CX)
+	VMOVDQU32    Z22, 384(CX)
+	VMOVDQU32    Z23, 448(CX)
+	VMOVDQU32    Z24, 512(CX)
+	VMOVDQU32    Z25, 576(CX)
+	VMOVDQU32    Z26, 640(CX)
+	VMOVDQU32    Z27, 704(CX)
+	VMOVDQU32    Z28, 768(CX)
+	VMOVDQU32    Z29, 832(CX)
+	VMOVDQU32    Z30, 896(CX)
+	VMOVDQU32    Z31, 960(CX)
+
+block1:
+	LEAQ          64(BX), R8
+	CMPQ          SI, $0x01
+	CMOVQNE       R8, BX
+	MOVQ          d+16(FP), R8
+	VMOVDQU32     (R8), Z12
+	VMOVDQU32     64(R8), Z13
+	VPBROADCASTD  blockLenAVX512<>+0(SB), Z14
+	VPXORD        128(R8), Z14, Z14
+	VPBROADCASTD  DI, Z15
+	VPXORD        192(R8), Z15, Z15
+	VPBROADCASTD  ivAVX512<>+0(SB), Z8
+	VPBROADCASTD  ivAVX512<>+4(SB), Z9
+	VPBROADCASTD  ivAVX512<>+8(SB), Z10
+	VPBROADCASTD  ivAVX512<>+12(SB), Z11
+	VPADDD        (CX), Z0, Z0
+	VPADDD        128(CX), Z1, Z1
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        256(CX), Z2, Z2
+	MOVQ          (DX), R8
+	PREFETCHT0    128(R8)(BX*1)
+	MOVQ          (R8)(BX*1), DI
+	MOVL          DI, (AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 64(AX)
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        384(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	MOVQ          8(DX), R9
+	PREFETCHT0    128(R9)(BX*1)
+	MOVQ          (R9)(BX*1), DI
+	MOVL          DI, 4(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 68(AX)
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	MOVQ          16(DX), R10
+	PREFETCHT0    128(R10)(BX*1)
+	MOVQ          (R10)(BX*1), DI
+	MOVL          DI, 8(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 72(AX)
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        64(CX), Z0, Z0
+	VPADDD        192(CX), Z1, Z1
+	MOVQ          24(DX), R11
+	PREFETCHT0    128(R11)(BX*1)
+	MOVQ          (R11)(BX*1), DI
+	MOVL          DI, 12(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 76(AX)
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	MOVQ          8(R8)(BX*1), DI
+	MOVL          DI, 128(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 192(AX)
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        320(CX), Z2, Z2
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	MOVQ          8(R9)(BX*1), DI
+	MOVL          DI, 132(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 196(AX)
+	VPADDD        Z6, Z2, Z2
+	VPADDD        448(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	MOVQ          8(R10)(BX*1), DI
+	MOVL          DI, 136(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 200(AX)
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	MOVQ          8(R11)(BX*1), DI
+	MOVL          DI, 140(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 204(AX)
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        512(CX), Z0, Z0
+	VPADDD        896(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z5, Z0, Z0
+	MOVQ          16(R8)(BX*1), DI
+	MOVL          DI, 256(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 320(AX)
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        640(CX), Z1, Z1
+	MOVQ          16(R9)(BX*1), DI
+	MOVL          DI, 260(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 324(AX)
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        768(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	MOVQ          16(R10)(BX*1), DI
+	MOVL          DI, 264(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 328(AX)
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
+	MOVQ          16(R11)(BX*1), DI
+	MOVL          DI, 268(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 332(AX)
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        576(CX), Z0, Z0
+	MOVQ          24(R8)(BX*1), DI
+	MOVL          DI, 384(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 448(AX)
+	VPADDD        960(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	MOVQ          24(R9)(BX*1), DI
+	MOVL          DI, 388(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 452(AX)
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        704(CX), Z1, Z1
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z15, Z15
+	MOVQ          24(R10)(BX*1), DI
+	MOVL          DI, 392(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 456(AX)
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        832(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	MOVQ          24(R11)(BX*1), DI
+	MOVL          DI, 396(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 460(AX)
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	MOVQ          32(R8)(BX*1), DI
+	MOVL          DI, 512(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 576(AX)
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        128(CX), Z0, Z0
+	VPADDD        192(CX), Z1, Z1
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	MOVQ          32(R9)(BX*1), DI
+	MOVL          DI, 516(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 580(AX)
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	MOVQ          32(R10)(BX*1), DI
+	MOVL          DI, 520(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 584(AX)
+	VPADDD        448(CX), Z2, Z2
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        256(CX), Z3, Z3
+	MOVQ          32(R11)(BX*1), DI
+	MOVL          DI, 524(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 588(AX)
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	MOVQ          40(R8)(BX*1), DI
+	MOVL          DI, 640(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 704(AX)
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x10, Z15, Z15
+	MOVQ          40(R9)(BX*1), DI
+	MOVL          DI, 644(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 708(AX)
+	VPADDD        384(CX), Z0, Z0
+	VPADDD        640(CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	MOVQ          40(R10)(BX*1), DI
+	MOVL          DI, 648(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 712(AX)
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        (CX), Z2, Z2
+	VPRORD        $0x0c, Z7, Z7
+	MOVQ          40(R11)(BX*1), DI
+	MOVL          DI, 652(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 716(AX)
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        832(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	MOVQ          48(R8)(BX*1), DI
+	MOVL          DI, 768(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 832(AX)
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	MOVQ          48(R9)(BX*1), DI
+	MOVL          DI, 772(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 836(AX)
+	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        64(CX), Z0, Z0
+	VPADDD        960(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
+	MOVQ          48(R10)(BX*1), DI
+	MOVL          DI, 776(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 840(AX)
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	MOVQ          48(R11)(BX*1), DI
+	MOVL          DI, 780(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 844(AX)
+	VPXORD        Z3, Z14, Z14
+	VPADDD        768(CX), Z1, Z1
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	MOVQ          56(R8)(BX*1), DI
+	MOVL          DI, 896(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 960(AX)
+	VPADDD        576(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	MOVQ          56(R9)(BX*1), DI
+	MOVL          DI, 900(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 964(AX)
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	MOVQ          56(R10)(BX*1), DI
+	MOVL          DI, 904(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 968(AX)
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        704(CX), Z0, Z0
+	VPADDD        512(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z5, Z0, Z0
+	MOVQ          56(R11)(BX*1), DI
+	MOVL          DI, 908(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 972(AX)
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        320(CX), Z1, Z1
+	VPRORD        $0x0c, Z7, Z7
+	MOVQ          32(DX), R8
+	PREFETCHT0    128(R8)(BX*1)
+	MOVQ          (R8)(BX*1), DI
+	MOVL          DI, 16(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 80(AX)
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        896(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	MOVQ          40(DX), R9
+	PREFETCHT0    128(R9)(BX*1)
+	MOVQ          (R9)(BX*1), DI
+	MOVL          DI, 20(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 84(AX)
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	MOVQ          48(DX), R10
+	PREFETCHT0    128(R10)(BX*1)
+	MOVQ          (R10)(BX*1), DI
+	MOVL          DI, 24(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 88(AX)
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        192(CX), Z0, Z0
+	VPADDD        640(CX), Z1, Z1
+	MOVQ          56(DX), R11
+	PREFETCHT0    128(R11)(BX*1)
+	MOVQ          (R11)(BX*1), DI
+	MOVL          DI, 28(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 92(AX)
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	MOVQ          8(R8)(BX*1), DI
+	MOVL          DI, 144(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 208(AX)
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        832(CX), Z2, Z2
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	MOVQ          8(R9)(BX*1), DI
+	MOVL          DI, 148(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 212(AX)
+	VPADDD        Z6, Z2, Z2
+	VPADDD        448(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	MOVQ          8(R10)(BX*1), DI
+	MOVL          DI, 152(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 216(AX)
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	MOVQ          8(R11)(BX*1), DI
+	MOVL          DI, 156(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 220(AX)
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        256(CX), Z0, Z0
+	VPADDD        768(CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z4, Z0, Z0
+	MOVQ          16(R8)(BX*1), DI
+	MOVL          DI, 272(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 336(AX)
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        128(CX), Z2, Z2
+	MOVQ          16(R9)(BX*1), DI
+	MOVL          DI, 276(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 340(AX)
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        896(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	MOVQ          16(R10)(BX*1), DI
+	MOVL          DI, 280(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 344(AX)
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
+	MOVQ          16(R11)(BX*1), DI
+	MOVL          DI, 284(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 348(AX)
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        384(CX), Z0, Z0
+	MOVQ          24(R8)(BX*1), DI
+	MOVL          DI, 400(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 464(AX)
+	VPADDD        512(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	MOVQ          24(R9)(BX*1), DI
+	MOVL          DI, 404(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 468(AX)
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        576(CX), Z1, Z1
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z15, Z15
+	MOVQ          24(R10)(BX*1), DI
+	MOVL          DI, 408(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 472(AX)
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        704(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	MOVQ          24(R11)(BX*1), DI
+	MOVL          DI, 412(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 476(AX)
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	MOVQ          32(R8)(BX*1), DI
+	MOVL          DI, 528(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 592(AX)
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        320(CX), Z0, Z0
+	VPADDD        64(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	MOVQ          32(R9)(BX*1), DI
+	MOVL          DI, 532(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 596(AX)
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	MOVQ          32(R10)(BX*1), DI
+	MOVL          DI, 536(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 600(AX)
+	VPADDD        (CX), Z1, Z1
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        960(CX), Z2, Z2
+	MOVQ          32(R11)(BX*1), DI
+	MOVL          DI, 540(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 604(AX)
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	MOVQ          40(R8)(BX*1), DI
+	MOVL          DI, 656(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 720(AX)
+	VPRORD        $0x08, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x08, Z13, Z13
+	MOVQ          40(R9)(BX*1), DI
+	MOVL          DI, 660(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 724(AX)
+	VPADDD        640(CX), Z0, Z0
+	VPADDD        768(CX), Z1, Z1
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	MOVQ          40(R10)(BX*1), DI
+	MOVL          DI, 664(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 728(AX)
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        896(CX), Z2, Z2
+	VPRORD        $0x07, Z7, Z7
+	MOVQ          40(R11)(BX*1), DI
+	MOVL          DI, 668(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 732(AX)
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        832(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	MOVQ          48(R8)(BX*1), DI
+	MOVL          DI, 784(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 848(AX)
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	MOVQ          48(R9)(BX*1), DI
+	MOVL          DI, 788(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 852(AX)
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        448(CX), Z0, Z0
+	VPADDD        576(CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
+	MOVQ          48(R10)(BX*1), DI
+	MOVL          DI, 792(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 856(AX)
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	MOVQ          48(R11)(BX*1), DI
+	MOVL          DI, 796(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 860(AX)
+	VPXORD        Z1, Z13, Z13
+	VPADDD        192(CX), Z2, Z2
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	MOVQ          56(R8)(BX*1), DI
+	MOVL          DI, 912(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 976(AX)
+	VPADDD        960(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	MOVQ          56(R9)(BX*1), DI
+	MOVL          DI, 916(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 980(AX)
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	MOVQ          56(R10)(BX*1), DI
+	MOVL          DI, 920(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 984(AX)
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        256(CX), Z0, Z0
+	VPADDD        64(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z5, Z0, Z0
+	MOVQ          56(R11)(BX*1), DI
+	MOVL          DI, 924(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 988(AX)
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        704(CX), Z1, Z1
+	VPRORD        $0x07, Z7, Z7
+	MOVQ          64(DX), R8
+	PREFETCHT0    128(R8)(BX*1)
+	MOVQ          (R8)(BX*1), DI
+	MOVL          DI, 32(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 96(AX)
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        320(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	MOVQ          72(DX), R9
+	PREFETCHT0    128(R9)(BX*1)
+	MOVQ          (R9)(BX*1), DI
+	MOVL          DI, 36(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 100(AX)
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	MOVQ          80(DX), R10
+	PREFETCHT0    128(R10)(BX*1)
+	MOVQ          (R10)(BX*1), DI
+	MOVL          DI, 40(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 104(AX)
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        (CX), Z0, Z0
+	VPADDD        384(CX), Z3, Z3
+	MOVQ          88(DX), R11
+	PREFETCHT0    128(R11)(BX*1)
+	MOVQ          (R11)(BX*1), DI
+	MOVL          DI, 44(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 108(AX)
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	MOVQ          8(R8)(BX*1), DI
+	MOVL          DI, 160(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 224(AX)
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        128(CX), Z1, Z1
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	MOVQ          8(R9)(BX*1), DI
+	MOVL          DI, 164(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 228(AX)
+	VPADDD        Z6, Z1, Z1
+	VPADDD        512(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	MOVQ          8(R10)(BX*1), DI
+	MOVL          DI, 168(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 232(AX)
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	MOVQ          8(R11)(BX*1), DI
+	MOVL          DI, 172(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 236(AX)
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        768(CX), Z0, Z0
+	VPADDD        576(CX), Z1, Z1
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z4, Z0, Z0
+	MOVQ          16(R8)(BX*1), DI
+	MOVL          DI, 288(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 352(AX)
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        960(CX), Z2, Z2
+	MOVQ          16(R9)(BX*1), DI
+	MOVL          DI, 292(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 356(AX)
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        896(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	MOVQ          16(R10)(BX*1), DI
+	MOVL          DI, 296(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 360(AX)
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
+	MOVQ          16(R11)(BX*1), DI
+	MOVL          DI, 300(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 364(AX)
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        832(CX), Z0, Z0
+	MOVQ          24(R8)(BX*1), DI
+	MOVL          DI, 416(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 480(AX)
+	VPADDD        704(CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	MOVQ          24(R9)(BX*1), DI
+	MOVL          DI, 420(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 484(AX)
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        640(CX), Z2, Z2
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z12, Z12
+	MOVQ          24(R10)(BX*1), DI
+	MOVL          DI, 424(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 488(AX)
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        512(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	MOVQ          24(R11)(BX*1), DI
+	MOVL          DI, 428(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 492(AX)
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	MOVQ          32(R8)(BX*1), DI
+	MOVL          DI, 544(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 608(AX)
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        448(CX), Z0, Z0
+	VPADDD        384(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	MOVQ          32(R9)(BX*1), DI
+	MOVL          DI, 548(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 612(AX)
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	MOVQ          32(R10)(BX*1), DI
+	MOVL          DI, 552(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 616(AX)
+	VPADDD        320(CX), Z1, Z1
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        (CX), Z2, Z2
+	MOVQ          32(R11)(BX*1), DI
+	MOVL          DI, 556(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 620(AX)
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	MOVQ          40(R8)(BX*1), DI
+	MOVL          DI, 672(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 736(AX)
+	VPRORD        $0x10, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x10, Z13, Z13
+	MOVQ          40(R9)(BX*1), DI
+	MOVL          DI, 676(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 740(AX)
+	VPADDD        128(CX), Z0, Z0
+	VPADDD        256(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	MOVQ          40(R10)(BX*1), DI
+	MOVL          DI, 680(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 744(AX)
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        192(CX), Z1, Z1
+	VPRORD        $0x0c, Z7, Z7
+	MOVQ          40(R11)(BX*1), DI
+	MOVL          DI, 684(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 748(AX)
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        64(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	MOVQ          48(R8)(BX*1), DI
+	MOVL          DI, 800(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 864(AX)
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	MOVQ          48(R9)(BX*1), DI
+	MOVL          DI, 804(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 868(AX)
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        576(CX), Z0, Z0
+	VPADDD        704(CX), Z1, Z1
+	VPXORD        Z11, Z6, Z6
+	MOVQ          48(R10)(BX*1), DI
+	MOVL          DI, 808(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 872(AX)
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	MOVQ          48(R11)(BX*1), DI
+	MOVL          DI, 812(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 876(AX)
+	VPXORD        Z1, Z13, Z13
+	VPADDD        512(CX), Z2, Z2
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	MOVQ          56(R8)(BX*1), DI
+	MOVL          DI, 928(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 992(AX)
+	VPADDD        960(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	MOVQ          56(R9)(BX*1), DI
+	MOVL          DI, 932(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 996(AX)
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	MOVQ          56(R10)(BX*1), DI
+	MOVL          DI, 936(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 1000(AX)
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        896(CX), Z0, Z0
+	VPADDD        320(CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z4, Z0, Z0
+	MOVQ          56(R11)(BX*1), DI
+	MOVL          DI, 940(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 1004(AX)
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        768(CX), Z2, Z2
+	VPRORD        $0x0c, Z7, Z7
+	MOVQ          96(DX), R8
+	PREFETCHT0    128(R8)(BX*1)
+	MOVQ          (R8)(BX*1), DI
+	MOVL          DI, 48(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 112(AX)
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        64(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	MOVQ          104(DX), R9
+	PREFETCHT0    128(R9)(BX*1)
+	MOVQ          (R9)(BX*1), DI
+	MOVL          DI, 52(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 116(AX)
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	MOVQ          112(DX), R10
+	PREFETCHT0    128(R10)(BX*1)
+	MOVQ          (R10)(BX*1), DI
+	MOVL          DI, 56(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 120(AX)
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x08, Z15, Z15
+	VPADDD        832(CX), Z0, Z0
+	VPADDD        256(CX), Z3, Z3
+	MOVQ          120(DX), R11
+	PREFETCHT0    128(R11)(BX*1)
+	MOVQ          (R11)(BX*1), DI
+	MOVL          DI, 60(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 124(AX)
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	MOVQ          8(R8)(BX*1), DI
+	MOVL          DI, 176(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 240(AX)
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        (CX), Z1, Z1
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	MOVQ          8(R9)(BX*1), DI
+	MOVL          DI, 180(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 244(AX)
+	VPADDD        Z6, Z1, Z1
+	VPADDD        128(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	MOVQ          8(R10)(BX*1), DI
+	MOVL          DI, 184(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 248(AX)
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	MOVQ          8(R11)(BX*1), DI
+	MOVL          DI, 188(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 252(AX)
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        192(CX), Z0, Z0
+	VPADDD        448(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z5, Z0, Z0
+	MOVQ          16(R8)(BX*1), DI
+	MOVL          DI, 304(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 368(AX)
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        640(CX), Z1, Z1
+	MOVQ          16(R9)(BX*1), DI
+	MOVL          DI, 308(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 372(AX)
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        384(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	MOVQ          16(R10)(BX*1), DI
+	MOVL          DI, 312(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 376(AX)
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
+	MOVQ          16(R11)(BX*1), DI
+	MOVL          DI, 316(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 380(AX)
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        704(CX), Z0, Z0
+	MOVQ          24(R8)(BX*1), DI
+	MOVL          DI, 432(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 496(AX)
+	VPADDD        320(CX), Z1, Z1
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	MOVQ          24(R9)(BX*1), DI
+	MOVL          DI, 436(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 500(AX)
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        64(CX), Z2, Z2
+	VPRORD        $0x07, Z7, Z7
+	VPRORD        $0x10, Z12, Z12
+	MOVQ          24(R10)(BX*1), DI
+	MOVL          DI, 440(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 504(AX)
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        512(CX), Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	MOVQ          24(R11)(BX*1), DI
+	MOVL          DI, 444(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 508(AX)
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	MOVQ          32(R8)(BX*1), DI
+	MOVL          DI, 560(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 624(AX)
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x10, Z15, Z15
+	VPADDD        960(CX), Z0, Z0
+	VPADDD        (CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	MOVQ          32(R9)(BX*1), DI
+	MOVL          DI, 564(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 628(AX)
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	MOVQ          32(R10)(BX*1), DI
+	MOVL          DI, 568(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 632(AX)
+	VPADDD        576(CX), Z2, Z2
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        384(CX), Z3, Z3
+	MOVQ          32(R11)(BX*1), DI
+	MOVL          DI, 572(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 636(AX)
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	MOVQ          40(R8)(BX*1), DI
+	MOVL          DI, 688(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 752(AX)
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPRORD        $0x08, Z15, Z15
+	MOVQ          40(R9)(BX*1), DI
+	MOVL          DI, 692(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 756(AX)
+	VPADDD        896(CX), Z0, Z0
+	VPADDD        448(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
+	VPADDD        Z15, Z11, Z11
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	MOVQ          40(R10)(BX*1), DI
+	MOVL          DI, 696(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 760(AX)
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        128(CX), Z1, Z1
+	VPRORD        $0x07, Z7, Z7
+	MOVQ          40(R11)(BX*1), DI
+	MOVL          DI, 700(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 764(AX)
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        192(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	MOVQ          48(R8)(BX*1), DI
+	MOVL          DI, 816(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 880(AX)
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	MOVQ          48(R9)(BX*1), DI
+	MOVL          DI, 820(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 884(AX)
+	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPRORD        $0x10, Z13, Z13
+	VPADDD        640(CX), Z0, Z0
+	VPADDD        832(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
+	MOVQ          48(R10)(BX*1), DI
+	MOVL          DI, 824(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 888(AX)
+	VPADDD        Z13, Z8, Z8
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	MOVQ          48(R11)(BX*1), DI
+	MOVL          DI, 828(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 892(AX)
+	VPXORD        Z3, Z14, Z14
+	VPADDD        768(CX), Z1, Z1
+	VPRORD        $0x0c, Z7, Z7
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	MOVQ          56(R8)(BX*1), DI
+	MOVL          DI, 944(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 1008(AX)
+	VPADDD        256(CX), Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z10, Z5, Z5
+	MOVQ          56(R9)(BX*1), DI
+	MOVL          DI, 948(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 1012(AX)
+	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	MOVQ          56(R10)(BX*1), DI
+	MOVL          DI, 952(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 1016(AX)
+	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z11, Z6, Z6
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x07, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z7, Z7
+	MOVQ          56(R11)(BX*1), DI
+	MOVL          DI, 956(AX)
+	SHRQ          $0x20, DI
+	MOVL          DI, 1020(AX)
+	VPXORD        Z8, Z0, Z0
+	VPXORD        Z9, Z1, Z1
+	VPXORD        Z10, Z2, Z2
+	VPXORD        Z11, Z3, Z3
+	VPXORD        Z12, Z4, Z4
+	VPXORD        Z13, Z5, Z5
+	VPXORD        Z14, Z6, Z6
+	VPXORD        Z15, Z7, Z7
+	XCHGQ         CX, AX
+	MOVL          all+40(FP), DI
+	MOVL          last+48(FP), R8
+	ORL           DI, R8
+	CMPQ          SI, $0x02
+	CMOVLEQ       R8, DI
+	DECQ          SI
+	JNZ           block1
+	MOVQ          cvs+0(FP), AX
+	VPUNPCKLDQ    Z1, Z0, Z8
+	VPUNPCKHDQ    Z1, Z0, Z9
+	VPUNPCKLDQ    Z3, Z2, Z10
+	VPUNPCKHDQ    Z3, Z2, Z11
+	VPUNPCKLQDQ   Z10, Z8, Z0
+	VPUNPCKHQDQ   Z10, Z8, Z1
+	VPUNPCKLQDQ   Z11, Z9, Z2
+	VPUNPCKHQDQ   Z11, Z9, Z3
+	VPUNPCKLDQ    Z5, Z4, Z8
+	VPUNPCKHDQ    Z5, Z4, Z9
+	VPUNPCKLDQ    Z7, Z6, Z10
+	VPUNPCKHDQ    Z7, Z6, Z11
+	VPUNPCKLQDQ   Z10, Z8, Z4
+	VPUNPCKHQDQ   Z10, Z8, Z5
+	VPUNPCKLQDQ   Z11, Z9, Z6
+	VPUNPCKHQDQ   Z11, Z9, Z7
+	VMOVDQU32     lowPartsAVX512<>+0(SB), Z12
+	VMOVDQU32     highPartsAVX512<>+0(SB), Z13
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z4, Z0, Z8
+	VMOVDQU       Y8, (AX)
+	VEXTRACTI64X4 $0x01, Z8, 128(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z4, Z0, Z9
+	VMOVDQU       Y9, 256(AX)
+	VEXTRACTI64X4 $0x01, Z9, 384(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z5, Z1, Z8
+	VMOVDQU       Y8, 32(AX)
+	VEXTRACTI64X4 $0x01, Z8, 160(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z5, Z1, Z9
+	VMOVDQU       Y9, 288(AX)
+	VEXTRACTI64X4 $0x01, Z9, 416(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z6, Z2, Z8
+	VMOVDQU       Y8, 64(AX)
+	VEXTRACTI64X4 $0x01, Z8, 192(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z6, Z2, Z9
+	VMOVDQU       Y9, 320(AX)
+	VEXTRACTI64X4 $0x01, Z9, 448(AX)
+	VMOVDQA64     Z12, Z8
+	VPERMI2Q      Z7, Z3, Z8
+	VMOVDQU       Y8, 96(AX)
+	VEXTRACTI64X4 $0x01, Z8, 224(AX)
+	VMOVDQA64     Z13, Z9
+	VPERMI2Q      Z7, Z3, Z9
+	VMOVDQU       Y9, 352(AX)
+	VEXTRACTI64X4 $0x01, Z9, 480(AX)
+	VZEROUPPER
+	RET
+
 // func span16AVX512(out *byte, in *byte, counter uint64, key *byte, all uint32, first uint32, last uint32, groups int, ahead int)
 // Requires: AVX, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·span16AVX512(SB), NOSPLIT, $192-64
-	MOVQ out+0(FP), AX
-	MOVQ in+8(FP), CX
-	MOVQ counter+16(FP), DX
-	MOVQ key+24(FP), BX
-	MOVQ groups+48(FP), SI
-	MOVQ ahead+56(FP), DI
-	LEAQ 63(SP), R8
-	ANDQ $-64, R8
-
-group1:
-	MOVQ         DX, R9
-	SHRQ         $0x20, R9
-	VPBROADCASTD DX, Z14
-	VPADDD       countingAVX512<>+0(SB), Z14, Z12
-	VPBROADCASTD R9, Z13
-	VPCMPUD      $0x01, Z14, Z12, K1
-	VPTERNLOGD   $0xff, Z14, Z14, Z14
-	VPSUBD       Z14, Z13, K1, Z13
-	VMOVDQU32    Z12, (R8)
-	VMOVDQU32    Z13, 64(R8)
-	VPBROADCASTD (BX), Z0
-	VPBROADCASTD 4(BX), Z1
-	VPBROADCASTD 8(BX), Z2
-	VPBROADCASTD 12(BX), Z3
-	VPBROADCASTD 16(BX), Z4
-	VPBROADCASTD 20(BX), Z5
-	VPBROADCASTD 24(BX), Z6
-	VPBROADCASTD 28(BX), Z7
-	MOVQ         $0x00000010, R9
-	MOVL         first+36(FP), R10
-	MOVL         all+32(FP), R11
-	MOVL         last+40(FP), R12
-	ORL          R11, R10
-	ORL          R11, R12
-	MOVL         R10, R13
-	ORL          R12, R13
-	CMPQ         R9, $0x01
-	CMOVLEQ      R13, R10
-
-block2:
-	TESTQ      DI, DI
-	JZ         near3
-	PREFETCHT0 (CX)(DI*1)
-	PREFETCHT0 1024(CX)(DI*1)
-	PREFETCHT0 2048(CX)(DI*1)
-	PREFETCHT0 3072(CX)(DI*1)
-	PREFETCHT0 4096(CX)(DI*1)
-	PREFETCHT0 5120(CX)(DI*1)
-	PREFETCHT0 6144(CX)(DI*1)
-	PREFETCHT0 7168(CX)(DI*1)
-	PREFETCHT0 8192(CX)(DI*1)
-	PREFETCHT0 9216(CX)(DI*1)
-	PREFETCHT0 10240(CX)(DI*1)
-	PREFETCHT0 11264(CX)(DI*1)
-	PREFETCHT0 12288(CX)(DI*1)
-	PREFETCHT0 13312(CX)(DI*1)
-	PREFETCHT0 14336(CX)(DI*1)
-	PREFETCHT0 15360(CX)(DI*1)
-
-near3:
+TEXT ·span16AVX512(SB), $2240-64
+	MOVQ         out+0(FP), AX
+	MOVQ         in+8(FP), CX
+	MOVQ         counter+16(FP), DX
+	MOVQ         key+24(FP), BX
+	MOVQ         groups+48(FP), SI
+	MOVQ         ahead+56(FP), DI
+	LEAQ         63(SP), R8
+	ANDQ         $-64, R8
+	MOVQ         R8, R9
+	LEAQ         1024(R8), R10
 	VMOVDQU      (CX), Y8
 	VINSERTI64X4 $0x01, 4096(CX), Z8, Z8
 	VMOVDQU32    8192(CX), Y20
@@ -5398,798 +6974,1381 @@ near3:
 	VSHUFI32X4   $0xdd, Z30, Z10, Z30
 	VSHUFI32X4   $0x88, Z31, Z11, Z27
 	VSHUFI32X4   $0xdd, Z31, Z11, Z31
-	VMOVDQU32    (R8), Z12
-	VMOVDQU32    64(R8), Z13
+	VMOVDQU32    Z16, (R9)
+	VMOVDQU32    Z17, 64(R9)
+	VMOVDQU32    Z18, 128(R9)
+	VMOVDQU32    Z19, 192(R9)
+	VMOVDQU32    Z20, 256(R9)
+	VMOVDQU32    Z21, 320(R9)
+	VMOVDQU32    Z22, 384(R9)
+	VMOVDQU32    Z23, 448(R9)
+	VMOVDQU32    Z24, 512(R9)
+	VMOVDQU32    Z25, 576(R9)
+	VMOVDQU32    Z26, 640(R9)
+	VMOVDQU32    Z27, 704(R9)
+	VMOVDQU32    Z28, 768(R9)
+	VMOVDQU32    Z29, 832(R9)
+	VMOVDQU32    Z30, 896(R9)
+	VMOVDQU32    Z31, 960(R9)
+
+group1:
+	MOVQ         DX, R11
+	SHRQ         $0x20, R11
+	VPBROADCASTD DX, Z14
+	VPADDD       countingAVX512<>+0(SB), Z14, Z12
+	VPBROADCASTD R11, Z13
+	VPCMPUD      $0x01, Z14, Z12, K1
+	VPTERNLOGD   $0xff, Z14, Z14, Z14
+	VPSUBD       Z14, Z13, K1, Z13
+	VMOVDQU32    Z12, 2048(R8)
+	VMOVDQU32    Z13, 2112(R8)
+	VPBROADCASTD (BX), Z0
+	VPBROADCASTD 4(BX), Z1
+	VPBROADCASTD 8(BX), Z2
+	VPBROADCASTD 12(BX), Z3
+	VPBROADCASTD 16(BX), Z4
+	VPBROADCASTD 20(BX), Z5
+	VPBROADCASTD 24(BX), Z6
+	VPBROADCASTD 28(BX), Z7
+	MOVQ         $0x00000010, R11
+	MOVL         all+32(FP), R12
+	MOVL         last+40(FP), R13
+	MOVL         first+36(FP), R14
+	ORL          R14, R12
+	ORL          R12, R13
+	CMPQ         R11, $0x01
+	CMOVLEQ      R13, R12
+
+block2:
+	MOVQ    CX, R13
+	ADDQ    $0x40, CX
+	CMPQ    R11, $0x01
+	JNE     woven3
+	ADDQ    $0x00003c00, CX
+	CMPQ    SI, $0x01
+	CMOVQEQ R13, CX
+
+woven3:
+	VMOVDQU32    2048(R8), Z12
+	VMOVDQU32    2112(R8), Z13
 	VPBROADCASTD blockLenAVX512<>+0(SB), Z14
-	VPBROADCASTD R10, Z15
+	VPBROADCASTD R12, Z15
 	VPBROADCASTD ivAVX512<>+0(SB), Z8
 	VPBROADCASTD ivAVX512<>+4(SB), Z9
 	VPBROADCASTD ivAVX512<>+8(SB), Z10
 	VPBROADCASTD ivAVX512<>+12(SB), Z11
-	VPADDD       Z16, Z0, Z0
-	VPADDD       Z18, Z1, Z1
+	VPADDD       (R9), Z0, Z0
+	VPADDD       128(R9), Z1, Z1
 	VPADDD       Z4, Z0, Z0
-	VPADDD       Z20, Z2, Z2
 	VPADDD       Z5, Z1, Z1
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
+	VPADDD       256(R9), Z2, Z2
+	PREFETCHT0   (CX)(DI*1)
+	MOVQ         (CX), R12
+	MOVL         R12, (R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 64(R10)
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z6, Z2, Z2
+	VPADDD       384(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	PREFETCHT0   1024(CX)(DI*1)
+	MOVQ         1024(CX), R12
+	MOVL         R12, 4(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 68(R10)
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
 	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	PREFETCHT0   2048(CX)(DI*1)
+	MOVQ         2048(CX), R12
+	MOVL         R12, 8(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 72(R10)
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z17, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z19, Z1, Z1
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       64(R9), Z0, Z0
+	VPADDD       192(R9), Z1, Z1
+	PREFETCHT0   3072(CX)(DI*1)
+	MOVQ         3072(CX), R12
+	MOVL         R12, 12(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 76(R10)
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z21, Z2, Z2
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z30, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z24, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z28, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z31, Z3, Z3
-	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z25, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	MOVQ         8(CX), R12
+	MOVL         R12, 128(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 192(R10)
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       320(R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z27, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z29, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	MOVQ         1032(CX), R12
+	MOVL         R12, 132(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 196(R10)
+	VPADDD       Z6, Z2, Z2
+	VPADDD       448(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
+	MOVQ         2056(CX), R12
+	MOVL         R12, 136(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 200(R10)
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z18, Z0, Z0
-	VPXORD       Z8, Z7, Z7
+	MOVQ         3080(CX), R12
+	MOVL         R12, 140(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 204(R10)
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       512(R9), Z0, Z0
+	VPADDD       896(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z5, Z0, Z0
+	MOVQ         16(CX), R12
+	MOVL         R12, 256(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 320(R10)
+	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z19, Z1, Z1
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       640(R9), Z1, Z1
+	MOVQ         1040(CX), R12
+	MOVL         R12, 260(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 324(R10)
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       768(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	MOVQ         2064(CX), R12
+	MOVL         R12, 264(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 328(R10)
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
+	MOVQ         3088(CX), R12
+	MOVL         R12, 268(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 332(R10)
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       576(R9), Z0, Z0
+	MOVQ         24(CX), R12
+	MOVL         R12, 384(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 448(R10)
+	VPADDD       960(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	MOVQ         1048(CX), R12
+	MOVL         R12, 388(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 452(R10)
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       704(R9), Z1, Z1
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x08, Z15, Z15
+	MOVQ         2072(CX), R12
+	MOVL         R12, 392(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 456(R10)
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       832(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	MOVQ         3096(CX), R12
+	MOVL         R12, 396(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 460(R10)
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	MOVQ         32(CX), R12
+	MOVL         R12, 512(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 576(R10)
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       128(R9), Z0, Z0
+	VPADDD       192(R9), Z1, Z1
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	MOVQ         1056(CX), R12
+	MOVL         R12, 516(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 580(R10)
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z23, Z2, Z2
 	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z20, Z3, Z3
-	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
+	MOVQ         2080(CX), R12
+	MOVL         R12, 520(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 584(R10)
+	VPADDD       448(R9), Z2, Z2
+	VPRORD       $0x07, Z7, Z7
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z6, Z2, Z2
+	VPADDD       256(R9), Z3, Z3
+	MOVQ         3104(CX), R12
+	MOVL         R12, 524(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 588(R10)
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
 	VPXORD       Z9, Z5, Z5
+	MOVQ         40(CX), R12
+	MOVL         R12, 640(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 704(R10)
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z22, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z26, Z1, Z1
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x10, Z15, Z15
+	MOVQ         1064(CX), R12
+	MOVL         R12, 644(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 708(R10)
+	VPADDD       384(R9), Z0, Z0
+	VPADDD       640(R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z16, Z2, Z2
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z31, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z17, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z25, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z24, Z3, Z3
-	VPXORD       Z8, Z7, Z7
+	MOVQ         2088(CX), R12
+	MOVL         R12, 648(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 712(R10)
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z27, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       (R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z30, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
+	MOVQ         3112(CX), R12
+	MOVL         R12, 652(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 716(R10)
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	VPADDD       Z6, Z2, Z2
+	VPADDD       832(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	MOVQ         48(CX), R12
+	MOVL         R12, 768(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 832(R10)
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
+	MOVQ         1072(CX), R12
+	MOVL         R12, 772(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 836(R10)
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z19, Z0, Z0
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       64(R9), Z0, Z0
+	VPADDD       960(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
+	MOVQ         2096(CX), R12
+	MOVL         R12, 776(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 840(R10)
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z26, Z1, Z1
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	MOVQ         3120(CX), R12
+	MOVL         R12, 780(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 844(R10)
+	VPXORD       Z3, Z14, Z14
+	VPADDD       768(R9), Z1, Z1
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	MOVQ         56(CX), R12
+	MOVL         R12, 896(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 960(R10)
+	VPADDD       576(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	MOVQ         1080(CX), R12
+	MOVL         R12, 900(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 964(R10)
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	MOVQ         2104(CX), R12
+	MOVL         R12, 904(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 968(R10)
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       704(R9), Z0, Z0
+	VPADDD       512(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	MOVQ         3128(CX), R12
+	MOVL         R12, 908(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 972(R10)
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       320(R9), Z1, Z1
+	VPRORD       $0x0c, Z7, Z7
+	PREFETCHT0   4096(CX)(DI*1)
+	MOVQ         4096(CX), R12
+	MOVL         R12, 16(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 80(R10)
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       896(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	PREFETCHT0   5120(CX)(DI*1)
+	MOVQ         5120(CX), R12
+	MOVL         R12, 20(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 84(R10)
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	PREFETCHT0   6144(CX)(DI*1)
+	MOVQ         6144(CX), R12
+	MOVL         R12, 24(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 88(R10)
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       192(R9), Z0, Z0
+	VPADDD       640(R9), Z1, Z1
+	PREFETCHT0   7168(CX)(DI*1)
+	MOVQ         7168(CX), R12
+	MOVL         R12, 28(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 92(R10)
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z29, Z2, Z2
 	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	MOVQ         4104(CX), R12
+	MOVL         R12, 144(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 208(R10)
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z23, Z3, Z3
-	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
+	VPADDD       832(R9), Z2, Z2
+	VPRORD       $0x07, Z7, Z7
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	MOVQ         5128(CX), R12
+	MOVL         R12, 148(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 212(R10)
+	VPADDD       Z6, Z2, Z2
+	VPADDD       448(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
+	MOVQ         6152(CX), R12
+	MOVL         R12, 152(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 216(R10)
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
 	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z20, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z28, Z1, Z1
+	MOVQ         7176(CX), R12
+	MOVL         R12, 156(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 220(R10)
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       256(R9), Z0, Z0
+	VPADDD       768(R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z18, Z2, Z2
+	MOVQ         4112(CX), R12
+	MOVL         R12, 272(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 336(R10)
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z24, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z22, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z25, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z27, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z17, Z3, Z3
-	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z21, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       128(R9), Z2, Z2
+	MOVQ         5136(CX), R12
+	MOVL         R12, 276(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 340(R10)
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z31, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	VPADDD       Z6, Z2, Z2
+	VPADDD       896(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	MOVQ         6160(CX), R12
+	MOVL         R12, 280(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 344(R10)
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
+	MOVQ         7184(CX), R12
+	MOVL         R12, 284(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 348(R10)
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z26, Z0, Z0
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       384(R9), Z0, Z0
+	MOVQ         4120(CX), R12
+	MOVL         R12, 400(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 464(R10)
+	VPADDD       512(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z28, Z1, Z1
+	MOVQ         5144(CX), R12
+	MOVL         R12, 404(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 468(R10)
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       576(R9), Z1, Z1
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
+	MOVQ         6168(CX), R12
+	MOVL         R12, 408(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 472(R10)
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       704(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	MOVQ         7192(CX), R12
+	MOVL         R12, 412(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 476(R10)
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	MOVQ         4128(CX), R12
+	MOVL         R12, 528(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 592(R10)
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       320(R9), Z0, Z0
+	VPADDD       64(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	MOVQ         5152(CX), R12
+	MOVL         R12, 532(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 596(R10)
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	MOVQ         6176(CX), R12
+	MOVL         R12, 536(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 600(R10)
+	VPADDD       (R9), Z1, Z1
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       960(R9), Z2, Z2
+	MOVQ         7200(CX), R12
+	MOVL         R12, 540(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 604(R10)
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	MOVQ         4136(CX), R12
+	MOVL         R12, 656(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 720(R10)
+	VPRORD       $0x08, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x08, Z13, Z13
+	MOVQ         5160(CX), R12
+	MOVL         R12, 660(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 724(R10)
+	VPADDD       640(R9), Z0, Z0
+	VPADDD       768(R9), Z1, Z1
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z30, Z2, Z2
 	VPADDD       Z5, Z1, Z1
+	MOVQ         6184(CX), R12
+	MOVL         R12, 664(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 728(R10)
+	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z29, Z3, Z3
-	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
+	VPADDD       896(R9), Z2, Z2
+	VPRORD       $0x07, Z7, Z7
+	MOVQ         7208(CX), R12
+	MOVL         R12, 668(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 732(R10)
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z6, Z2, Z2
+	VPADDD       832(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	MOVQ         4144(CX), R12
+	MOVL         R12, 784(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 848(R10)
+	VPADDD       Z7, Z3, Z3
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
 	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
+	MOVQ         5168(CX), R12
+	MOVL         R12, 788(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 852(R10)
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z23, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z25, Z1, Z1
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       448(R9), Z0, Z0
+	VPADDD       576(R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
+	MOVQ         6192(CX), R12
+	MOVL         R12, 792(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 856(R10)
+	VPADDD       Z15, Z11, Z11
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z19, Z2, Z2
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z17, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z20, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z27, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z21, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z22, Z3, Z3
-	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z16, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	MOVQ         7216(CX), R12
+	MOVL         R12, 796(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 860(R10)
+	VPXORD       Z1, Z13, Z13
+	VPADDD       192(R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z24, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	VPADDD       Z6, Z2, Z2
+	MOVQ         4152(CX), R12
+	MOVL         R12, 912(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 976(R10)
+	VPADDD       960(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z8, Z4, Z4
+	MOVQ         5176(CX), R12
+	MOVL         R12, 916(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 980(R10)
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z28, Z0, Z0
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z14, Z10, Z10
+	MOVQ         6200(CX), R12
+	MOVL         R12, 920(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 984(R10)
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       256(R9), Z0, Z0
+	VPADDD       64(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z5, Z0, Z0
+	MOVQ         7224(CX), R12
+	MOVL         R12, 924(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 988(R10)
+	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z25, Z1, Z1
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       704(R9), Z1, Z1
+	VPRORD       $0x07, Z7, Z7
+	PREFETCHT0   8192(CX)(DI*1)
+	MOVQ         8192(CX), R12
+	MOVL         R12, 32(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 96(R10)
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       320(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	PREFETCHT0   9216(CX)(DI*1)
+	MOVQ         9216(CX), R12
+	MOVL         R12, 36(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 100(R10)
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	PREFETCHT0   10240(CX)(DI*1)
+	MOVQ         10240(CX), R12
+	MOVL         R12, 40(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 104(R10)
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       (R9), Z0, Z0
+	VPADDD       384(R9), Z3, Z3
+	PREFETCHT0   11264(CX)(DI*1)
+	MOVQ         11264(CX), R12
+	MOVL         R12, 44(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 108(R10)
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	MOVQ         8200(CX), R12
+	MOVL         R12, 160(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 224(R10)
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       128(R9), Z1, Z1
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	MOVQ         9224(CX), R12
+	MOVL         R12, 164(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 228(R10)
+	VPADDD       Z6, Z1, Z1
+	VPADDD       512(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	MOVQ         10248(CX), R12
+	MOVL         R12, 168(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 232(R10)
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	MOVQ         11272(CX), R12
+	MOVL         R12, 172(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 236(R10)
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       768(R9), Z0, Z0
+	VPADDD       576(R9), Z1, Z1
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z31, Z2, Z2
+	MOVQ         8208(CX), R12
+	MOVL         R12, 288(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 352(R10)
 	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z30, Z3, Z3
-	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
+	VPADDD       960(R9), Z2, Z2
+	MOVQ         9232(CX), R12
+	MOVL         R12, 292(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 356(R10)
+	VPRORD       $0x07, Z7, Z7
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z6, Z2, Z2
+	VPADDD       896(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	MOVQ         10256(CX), R12
+	MOVL         R12, 296(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 360(R10)
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
 	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
+	MOVQ         11280(CX), R12
+	MOVL         R12, 300(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 364(R10)
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z29, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z27, Z1, Z1
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       832(R9), Z0, Z0
+	MOVQ         8216(CX), R12
+	MOVL         R12, 416(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 480(R10)
+	VPADDD       704(R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z26, Z2, Z2
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z22, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z23, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z21, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z16, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z20, Z3, Z3
-	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z18, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	MOVQ         9240(CX), R12
+	MOVL         R12, 420(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 484(R10)
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       640(R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z19, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z17, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
+	MOVQ         10264(CX), R12
+	MOVL         R12, 424(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 488(R10)
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	VPADDD       Z6, Z2, Z2
+	VPADDD       512(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	MOVQ         11288(CX), R12
+	MOVL         R12, 428(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 492(R10)
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z25, Z0, Z0
-	VPXORD       Z8, Z7, Z7
+	MOVQ         8224(CX), R12
+	MOVL         R12, 544(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 608(R10)
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       448(R9), Z0, Z0
+	VPADDD       384(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	MOVQ         9248(CX), R12
+	MOVL         R12, 548(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 612(R10)
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z27, Z1, Z1
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	MOVQ         10272(CX), R12
+	MOVL         R12, 552(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 616(R10)
+	VPADDD       320(R9), Z1, Z1
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       (R9), Z2, Z2
+	MOVQ         11296(CX), R12
+	MOVL         R12, 556(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 620(R10)
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	MOVQ         8232(CX), R12
+	MOVL         R12, 672(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 736(R10)
+	VPRORD       $0x10, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x10, Z13, Z13
+	MOVQ         9256(CX), R12
+	MOVL         R12, 676(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 740(R10)
+	VPADDD       128(R9), Z0, Z0
+	VPADDD       256(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	MOVQ         10280(CX), R12
+	MOVL         R12, 680(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 744(R10)
+	VPRORD       $0x0c, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       192(R9), Z1, Z1
+	VPRORD       $0x0c, Z7, Z7
+	MOVQ         11304(CX), R12
+	MOVL         R12, 684(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 748(R10)
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       64(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	MOVQ         8240(CX), R12
+	MOVL         R12, 800(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 864(R10)
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	MOVQ         9264(CX), R12
+	MOVL         R12, 804(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 868(R10)
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       576(R9), Z0, Z0
+	VPADDD       704(R9), Z1, Z1
+	VPXORD       Z11, Z6, Z6
+	MOVQ         10288(CX), R12
+	MOVL         R12, 808(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 872(R10)
+	VPADDD       Z13, Z8, Z8
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z24, Z2, Z2
 	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z31, Z3, Z3
-	VPADDD       Z6, Z2, Z2
+	MOVQ         11312(CX), R12
+	MOVL         R12, 812(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 876(R10)
 	VPXORD       Z1, Z13, Z13
+	VPADDD       512(R9), Z2, Z2
+	VPRORD       $0x07, Z7, Z7
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z6, Z2, Z2
+	MOVQ         8248(CX), R12
+	MOVL         R12, 928(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 992(R10)
+	VPADDD       960(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	MOVQ         9272(CX), R12
+	MOVL         R12, 932(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 996(R10)
 	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z30, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z21, Z1, Z1
+	VPADDD       Z14, Z10, Z10
+	MOVQ         10296(CX), R12
+	MOVL         R12, 936(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 1000(R10)
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       896(R9), Z0, Z0
+	VPADDD       320(R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z28, Z2, Z2
+	MOVQ         11320(CX), R12
+	MOVL         R12, 940(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 1004(R10)
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z17, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z20, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z29, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z16, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z18, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z23, Z3, Z3
-	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z19, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       768(R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z26, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z22, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
+	PREFETCHT0   12288(CX)(DI*1)
+	MOVQ         12288(CX), R12
+	MOVL         R12, 48(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 112(R10)
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	VPADDD       Z6, Z2, Z2
+	VPADDD       64(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	PREFETCHT0   13312(CX)(DI*1)
+	MOVQ         13312(CX), R12
+	MOVL         R12, 52(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 116(R10)
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	PREFETCHT0   14336(CX)(DI*1)
+	MOVQ         14336(CX), R12
+	MOVL         R12, 56(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 120(R10)
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z27, Z0, Z0
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x08, Z15, Z15
+	VPADDD       832(R9), Z0, Z0
+	VPADDD       256(R9), Z3, Z3
+	PREFETCHT0   15360(CX)(DI*1)
+	MOVQ         15360(CX), R12
+	MOVL         R12, 60(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 124(R10)
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z21, Z1, Z1
+	VPXORD       Z11, Z7, Z7
+	MOVQ         12296(CX), R12
+	MOVL         R12, 176(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 240(R10)
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       (R9), Z1, Z1
+	VPRORD       $0x07, Z7, Z7
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	MOVQ         13320(CX), R12
+	MOVL         R12, 180(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 244(R10)
+	VPADDD       Z6, Z1, Z1
+	VPADDD       128(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	MOVQ         14344(CX), R12
+	MOVL         R12, 184(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 248(R10)
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	MOVQ         15368(CX), R12
+	MOVL         R12, 188(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 252(R10)
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       192(R9), Z0, Z0
+	VPADDD       448(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	MOVQ         12304(CX), R12
+	MOVL         R12, 304(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 368(R10)
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       640(R9), Z1, Z1
+	MOVQ         13328(CX), R12
+	MOVL         R12, 308(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 372(R10)
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       384(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	MOVQ         14352(CX), R12
+	MOVL         R12, 312(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 376(R10)
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
+	MOVQ         15376(CX), R12
+	MOVL         R12, 316(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 380(R10)
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x08, Z13, Z13
+	VPADDD       704(R9), Z0, Z0
+	MOVQ         12312(CX), R12
+	MOVL         R12, 432(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 496(R10)
+	VPADDD       320(R9), Z1, Z1
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z17, Z2, Z2
 	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	MOVQ         13336(CX), R12
+	MOVL         R12, 436(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 500(R10)
+	VPXORD       Z8, Z7, Z7
 	VPXORD       Z0, Z12, Z12
-	VPADDD       Z24, Z3, Z3
-	VPADDD       Z6, Z2, Z2
 	VPXORD       Z1, Z13, Z13
+	VPADDD       64(R9), Z2, Z2
+	VPRORD       $0x07, Z7, Z7
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
+	MOVQ         14360(CX), R12
+	MOVL         R12, 440(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 504(R10)
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z6, Z2, Z2
+	VPADDD       512(R9), Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	MOVQ         15384(CX), R12
+	MOVL         R12, 444(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 508(R10)
+	VPADDD       Z7, Z3, Z3
 	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
 	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z31, Z0, Z0
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z16, Z1, Z1
+	MOVQ         12320(CX), R12
+	MOVL         R12, 560(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 624(R10)
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x10, Z15, Z15
+	VPADDD       960(R9), Z0, Z0
+	VPADDD       (R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	MOVQ         13344(CX), R12
+	MOVL         R12, 564(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 628(R10)
 	VPADDD       Z4, Z0, Z0
-	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z25, Z2, Z2
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPADDD       Z22, Z3, Z3
-	VPADDD       Z6, Z2, Z2
-	VPXORD       Z1, Z13, Z13
-	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z2, Z14, Z14
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
-	VPXORD       Z8, Z4, Z4
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
-	VPXORD       Z10, Z6, Z6
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z23, Z3, Z3
-	VPXORD       Z11, Z7, Z7
-	VPRORD       $0x07, Z6, Z6
-	VPADDD       Z30, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z7, Z7
-	VPADDD       Z18, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z19, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z29, Z3, Z3
-	VPXORD       Z8, Z7, Z7
 	VPRORD       $0x0c, Z6, Z6
-	VPADDD       Z26, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	MOVQ         14368(CX), R12
+	MOVL         R12, 568(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 632(R10)
+	VPADDD       576(R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
-	VPADDD       Z28, Z1, Z1
-	VPADDD       Z5, Z0, Z0
-	VPXORD       Z3, Z14, Z14
-	VPADDD       Z20, Z2, Z2
-	VPADDD       Z6, Z1, Z1
-	VPXORD       Z0, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z1, Z12, Z12
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
-	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
-	VPXORD       Z10, Z5, Z5
+	VPADDD       Z6, Z2, Z2
+	VPADDD       384(R9), Z3, Z3
+	MOVQ         15392(CX), R12
+	MOVL         R12, 572(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 636(R10)
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	MOVQ         12328(CX), R12
+	MOVL         R12, 688(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 752(R10)
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
-	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z14, Z10, Z10
+	VPRORD       $0x08, Z15, Z15
+	MOVQ         13352(CX), R12
+	MOVL         R12, 692(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 756(R10)
+	VPADDD       896(R9), Z0, Z0
+	VPADDD       448(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	MOVQ         14376(CX), R12
+	MOVL         R12, 696(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 760(R10)
 	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       128(R9), Z1, Z1
 	VPRORD       $0x07, Z7, Z7
+	MOVQ         15400(CX), R12
+	MOVL         R12, 700(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 764(R10)
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       192(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	MOVQ         12336(CX), R12
+	MOVL         R12, 816(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 880(R10)
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	MOVQ         13360(CX), R12
+	MOVL         R12, 820(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 884(R10)
+	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPRORD       $0x10, Z13, Z13
+	VPADDD       640(R9), Z0, Z0
+	VPADDD       832(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
+	MOVQ         14384(CX), R12
+	MOVL         R12, 824(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 888(R10)
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	MOVQ         15408(CX), R12
+	MOVL         R12, 828(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 892(R10)
+	VPXORD       Z3, Z14, Z14
+	VPADDD       768(R9), Z1, Z1
+	VPRORD       $0x0c, Z7, Z7
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	MOVQ         12344(CX), R12
+	MOVL         R12, 944(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 1008(R10)
+	VPADDD       256(R9), Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
+	VPADDD       Z7, Z2, Z2
+	VPXORD       Z10, Z5, Z5
+	MOVQ         13368(CX), R12
+	MOVL         R12, 948(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 1012(R10)
+	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	MOVQ         14392(CX), R12
+	MOVL         R12, 952(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 1016(R10)
+	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z11, Z6, Z6
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x07, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z7, Z7
+	MOVQ         15416(CX), R12
+	MOVL         R12, 956(R10)
+	SHRQ         $0x20, R12
+	MOVL         R12, 1020(R10)
 	VPXORD       Z8, Z0, Z0
 	VPXORD       Z9, Z1, Z1
 	VPXORD       Z10, Z2, Z2
@@ -6198,11 +8357,13 @@ near3:
 	VPXORD       Z13, Z5, Z5
 	VPXORD       Z14, Z6, Z6
 	VPXORD       Z15, Z7, Z7
-	ADDQ         $0x40, CX
-	MOVL         R11, R10
-	CMPQ         R9, $0x02
-	CMOVLEQ      R12, R10
-	DECQ         R9
+	XCHGQ        R9, R10
+	MOVL         all+32(FP), R12
+	MOVL         last+40(FP), R13
+	ORL          R12, R13
+	CMPQ         R11, $0x02
+	CMOVLEQ      R13, R12
+	DECQ         R11
 	JNZ          block2
 	VMOVDQU32    Z0, (AX)
 	VMOVDQU32    Z1, 64(AX)
@@ -6213,7 +8374,6 @@ near3:
 	VMOVDQU32    Z6, 384(AX)
 	VMOVDQU32    Z7, 448(AX)
 	ADDQ         $0x00000200, AX
-	ADDQ         $0x00003c00, CX
 	ADDQ         $0x10, DX
 	DECQ         SI
 	JNZ          group1
@@ -6301,16 +8461,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z17, Z0, Z0
@@ -6329,16 +8489,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z30, Z3, Z3
@@ -6357,16 +8517,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z31, Z3, Z3
@@ -6385,16 +8545,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z18, Z0, Z0
@@ -6413,16 +8573,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z22, Z0, Z0
@@ -6441,16 +8601,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z31, Z3, Z3
@@ -6469,16 +8629,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z24, Z3, Z3
@@ -6497,16 +8657,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z19, Z0, Z0
@@ -6525,16 +8685,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z20, Z0, Z0
@@ -6553,16 +8713,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z24, Z3, Z3
@@ -6581,16 +8741,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z17, Z3, Z3
@@ -6609,16 +8769,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z26, Z0, Z0
@@ -6637,16 +8797,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z23, Z0, Z0
@@ -6665,16 +8825,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z17, Z3, Z3
@@ -6693,16 +8853,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z22, Z3, Z3
@@ -6721,16 +8881,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z28, Z0, Z0
@@ -6749,16 +8909,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z29, Z0, Z0
@@ -6777,16 +8937,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z22, Z3, Z3
@@ -6805,16 +8965,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z20, Z3, Z3
@@ -6833,16 +8993,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z25, Z0, Z0
@@ -6861,16 +9021,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z30, Z0, Z0
@@ -6889,16 +9049,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z20, Z3, Z3
@@ -6917,16 +9077,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z23, Z3, Z3
@@ -6945,16 +9105,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z27, Z0, Z0
@@ -6973,16 +9133,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z31, Z0, Z0
@@ -7001,16 +9161,16 @@ pair1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z23, Z3, Z3
@@ -7029,16 +9189,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z29, Z3, Z3
@@ -7057,16 +9217,16 @@ pair1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPXORD       Z8, Z7, Z7
@@ -7258,16 +9418,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z17, Z0, Z0
@@ -7286,16 +9446,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z30, Z3, Z3
@@ -7314,16 +9474,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z31, Z3, Z3
@@ -7342,16 +9502,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z18, Z0, Z0
@@ -7370,16 +9530,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z22, Z0, Z0
@@ -7398,16 +9558,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z31, Z3, Z3
@@ -7426,16 +9586,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z24, Z3, Z3
@@ -7454,16 +9614,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z19, Z0, Z0
@@ -7482,16 +9642,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z20, Z0, Z0
@@ -7510,16 +9670,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z24, Z3, Z3
@@ -7538,16 +9698,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z17, Z3, Z3
@@ -7566,16 +9726,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z26, Z0, Z0
@@ -7594,16 +9754,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z23, Z0, Z0
@@ -7622,16 +9782,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z17, Z3, Z3
@@ -7650,16 +9810,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z22, Z3, Z3
@@ -7678,16 +9838,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z28, Z0, Z0
@@ -7706,16 +9866,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z29, Z0, Z0
@@ -7734,16 +9894,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z22, Z3, Z3
@@ -7762,16 +9922,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z20, Z3, Z3
@@ -7790,16 +9950,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z25, Z0, Z0
@@ -7818,16 +9978,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z30, Z0, Z0
@@ -7846,16 +10006,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z20, Z3, Z3
@@ -7874,16 +10034,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z23, Z3, Z3
@@ -7902,16 +10062,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z27, Z0, Z0
@@ -7930,16 +10090,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z31, Z0, Z0
@@ -7958,16 +10118,16 @@ group1:
 	VPADDD       Z7, Z3, Z3
 	VPXORD       Z2, Z14, Z14
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z8, Z12, Z8
+	VPADDD       Z12, Z8, Z8
 	VPXORD       Z3, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z9, Z13, Z9
+	VPADDD       Z13, Z9, Z9
 	VPXORD       Z8, Z4, Z4
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z10, Z14, Z10
+	VPADDD       Z14, Z10, Z10
 	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z11, Z15, Z11
+	VPADDD       Z15, Z11, Z11
 	VPXORD       Z10, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z23, Z3, Z3
@@ -7986,16 +10146,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x10, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x10, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z29, Z3, Z3
@@ -8014,16 +10174,16 @@ group1:
 	VPADDD       Z7, Z2, Z2
 	VPXORD       Z1, Z12, Z12
 	VPRORD       $0x08, Z15, Z15
-	VPADDD       Z9, Z14, Z9
+	VPADDD       Z14, Z9, Z9
 	VPXORD       Z2, Z13, Z13
 	VPRORD       $0x08, Z12, Z12
-	VPADDD       Z10, Z15, Z10
+	VPADDD       Z15, Z10, Z10
 	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z11, Z12, Z11
+	VPADDD       Z12, Z11, Z11
 	VPXORD       Z10, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z8, Z13, Z8
+	VPADDD       Z13, Z8, Z8
 	VPXORD       Z11, Z6, Z6
 	VPRORD       $0x07, Z5, Z5
 	VPXORD       Z8, Z7, Z7

@@ -42,8 +42,10 @@ var turnsByShifts = func() bool {
 // of the lanes are in use.
 func group(n int) (inputs, width int) {
 	switch {
-	case active == SSE41 || n == 1:
+	case n == 1 || active == SSE41 && n == 2:
 		return 1, 1
+	case active == SSE41:
+		return min(n, 4), 4
 	case n == 2:
 		return 2, 2
 	case n <= 4:
@@ -56,7 +58,7 @@ func group(n int) (inputs, width int) {
 }
 
 // isColumn says whether the kernel of that many lanes is in column form.
-func isColumn(width int) bool { return width >= 8 }
+func isColumn(width int) bool { return width >= 8 || active == SSE41 }
 
 // manyLanes is the number of lanes of the widest kernel.
 func manyLanes() int {
@@ -65,6 +67,8 @@ func manyLanes() int {
 		return 16
 	case AVX2:
 		return 8
+	case SSE41:
+		return 4
 	}
 	return 1
 }
@@ -99,16 +103,23 @@ func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	hash1SSE41(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
 }
 
+// wovenFrom is the number of blocks from which it pays to transpose the message of the next block during the rounds of this one.
+const wovenFrom = 4
+
 // step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it, otherwise with cvs. cvs gets as
 // many values as there are lanes.
 func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
 	switch {
+	case active == SSE41:
+		step4SSE41(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	case active == AVX2 && width == 8:
 		step8AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	case active == AVX2 && width == 4:
 		step4AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	case active == AVX2:
 		step2AVX2(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
+	case width == 16 && blocks >= wovenFrom:
+		stepWoven16AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	case width == 16:
 		step16AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	case width == 8:
@@ -126,6 +137,8 @@ func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Fla
 // that.
 func parentsOf(width int, out, in, key *CV, flags uint32) bool {
 	switch {
+	case active == SSE41:
+		return false
 	case width == 2 && active == AVX2:
 		parents2AVX2(out, in, key, flags)
 	case width == 2 && turnsByShifts:
@@ -152,36 +165,48 @@ func groupLanes() int {
 
 // span hashes groups of whole chunks.
 func span(out *Group, in *byte, counter uint64, key *CV, f Flags, groups, ahead int) {
-	if active == AVX512 {
-		span16AVX512(out, in, counter, key, f.All, f.First, f.Last, groups, ahead)
-	} else {
+	switch active {
+	case AVX512:
+		span16AVX512(out, in, counter, key, f.All, f.First, f.Last, groups, max(ahead, 2*BlockLen))
+	case AVX2:
 		span8AVX2(out, in, counter, key, f.All, f.First, f.Last, groups, ahead)
+	default:
+		span4SSE41(out, in, counter, key, f.All, f.First, f.Last, groups, ahead)
 	}
 }
 
 // merge makes groups of the parents of pairs of groups.
 func merge(out, in *Group, key *CV, flags uint32, pairs int) {
-	if active == AVX512 {
+	switch active {
+	case AVX512:
 		merge16AVX512(out, in, key, flags, pairs)
-	} else {
+	case AVX2:
 		merge8AVX2(out, in, key, flags, pairs)
+	default:
+		merge4SSE41(out, in, key, flags, pairs)
 	}
 }
 
 // ungroup writes the chaining values of a group one after the other.
 func ungroup(cvs *CV, group *Group) {
-	if active == AVX512 {
+	switch active {
+	case AVX512:
 		ungroup16AVX512(cvs, group)
-	} else {
+	case AVX2:
 		ungroup8AVX2(cvs, group)
+	default:
+		ungroup4SSE41(cvs, group)
 	}
 }
 
 // rootBlocks writes groups of rootWidth blocks of root output.
 func rootBlocks(out *byte, n *Node, counter uint64, groups int) {
-	if active == AVX512 {
+	switch active {
+	case AVX512:
 		root16AVX512(out, n, counter, n.Flags|Root, groups)
-	} else {
+	case AVX2:
 		root8AVX2(out, n, counter, n.Flags|Root, groups)
+	default:
+		root4SSE41(out, n, counter, n.Flags|Root, groups)
 	}
 }

@@ -33,10 +33,10 @@ fn peer_features(kernel: &Kernel) -> Result<&'static [&'static str]> {
     })
 }
 
-/// Builds the laboratory with the names and frames that a profiler needs, and returns its path.
-pub(crate) fn build_with_symbols(context: &Context) -> Result<PathBuf> {
+/// Builds the program of a package with the names and frames that a profiler needs, and returns its path.
+pub(crate) fn build_with_symbols(context: &Context, package: &str) -> Result<PathBuf> {
     let mut command = context.cargo();
-    command.args(["build", "--quiet", "-p", "bulla-lab", "--profile", "flame"]);
+    command.args(["build", "--quiet", "-p", package, "--profile", "flame"]);
     command.args([
         "--config",
         "profile.flame.inherits=\"dist\"",

@@ -31,13 +31,16 @@ const LAUNCHES: u32 = 5;
     cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n\n\
     blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is. \
     service measures the key management service on one processor with the load from another. \
-    Both take no option except --launches.\n\n\
+    service-cluster measures nodes that share a keystore in etcd, and says by a model what many nodes would do. \
+    These three take no option except --launches. \
+    service-soak measures the service's memory under load, and its start with many keys; it takes half an hour and no option. \
+    service-cluster-keys measures nodes over a million keys in etcd; it takes minutes, and no option.\n\n\
     A ratio is peer/ours: above 1, ours is faster. A forced kernel is compared with a peer that is restricted to the same instruction set. \
     Measure on an otherwise idle machine. spec/bench-record.md describes the records.\n\n\
     Exit status: 0 measured, 1 with blake2-builds: a build is more than 2 % slower than the best, 2 not measured.")]
 pub(crate) struct Args {
     /// The suite to measure; `blake3` means all suites that measure BLAKE3 in Rust
-    #[arg(value_parser = [suites::names(), vec![builds::NAME, service::NAME]].concat())]
+    #[arg(value_parser = [suites::names(), vec![builds::NAME, service::NAME, service::cluster::NAME, service::cluster::keys::NAME, service::soak::NAME]].concat())]
     suite: String,
     /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each kernel
     #[arg(long, value_name = "NAME|all")]
@@ -65,20 +68,39 @@ pub(crate) struct Args {
     samples: bool,
 }
 
+/// A measurement that compares no peers. It takes the number of launches, if one was given.
+type Measurement = fn(&Context, Option<u32>) -> Result<ExitCode>;
+
+fn without_peers(suite: &str) -> Option<Measurement> {
+    match suite {
+        builds::NAME => Some(|context, launches| builds::run(context, launches.unwrap_or(builds::LAUNCHES))),
+        service::NAME => Some(|context, launches| service::run(context, launches.unwrap_or(LAUNCHES))),
+        service::cluster::NAME => {
+            Some(|context, launches| service::cluster::run(context, launches.unwrap_or(1)))
+        }
+        service::cluster::keys::NAME => Some(|context, launches| {
+            ensure!(launches.is_none(), "{} takes no option", service::cluster::keys::NAME);
+            service::cluster::keys::run(context)
+        }),
+        service::soak::NAME => Some(|context, launches| {
+            ensure!(launches.is_none(), "{} takes no option", service::soak::NAME);
+            service::soak::run(context)
+        }),
+        _ => None,
+    }
+}
+
 /// Measures, prints, records.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
-    if args.suite == builds::NAME || args.suite == service::NAME {
+    if let Some(without_peers) = without_peers(&args.suite) {
         let only_launches = args.kernel.is_none() && !(args.all_kernels || args.json || args.record);
         ensure!(
             only_launches && args.sizes.is_empty() && args.cases.is_empty(),
             "{} takes --launches and no other option",
             args.suite
         );
-        return match args.suite == service::NAME {
-            true => service::run(&context, args.launches.unwrap_or(LAUNCHES)),
-            false => builds::run(&context, args.launches.unwrap_or(builds::LAUNCHES)),
-        };
+        return without_peers(&context, args.launches);
     }
     let selection = Selection { sizes: args.sizes.clone(), cases: args.cases.clone() };
     for suite in &suites::find(&args.suite) {

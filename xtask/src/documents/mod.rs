@@ -16,8 +16,14 @@ pub(crate) use self::{
 };
 
 /// The documents whose console blocks are checked.
-const DOCUMENTS: [&str; 5] =
-    ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md", "docs/operations.md"];
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "ARCHITECTURE.md",
+    "docs/operations.md",
+    "docs/remote.md",
+];
 
 /// How a document calls the command `bulla`.
 const BULLA: [&[&str]; 2] = [&["bulla"], &["cargo", "run", "--release", "--"]];

@@ -1,4 +1,4 @@
-//! A suite as a process of its own, whose output is kept until it has ended: that of the suite, and of everything that it starts.
+//! Runs a suite as a process of its own. The output of the suite, and of every process that it starts, is kept until the suite has ended.
 
 use std::{
     fs::{self, File},
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{context::Context, summary::SuiteResult};
 
-/// The folder of what such suites print, and the build folder of those that need no programs of the workspace: in the same one they would wait for
-/// cargo's lock.
+/// The folder for the output of such suites, and the build folder of those that need no programs of the workspace. In the usual build
+/// folder they would wait for cargo's lock.
 const FOLDER: &str = "beside";
 
-/// Runs the suite by `program`, which is this one, in the build folder `target`.
+/// Runs the suite with `program`, which is this program, in the build folder `target`.
 pub(super) fn run(program: &Path, target: &Path, suite: Suite) -> Ended {
     let folder = target.join(FOLDER);
     let report = folder.join(suite.name()).with_extension("json");
@@ -33,9 +33,9 @@ pub(super) fn run(program: &Path, target: &Path, suite: Suite) -> Ended {
     Ended { result, output: fs::read(&output).unwrap_or_default() }
 }
 
-/// Runs the command with its output in one file, and reads the result that it leaves in another.
+/// Runs the command with its output in one file, and reads its result from another file.
 ///
-/// A file and no pipe: a process that outlives the suite would hold a pipe open, and a user can follow a file.
+/// The output goes to a file, not to a pipe: a process that outlives the suite would hold a pipe open, and a user can follow a file.
 fn collect(command: &mut Command, output: &Path, report: &Path) -> Result<SuiteResult> {
     let folder = report.parent().context("a report without a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -48,7 +48,7 @@ fn collect(command: &mut Command, output: &Path, report: &Path) -> Result<SuiteR
     read(report).with_context(|| format!("it ended without a result ({status})"))
 }
 
-/// Leaves the result of a suite for the process that collects it.
+/// Writes the result of a suite for the process that collects it.
 pub(super) fn leave(context: &Context, report: &Path, result: &SuiteResult) -> Result<()> {
     let report = context.root.join(report);
     fs::write(&report, serde_json::to_vec(result)?)

@@ -19,14 +19,14 @@ const STATICCHECK: &str = "honnef.co/go/tools/cmd/staticcheck@v0.8.2";
 
 /// One Go module.
 struct Module {
-    /// Its folder as people know it, such as `go/bench`.
+    /// Its folder in the repository, such as `go/bench`.
     name: String,
     folder: PathBuf,
     has_tests: bool,
     has_purego: bool,
     /// Whether it has the package itself.
     is_library: bool,
-    /// Whether it works in a checkout only.
+    /// Whether it works only in a checkout.
     replaces: bool,
 }
 
@@ -68,8 +68,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     as_users_have_them(runner, &modules);
 }
 
-/// The modules that can be fetched, out of the zip of a module proxy: outside of the repository, with `-trimpath`, and by the
-/// oldest Go that each one promises to work with.
+/// Tests the published modules as users get them: unpacked from a module proxy's zip, outside of the repository, with `-trimpath`, and with the
+/// oldest Go that each module supports.
 fn as_users_have_them(runner: &mut Runner<'_>, modules: &[Module]) {
     let folder = runner.context.target.join("go-published");
     let published = runner.context.root.join("go/internal/published");
@@ -100,7 +100,7 @@ fn oldest_go(module: &Path) -> Result<String> {
     Ok(format!("go{}", line.trim()))
 }
 
-/// The licence of a module must be in its own folder: its zip has nothing from above that.
+/// The licence of a module must be in its own folder: its zip has no files from parent folders.
 fn licences(root: &Path, modules: &[Module]) -> Result<()> {
     for module in modules.iter().filter(|module| module.can_be_fetched()) {
         let path = module.folder.join("LICENSE");
@@ -114,7 +114,7 @@ fn licences(root: &Path, modules: &[Module]) -> Result<()> {
     Ok(())
 }
 
-/// The tests of a module that was fetched have no `spec/` above them: the modules hold copies of what they read.
+/// A fetched module has no `spec/` above it, so the modules hold copies of the files that their tests read.
 fn copies_of_vectors(root: &Path) -> Result<()> {
     for folder in ["go/internal/vectors/testdata", "go/readers/testdata"] {
         let mut files = 0;
@@ -137,13 +137,13 @@ const FORCE: &str = "BULLA_BLAKE3_FORCE_KERNEL";
 /// Tests that take minutes under the race detector and start no goroutine.
 const SERIAL: &str = "EveryLength|SumMany|Vectors|StateRoundTrip|AnyLength";
 
-/// The packages above the kernels once more with each kernel forced, and under the race detector. (The tests of the kernels
-/// themselves go through all of them in one process.)
+/// Tests the packages above the kernels again with each kernel forced, and under the race detector. (The tests of the kernels
+/// themselves run all kernels in one process.)
 fn kernels_and_races(runner: &mut Runner<'_>, module: &Module) {
     const ABOVE: [&str; 4] = ["./blake3", "./bao", "./compat/...", "./cmd/..."];
     for kernel in kernels() {
         let mut test = go(&module.folder);
-        // The cache of results knows nothing of a variable that is read before main.
+        // Go's cache of results does not notice a variable that is read before main.
         test.args(["test", "-json", "-count=1"]).args(ABOVE).env(FORCE, kernel);
         runner.go_test(&format!("go test, {kernel}, {}", module.name), &mut test);
     }
@@ -153,7 +153,7 @@ fn kernels_and_races(runner: &mut Runner<'_>, module: &Module) {
     runner.go_test(&format!("go test, race detector, {}", module.name), &mut test);
 }
 
-/// The kernels of this machine but the one that is chosen anyway.
+/// The kernels of this machine, without the one that is chosen by default.
 fn kernels() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {

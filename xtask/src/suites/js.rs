@@ -32,8 +32,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     }
 }
 
-/// The tests of `bulla-blake3` with its WebAssembly kernel, under Node's WASI. What needs threads or an unwinding panic is left
-/// out; so is what another kernel, or none, is asked.
+/// The tests of `bulla-blake3` with its WebAssembly kernel, under Node's WASI. Tests that need threads, an unwinding panic or another kernel
+/// are left out.
 fn kernel(runner: &mut Runner<'_>) {
     const TARGET: &str = "wasm32-wasip1";
     runner.need("rust target", |_| install::rust_target(TARGET));
@@ -50,7 +50,7 @@ fn kernel(runner: &mut Runner<'_>) {
     runner.cargo_test(&arguments);
 }
 
-/// The files of tests: Node 20 knows no patterns, and takes every file of a folder that is called `test`.
+/// The test files. Node 20 has no patterns, and runs every file of a folder named `test`.
 fn tests(context: &Context) -> Result<Vec<PathBuf>> {
     let mut tests = Vec::new();
     for folder in ["js/test", "js/test/shared", "js/test/browser"] {

@@ -1,4 +1,4 @@
-//! The suite of processors that the machine at hand is not, emulated by `qemu-user`.
+//! The suite for other processors, which `qemu-user` emulates.
 
 use super::{go::go, runner::Runner};
 use crate::install::{self, DebianTool};
@@ -20,19 +20,19 @@ struct Older {
     processor: &'static str,
     /// The kernel that it must choose.
     kernel: &'static str,
-    /// The tests of all lengths by the kernels that it lacks: they say that they did not run.
+    /// The tests of the kernels that it lacks. They report that they did not run.
     missing: &'static [&'static str],
 }
 
-/// The emulator knows no AVX-512.
+/// The emulator has no AVX-512.
 const OLDER: [Older; 3] = [
     Older { processor: "Haswell", kernel: "x86_64/avx2", missing: &["avx512"] },
     Older { processor: "Nehalem", kernel: "x86_64/sse4.1", missing: &["avx512", "avx2"] },
     Older { processor: "Conroe", kernel: "portable", missing: &["avx512", "avx2", "sse41"] },
 ];
 
-/// The Rust libraries choose the processor's kernel, and their tests pass where others are missing, and say which. All lengths by the kernels that
-/// it has are tested by the processor at hand.
+/// The Rust libraries must choose the processor's kernel. Their tests pass without the other kernels, and report which ones are missing. The real
+/// processor tests all lengths of its kernels.
 fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
     let programs = ["bulla-blake2, test blake2", "bulla-blake3, test blake3"];
     runner.emulated(&programs, &["qemu-x86_64", "-cpu", older.processor], |test| {

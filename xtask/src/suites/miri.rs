@@ -1,5 +1,5 @@
-//! The suite of the generic unsafe code, under Miri: an interpreter that finds reads and writes without a right to them, of memory that was not
-//! initialised, and data races.
+//! The suite that runs the generic unsafe code under Miri. Miri is an interpreter: it finds invalid reads and writes, reads of uninitialised
+//! memory, and data races.
 //!
 //! Miri runs neither assembly nor most vector instructions. So the bodies that all kernels share run over vectors that are arrays
 //! (`bulla_simd::arrays`), and so do the portable kernels.
@@ -27,7 +27,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
             .arg("--")
             .args(tests)
             .current_dir(&runner.context.root)
-            // Set by the cargo that runs us, which is not the nightly one.
+            // The stable cargo that started this program has set it, and here the nightly one runs.
             .env_remove("CARGO");
         runner.libtest(&format!("{package} in Miri"), &mut command);
     }

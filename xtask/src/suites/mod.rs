@@ -11,10 +11,14 @@ mod programs;
 mod runner;
 mod rust;
 mod server;
+mod server_described;
 mod server_ops;
 mod server_page;
+mod serving;
+mod serving_tls;
 mod suite;
 mod tidy;
+mod windows;
 
 use std::{
     env,
@@ -43,12 +47,12 @@ pub(crate) struct Args {
     /// The suites to run, in this order [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<Suite>,
-    /// Write what became of the one suite to this file, and print no table
+    /// Write the result of the one suite to this file, and print no table
     #[arg(long, value_name = "FILE", hide = true, requires = "suites")]
     report: Option<PathBuf>,
 }
 
-/// Runs the suites, with `command_line` as what this program takes, prints the table, and says by the exit status whether all is well.
+/// Runs the suites and prints the table. The exit status says whether all tests passed. `command_line` describes this program's arguments.
 pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
     let context = Context::find()?;
     let here = |suite| run_suite(&context, command_line, suite);

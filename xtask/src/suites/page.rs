@@ -10,7 +10,7 @@ use crate::{
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     runner.need("npm packages", |context| node_packages(&dashboard::source(context)));
-    // What starts the browser is that of js/.
+    // The browser is started by the packages of js/.
     runner.need("npm packages of js", |context| node_packages(&context.root.join("js")));
     runner.need("chromium", |_| install::debian(&CHROMIUM));
     let built = runner.context.target.join("dashboard");

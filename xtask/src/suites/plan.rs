@@ -1,7 +1,7 @@
-//! Two tracks: suites that need the programs of the workspace run one after another and print as they go. Beside them run those that need none of
-//! that; what they print is shown when they have ended, between two suites of the main track.
+//! Two tracks. Suites that need the programs of the workspace run one after another and print as they go. The other suites run beside them, and
+//! their output is shown when they have ended, between two suites of the main track.
 //!
-//! Most suites have stretches in which one processor idles: a link, an interpreter, one long test. More than two tracks would only compete.
+//! In most suites, one processor idles at times: during a link, an interpreter, one long test. More than two tracks would only compete.
 
 use std::{
     any::Any,
@@ -23,7 +23,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Suites of one track alone run one after another, in the order given.
+    /// If all suites are of one track, they run one after another, in the order given.
     fn of(suites: &[Suite]) -> Self {
         let on =
             |track| suites.iter().copied().filter(|suite| suite.track() == track).collect::<VecDeque<_>>();
@@ -35,7 +35,7 @@ impl Plan {
         self.main.pop_front()
     }
 
-    /// When the suites beside are done, the last of the main track: by then its programs are built.
+    /// When the other track is done, it takes the last suite of the main track. Its programs are built by then.
     fn next_beside(&mut self) -> Option<Suite> {
         self.beside.pop_front().or_else(|| self.main.pop_back())
     }
@@ -49,7 +49,7 @@ pub(super) struct Ended {
     pub(super) output: Vec<u8>,
 }
 
-/// Runs the suites, each by `here` or by `beside`, and returns what became of them in the order of `suites`. What those beside printed goes to `out`.
+/// Runs the suites, each with `here` or `beside`, and returns their results in the order of `suites`. The output of those beside goes to `out`.
 /// A suite that panics has failed.
 pub(super) fn run(
     suites: &[Suite],
@@ -72,7 +72,7 @@ pub(super) fn run(
                         result: SuiteResult::lost(suite.name(), reason),
                         output: Vec::new(),
                     };
-                    // Nobody hears it only when the main track has panicked, outside of a suite.
+                    // Nobody receives it only if the main track has panicked outside of a suite.
                     let _ = sender.send(caught(|| beside(suite)).unwrap_or_else(lost));
                 }
             });
@@ -91,14 +91,14 @@ pub(super) fn run(
     results
 }
 
-/// Prints what a suite printed, all of it at once.
+/// Prints the whole output of a suite at once.
 fn shown(ended: Ended, out: &mut impl Write) -> SuiteResult {
-    // As for everything else that is printed: nobody may be reading any more.
+    // An error means that nobody reads our output any more.
     let _ = out.write_all(&ended.output).and_then(|()| out.flush());
     ended.result
 }
 
-/// What `suite` returns, or why it panicked.
+/// The result of `suite`, or why it panicked.
 fn caught<T>(suite: impl FnOnce() -> T) -> Result<T, String> {
     let why = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
@@ -216,7 +216,7 @@ mod tests {
         let (done, wait) = sync_channel(1);
         let here = |suite| match suite {
             Suite::Tidy => {
-                // Else the other track could take the last suite before this one ends.
+                // Otherwise the other track could take the last suite before this one ends.
                 wait.recv().unwrap();
                 panic!("no {}", "style")
             }

@@ -1,6 +1,6 @@
 //! The test programs of the workspace: built once, with one set of features, for all suites.
 //!
-//! `cargo test -p PACKAGE` has another set of features for each package, and builds the dependencies that they touch anew each time.
+//! `cargo test -p PACKAGE` uses other features for each package, and builds the dependencies with these features again each time.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,8 +16,8 @@ use crate::{
     program::{Program, Programs},
 };
 
-/// Lets the harness of a stable compiler take options that are not stable. Whoever starts cargo from a test takes it away again: it
-/// would build everything anew.
+/// Lets the test harness of a stable compiler take unstable options. A test that starts cargo must remove it, because cargo would build
+/// everything again.
 pub(super) const UNSTABLE_HARNESS: &str = "RUSTC_BOOTSTRAP";
 
 /// The programs of the workspace; the first suite that asks for them waits for their build.
@@ -25,7 +25,7 @@ pub(super) fn built(context: &Context) -> Result<&Programs> {
     context.programs.get_or_try(|| build(context))
 }
 
-/// Builds the test programs of all packages with all features but those that hold peers back.
+/// Builds the test programs of all packages with all features, except those that restrict peers.
 fn build(context: &Context) -> Result<Programs> {
     let metadata = metadata(context)?;
     let output = context
@@ -45,7 +45,7 @@ fn build(context: &Context) -> Result<Programs> {
     Ok(Programs { tests, command })
 }
 
-/// What `--features` takes for the same features as the test programs have.
+/// The argument of `--features` for the same features that the test programs have.
 pub(super) fn features(context: &Context) -> Result<String> {
     Ok(all_features(&metadata(context)?).join(","))
 }
@@ -67,7 +67,7 @@ fn all_features(metadata: &Value) -> Vec<String> {
     packages.iter().flat_map(of).collect()
 }
 
-/// The test program that a message of cargo is about, if it is about one.
+/// The test program that a message of cargo names, if it names one.
 fn program(metadata: &Value, message: &Value) -> Option<Program> {
     if message["profile"]["test"] != true {
         return None;
@@ -80,7 +80,7 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
     Some(Program { package: package.to_owned(), name: format!("{package}, {kind} {target}"), path, folder })
 }
 
-/// The path of the command `bulla`, if the message of cargo is about it: tests start it.
+/// The path of the command `bulla`, which tests start, if the message of cargo names it.
 fn command(message: &Value) -> Option<PathBuf> {
     let target = &message["target"];
     let is_command =
@@ -110,7 +110,7 @@ mod tests {
         crates
     }
 
-    /// Fails for crates that would be built again, with other features than before.
+    /// Fails if crates would be built again with other features.
     fn share(before: &[&str], after: &[&str]) {
         let context = Context::find().unwrap();
         let (before, after) = (crates(&context, before), crates(&context, after));

@@ -20,22 +20,22 @@ use crate::{
     summary::SuiteResult,
 };
 
-/// How many tests of one program run at once: twice as many as there are processors, unless somebody says otherwise, since many wait for other
+/// How many tests of one program run at once, unless the user says otherwise: two for each processor, because many tests wait for other
 /// processes, nodes and tokens.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
-/// Has the tests of kernels fail where the processor lacks one, instead of saying that it was not tested.
+/// With it, the tests of a kernel fail if the processor lacks it. Without it, they report that the kernel was not tested.
 const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
 
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
-    /// What `cargo xtask` takes.
+    /// The arguments of `cargo xtask`.
     pub(super) command_line: &'a clap::Command,
     suite: &'static str,
     tally: Tally,
     failures: Vec<String>,
-    /// What building the tests took.
+    /// How long building the tests took.
     build: Duration,
     slow: Slowest,
 }
@@ -46,7 +46,7 @@ impl<'a> Runner<'a> {
         Self { context, command_line, suite, tally, failures: Vec::new(), build: Duration::ZERO, slow }
     }
 
-    /// What became of the suite, which took `time` in all.
+    /// The result of the suite, which took `time` in all.
     pub(super) fn finish(mut self, time: Duration) -> SuiteResult {
         if self.tally == Tally::default() {
             self.tally = Tally::FAIL;
@@ -70,7 +70,7 @@ impl<'a> Runner<'a> {
         self.check(name, |_| succeeded(stream(command, Echo::Show, |_| {})?));
     }
 
-    /// Something the suite cannot do without. It counts only when it fails.
+    /// A step without which the suite cannot run. It counts only if it fails.
     pub(super) fn need(&mut self, name: &str, step: impl FnOnce(&Context) -> Result<()>) {
         let result = step(self.context);
         if result.is_err() {
@@ -79,13 +79,13 @@ impl<'a> Runner<'a> {
         self.note(name, result);
     }
 
-    /// `cargo test` with these arguments, by a processor that must run every kernel: every test of every harness counts.
+    /// `cargo test` with these arguments, on a processor that must run every kernel. Every test of every harness counts.
     pub(super) fn cargo_test(&mut self, arguments: &[&str]) {
         let name = format!("cargo test {}", arguments.join(" "));
         let mut build = self.context.cargo();
         build.args(["test", "--no-run"]).args(arguments);
         let start = Instant::now();
-        // What does not build is told by the run that follows.
+        // The run that follows reports what does not build.
         let _ = stream(&mut build, Echo::Hide, |_| {});
         self.build += start.elapsed();
         let mut command = self.context.cargo();
@@ -107,7 +107,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Some test programs of the workspace by an emulator, without what [`set_up`] asks of the processor at hand.
+    /// Runs some test programs of the workspace in an emulator, without the requirements of [`set_up`] on the processor.
     pub(super) fn emulated(&mut self, names: &[&str], emulator: &[&str], prepare: impl Fn(&mut Command)) {
         let programs = self.built();
         for name in names {
@@ -121,7 +121,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The test programs of the workspace: none if they do not build, which is a failure.
+    /// The test programs of the workspace. If they do not build, there are none, and that counts as a failure.
     fn built(&mut self) -> &'a [Program] {
         let context = self.context;
         self.need("protobuf", |_| install::protobuf());
@@ -189,7 +189,7 @@ impl<'a> Runner<'a> {
         self.conclude(name, tally, status);
     }
 
-    /// A test runner has ended: a failure that it did not count, such as a build that broke, counts once.
+    /// A test runner has ended. If it failed without a failed test, for example because a build broke, that counts as one failure.
     fn conclude(&mut self, name: &str, mut tally: Tally, status: Result<ExitStatus>) {
         let mut result = status.and_then(succeeded);
         if result.is_ok() && tally == Tally::default() {
@@ -217,7 +217,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// A test program as cargo starts it, by a launcher if there is one, and with the times of its tests.
+/// A test program as cargo starts it, with a launcher if there is one. It prints the times of its tests.
 fn test_program(program: &Program, launcher: &[&str]) -> Command {
     let mut command = match launcher {
         [] => Command::new(&program.path),

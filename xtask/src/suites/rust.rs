@@ -16,28 +16,31 @@ use crate::{
     report,
 };
 
-/// The tests of signatures in minisign's format ask the real minisign.
+/// The tests of signatures in minisign's format use the real minisign.
 const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 5] = ["bulla", "bulla-audit", "bulla-kms", "bulla-lab", "bulla-server"];
+const APART: [&str; 6] = ["bulla", "bulla-audit", "bulla-client", "bulla-kms", "bulla-lab", "bulla-server"];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
     runner.programs(|package| !APART.contains(&package));
     runner.doc_tests();
-    // A workspace of its own: inside ours the tests would switch the standard library on.
+    // In a build without optimisation, secrets are deeper in the stack.
+    let unoptimised = "profile.test.opt-level=0";
+    runner.cargo_test(&["--config", unoptimised, "-p", "bulla-ed25519", "--lib", "wipe"]);
+    // It is a workspace of its own: in ours, the tests would enable the standard library.
     let manifest = runner.context.root.join("crates/blake3/no-std/Cargo.toml").display().to_string();
     let target = runner.context.target.join("no-std").display().to_string();
     runner.cargo_test(&["--locked", "--manifest-path", &manifest, "--target-dir", &target]);
-    // Crates of others that name ours by the names of the crates that they were written for. A workspace of its own: the patch is for all of it.
+    // Crates of others, built with our crates under the names of the original ones. It is a workspace of its own, because the patch applies to all of it.
     let manifest = runner.context.root.join("crates/blake3/dependents/Cargo.toml").display().to_string();
     let target = runner.context.target.join("dependents").display().to_string();
     runner.cargo_test(&["--locked", "--manifest-path", &manifest, "--target-dir", &target]);
     runner.check("the vectors in spec/ are what their generator writes", vectors);
 }
 
-/// Runs the generator, a workspace of its own, and compares.
+/// Runs the generator, which is a workspace of its own, and compares its output.
 fn vectors(context: &Context) -> Result<()> {
     let folder = context.root.join("spec/vectors");
     let fresh = context.target.join("vectors");
@@ -65,8 +68,8 @@ fn vectors(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Keys and signatures are compared with those of the real programs, recipients of age too; and what a keystore in memory
-/// asks of the system is traced. Shared keystores lie on nodes of etcd that the tests start.
+/// The tests compare keys, signatures and age recipients with those of the real programs, and trace the system calls of a keystore in
+/// memory. Shared keystores are on nodes of etcd that the tests start.
 const PEERS: [DebianTool; 5] = [
     DebianTool { program: "openssl", package: "openssl" },
     DebianTool { program: "ssh-keygen", package: "openssh-client" },
@@ -75,7 +78,7 @@ const PEERS: [DebianTool; 5] = [
     DebianTool { program: "etcd", package: "etcd-server" },
 ];
 
-/// The tests of keys on a token make theirs with it.
+/// The tests of keys on a token create their tokens with it.
 const SOFTHSM: DebianTool = DebianTool { program: "softhsm2-util", package: "softhsm2" };
 
 pub(super) fn kms(runner: &mut Runner<'_>) {
@@ -85,13 +88,13 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
     }
     runner.programs(|package| package == "bulla-kms");
     runner.check("the vectors are read in Python", read_vectors);
-    // And what a build without them says of algorithms that it does not serve. The one feature, of a dependency, is that of the shipped command, whose
-    // libraries are the same then.
+    // A build without the features must refuse their algorithms. The one feature, of a dependency, makes the libraries the same as those of the
+    // shipped command.
     let package = ["-p", "bulla-kms", "-p", FEATURES, "--features", "bulla-blake3/rayon"];
     runner.cargo_test(&[&package[..], &["--test", "algorithms"]].concat());
 }
 
-/// The example reader of another language, with implementations that share no code with ours.
+/// The example reader in another language, with implementations that share no code with ours.
 fn read_vectors(context: &Context) -> Result<()> {
     let folder = context.root.join("spec/readers/python");
     let python = install::python_packages(context, "python", &folder.join("requirements.txt"))?;
@@ -102,10 +105,18 @@ fn read_vectors(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Nodes of the service are behind haproxy, and the commands of the runbook need these.
+const CLUSTER: [DebianTool; 4] = [
+    DebianTool { program: "haproxy", package: "haproxy" },
+    DebianTool { program: "etcdctl", package: "etcd-client" },
+    DebianTool { program: "socat", package: "socat" },
+    DebianTool { program: "curl", package: "curl" },
+];
+
 pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.need(SOFTHSM.program, |_| install::debian(&SOFTHSM));
     runner.need("minisign", |_| install::debian(&MINISIGN));
-    for tool in &PEERS {
+    for tool in PEERS.iter().chain(&CLUSTER) {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.programs(|package| package == "bulla");
@@ -116,7 +127,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.check("the tour of the README", documents::check_tour);
 }
 
-/// The counts of the audit are compared with those of these, and archives made by `ar` are read.
+/// The tests compare the audit's counts with those of these programs, and read archives made by `ar`.
 const BINUTILS: [DebianTool; 2] = [
     DebianTool { program: "objdump", package: "binutils" },
     DebianTool { program: "aarch64-linux-gnu-objdump", package: "binutils-aarch64-linux-gnu" },
@@ -126,7 +137,7 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
     for tool in &BINUTILS {
         runner.need(tool.program, |_| install::debian(tool));
     }
-    // Its standard library is the AArch64 code that is compared.
+    // Its standard library is the AArch64 code that the tests compare.
     runner.need("aarch64", |_| install::rust_target("aarch64-unknown-linux-gnu"));
     runner.programs(|package| package == "bulla-audit");
     runner.check("kernels of programs built in several ways", |context| {

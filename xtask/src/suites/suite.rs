@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 
-use super::{go, js, lanes, miri, page, runner::Runner, rust, server, tidy};
+use super::{go, js, lanes, miri, page, runner::Runner, rust, server, tidy, windows};
 
-/// One suite. The order here is that of the table at the end, and that in which the suites of a track run: the quick ones that often fail come first.
+/// One suite. The suites of a track run in this order, and so does the table at the end. Quick suites that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
     /// Formatting, lints, documentation, licences, style, and the builds without std
@@ -29,16 +29,18 @@ pub(super) enum Suite {
     Go,
     /// BLAKE3 for JavaScript
     Js,
+    /// The libraries as Windows programs, in Wine
+    Windows,
     /// Other processors, emulated
     Lanes,
 }
 
-/// Where a suite runs when suites of both tracks run.
+/// Where a suite runs if suites of both tracks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Track {
-    /// With the test programs of the workspace, or cargo's build folder.
+    /// It uses the test programs of the workspace, or cargo's build folder.
     Main,
-    /// Without them: beside the main track, with a build folder of its own.
+    /// It does not use them. It runs beside the main track, with a build folder of its own.
     Beside,
 }
 
@@ -56,6 +58,7 @@ impl Suite {
             Self::Page => "page",
             Self::Go => "go",
             Self::Js => "js",
+            Self::Windows => "windows",
             Self::Lanes => "lanes",
         }
     }
@@ -70,7 +73,7 @@ impl Suite {
             | Self::Audit
             | Self::Lab
             | Self::Lanes => Track::Main,
-            Self::Miri | Self::Page | Self::Go | Self::Js => Track::Beside,
+            Self::Miri | Self::Page | Self::Go | Self::Js | Self::Windows => Track::Beside,
         }
     }
 
@@ -87,6 +90,7 @@ impl Suite {
             Self::Page => page::run(runner),
             Self::Go => go::run(runner),
             Self::Js => js::run(runner),
+            Self::Windows => windows::run(runner),
             Self::Lanes => lanes::run(runner),
         }
     }

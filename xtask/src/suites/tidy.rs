@@ -1,4 +1,4 @@
-//! The suite `tidy`: what a program can say about the code without running it.
+//! The suite `tidy`: checks of the code that need not run it.
 
 use std::{fs, process::Command};
 
@@ -16,11 +16,11 @@ use crate::{
 
 const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
 
-/// Machines without an operating system, so without `std`: one of 32 bits, and one with our vectors but no right to
-/// touch their registers, such as a kernel.
+/// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our vectors but may not use their registers,
+/// as in a kernel.
 const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "x86_64-unknown-none"];
 
-/// The libraries that must build without `std`, and with each of their features alone.
+/// The libraries that must build without `std`, and with each feature alone.
 const LIBRARIES: [&str; 2] = ["bulla-blake2", "bulla-blake3"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
@@ -41,7 +41,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     features_alone(runner);
 }
 
-/// The workspaces that are apart, because they need another compiler or must not share code with the rest.
+/// The separate workspaces: they need another compiler, or must not share code with the rest.
 fn other_workspaces(context: &Context) -> Result<()> {
     let mut found = 0;
     for entry in WalkBuilder::new(&context.root).require_git(false).build() {
@@ -59,7 +59,7 @@ fn other_workspaces(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// In the profile of the tests, for which what build scripts compile is wanted too.
+/// In the profile of the tests, which need the output of build scripts too.
 fn clippy(context: &Context) -> Command {
     let mut command = context.cargo();
     command.args([
@@ -88,7 +88,7 @@ fn deny(context: &Context) -> Result<()> {
     let program = install::cargo_tool(context, &CARGO_DENY)?;
     let status = Command::new(program)
         .current_dir(&context.root)
-        // Two versions of one crate are a warning, and a long one: the inclusion graphs add nothing here.
+        // Two versions of one crate are a warning. Its inclusion graphs are long and add nothing.
         .args(["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])
         .status()?;
     if !status.success() {

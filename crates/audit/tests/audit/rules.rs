@@ -56,6 +56,7 @@ fn result(bytes: &[u8], rule: &str) -> RuleResult {
 
 const WIDE: &str = "_ZN4hash4wide8compress17h0123456789abcdefE";
 const OTHER: &str = "_ZN4hash6update17h0123456789abcdefE";
+const FINISH: &str = "_ZN4hash6finish17h0123456789abcdefE";
 const MAIN: &str = "_ZN7program4main17h0123456789abcdefE";
 
 #[test]
@@ -64,7 +65,7 @@ fn a_kernel_with_its_name_and_its_body_is_present() {
     assert_eq!(result.verdict, Verdict::Present);
     let evidence = &result.evidence[0];
     assert_eq!((evidence.kind, evidence.name.as_str()), (EvidenceKind::Symbol, "hash::wide::compress"));
-    assert!(evidence.detail.contains("34 ymm"), "{}", evidence.detail);
+    assert!(evidence.detail.starts_with("35 instructions, 34 ymm, "), "{}", evidence.detail);
 }
 
 #[test]
@@ -100,7 +101,10 @@ fn a_kernel_whose_body_became_something_else_is_lost() {
     assert!(with_name.evidence[0].detail.contains("not the kernel's body"));
     let without = result(&elf(&[(OTHER, scalar())]), "hash/wide");
     assert_eq!(without.verdict, Verdict::Lost);
-    assert_eq!(without.evidence[0].kind, EvidenceKind::Crate);
+    let of_crate = &without.evidence[0];
+    assert_eq!((of_crate.kind, &*of_crate.detail), (EvidenceKind::Crate, "the only function of the crate"));
+    let two = result(&elf(&[(OTHER, scalar()), (FINISH, scalar())]), "hash/wide");
+    assert_eq!(two.evidence[0].detail, "one of 2 functions of the crate");
 }
 
 #[test]
@@ -149,6 +153,7 @@ fn a_type_of_the_crate_does_not_show_that_its_kernel_should_be_there() {
     assert_eq!(chosen(&[(OTHER, scalar())]), Verdict::NotLinked);
     assert_eq!(chosen(&[(dispatch, scalar())]), Verdict::Lost);
     assert_eq!(chosen(&[(OTHER, scalar()), (MAIN, kernel())]), Verdict::Inlined);
+    assert_eq!(chosen(&[(MAIN, kernel())]), Verdict::NotLinked);
     // Assembly of a C library with the same instructions.
     assert_eq!(chosen(&[(OTHER, scalar()), ("c_library_compress", kernel())]), Verdict::NotLinked);
     assert_eq!(chosen(&[(dispatch, scalar()), ("main", kernel())]), Verdict::Inlined);
@@ -187,7 +192,7 @@ fn rules_that_cannot_be_are_refused_with_their_name() {
         (rule("[[rule.pattern]]\nwithin = 9\nneed = { \"vpaddq\" = 1 }").as_str(), "MNEMONIC".to_owned()),
         (
             rule("[[rule.pattern]]\nwithin = 9\nneed = { \"vpaddq neon\" = 1 }").as_str(),
-            "none of xmm".to_owned(),
+            "not one of xmm".to_owned(),
         ),
         (
             rule("[[rule.pattern]]\nwithin = 9\nneed = { \"vpaddq ymm\" = 0 }").as_str(),

@@ -10,3 +10,5 @@ mod program;
 mod streaming;
 mod support;
 mod vectors;
+#[cfg(all(windows, target_arch = "x86_64"))]
+mod windows;

@@ -8,7 +8,8 @@ use super::subtree::{self, Shape, Values};
 use super::walk::{Walk, wanted};
 use super::{GroupSize, PARENT_LEN};
 use crate::Hash;
-use crate::instance::{Distance, Value};
+use crate::instance::Value;
+use crate::plan::Distance;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 

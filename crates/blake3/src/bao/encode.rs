@@ -6,7 +6,8 @@ use super::place::{Place, Rank};
 use super::subtree::{MOST, Shape, Values, merge};
 use super::{GroupSize, HEADER_LEN, Layout, PARENT_LEN};
 use crate::Hash;
-use crate::instance::{Distance, Value};
+use crate::instance::Value;
+use crate::plan::Distance;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 

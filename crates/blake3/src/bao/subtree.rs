@@ -3,7 +3,8 @@
 use super::place::Rank;
 use super::{GroupSize, Layout, PARENT_LEN, wide};
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
-use crate::instance::{Distance, Value};
+use crate::instance::Value;
+use crate::plan::Distance;
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 

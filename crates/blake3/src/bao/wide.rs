@@ -1,7 +1,8 @@
 //! Chaining values of neighbouring nodes, computed as wide as the kernel allows.
 
-use crate::instance::{Distance, Instance, Value};
+use crate::instance::{Instance, Value};
 use crate::kernel::functions;
+use crate::plan::Distance;
 use crate::spec::{CHUNK_LEN, IV};
 use crate::tree::Values;
 

@@ -1,63 +1,44 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 784
-//! operations a block, and the transpose of the message.
+//! operations a block, and the transpose of the message if vector units do it ([`Messages`]).
 
-use super::lanes::{Prepared, Uniform, counters, point_at};
+use super::column_rounds::{Messages, Rounds};
+use super::lanes::{Blocks, Prepared, Uniform, counters, point_at};
 use crate::lane::{Group, Lane, MAX_LANES};
-use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, SCHEDULE, Words};
-use bulla_simd::{Columns, half_round};
+use crate::plan::Distance;
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, Words};
 use core::mem::MaybeUninit;
 
-/// Whether a kernel prefetches the cache lines of the next group while it works on this one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prefetch {
-    /// The input is expected to be in the caches: prefetching would cost 4 %.
-    No,
-    /// The input comes from far memory; hardware does not follow 16 short streams in time.
-    Yes,
-}
+/// Blocks in a chunk.
+const BLOCKS: usize = CHUNK_LEN / BLOCK_LEN;
 
-/// A vector with the rounds of the column form: the ones below, or its own faster ones.
-#[allow(
-    clippy::missing_safety_doc,
-    reason = "the CPU must have the instruction set of the vector, as everywhere here"
-)]
-pub(crate) trait Rounds: Columns {
-    /// The seven rounds on the sixteen words of the state.
-    #[inline(always)]
-    unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
-        macro_rules! round {
-            ($($r:literal)*) => { $(
-                half_round!(v, m, SCHEDULE[$r], 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-                half_round!(v, m, SCHEDULE[$r], 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
-            )* };
-        }
-        // SAFETY: the caller has the instruction set.
-        unsafe {
-            round!(0 1 2 3 4 5 6);
-        }
-    }
-}
-
-impl Rounds for bulla_simd::scalar::U32x1 {}
-
-/// The sixteen state words after the seven rounds, before the feed-forward.
+/// The sixteen state words before the seven rounds.
 #[inline(always)]
-pub(crate) unsafe fn rounds<V: Rounds>(
-    h: &[V; 8],
-    m: &[V; 16],
-    counter: (V, V),
-    len: V,
-    flags: V,
-) -> [V; 16] {
+unsafe fn state<V: Rounds>(h: &[V; 8], counter: (V, V), len: V, flags: V) -> [V; 16] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
         let iv = [V::splat(IV[0]), V::splat(IV[1]), V::splat(IV[2]), V::splat(IV[3])];
-        let mut v = [
+        [
             h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], iv[0], iv[1], iv[2], iv[3], counter.0, counter.1,
             len, flags,
-        ];
-        V::rounds(&mut v, m);
-        v
+        ]
+    }
+}
+
+/// The next chaining values, from the sixteen state words after the seven rounds.
+#[inline(always)]
+unsafe fn feed_forward<V: Rounds>(v: &[V; 16]) -> [V; 8] {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe {
+        [
+            V::xor(v[0], v[8]),
+            V::xor(v[1], v[9]),
+            V::xor(v[2], v[10]),
+            V::xor(v[3], v[11]),
+            V::xor(v[4], v[12]),
+            V::xor(v[5], v[13]),
+            V::xor(v[6], v[14]),
+            V::xor(v[7], v[15]),
+        ]
     }
 }
 
@@ -72,17 +53,29 @@ pub(crate) unsafe fn compress<V: Rounds>(
 ) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
-        let v = rounds(h, m, counter, len, flags);
-        [
-            V::xor(v[0], v[8]),
-            V::xor(v[1], v[9]),
-            V::xor(v[2], v[10]),
-            V::xor(v[3], v[11]),
-            V::xor(v[4], v[12]),
-            V::xor(v[5], v[13]),
-            V::xor(v[6], v[14]),
-            V::xor(v[7], v[15]),
-        ]
+        let mut v = state(h, counter, len, flags);
+        V::rounds(&mut v, m);
+        feed_forward(&v)
+    }
+}
+
+/// What the compressions of a lane's blocks have beside the message: the counter, the block's length, flags.
+type Rest<V> = ((V, V), V, V);
+
+/// One compression of one of several blocks; `next` and `ahead` as for [`Messages::rounds`].
+#[inline(always)]
+unsafe fn compress_next<V: Rounds>(
+    h: &[V; 8],
+    messages: &mut V::Messages,
+    (counter, len, flags): Rest<V>,
+    next: Option<Blocks>,
+    ahead: usize,
+) -> [V; 8] {
+    // SAFETY: the caller has the instruction set of V; the blocks are readable.
+    unsafe {
+        let mut v = state(h, counter, len, flags);
+        messages.rounds(&mut v, next, ahead);
+        feed_forward(&v)
     }
 }
 
@@ -92,6 +85,12 @@ pub(crate) unsafe fn compress<V: Rounds>(
 pub(super) fn align_frame<V>() {
     let mut variable = MaybeUninit::<V>::uninit();
     core::hint::black_box(&raw mut variable);
+}
+
+/// Room for the messages of [`Messages::begin`].
+#[inline(always)]
+const fn room<V: Rounds>() -> MaybeUninit<<V::Messages as Messages<V>>::Room> {
+    MaybeUninit::uninit()
 }
 
 /// The key in every lane.
@@ -116,51 +115,52 @@ pub(crate) unsafe fn group<V: Rounds>(
     key: &Words,
     counter: u64,
     flags: u32,
+    distance: Distance,
     out: *mut Group,
-    prefetch: Prefetch,
 ) {
     align_frame::<V>();
     // SAFETY: `input` is readable for LANES chunks, `out` is writable.
     unsafe {
-        let mut blocks = [input; MAX_LANES];
+        let mut pointers = [input; MAX_LANES];
         let mut i = 1;
         while i < V::LANES {
-            blocks[i] = input.add(i * CHUNK_LEN);
+            pointers[i] = input.add(i * CHUNK_LEN);
             i += 1;
         }
+        let blocks = |block: usize| Blocks { pointers: pointers.as_ptr(), offset: BLOCK_LEN * block };
+        // Far input: the hardware does not follow 16 short streams in time. Near input is in some cache: one block is enough.
+        let lead = match distance {
+            Distance::Near => BLOCK_LEN,
+            Distance::Far => CHUNK_LEN * V::LANES,
+        };
+        let mut room = room::<V>();
+        let mut messages = V::Messages::begin(room.as_mut_ptr(), blocks(0));
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, 1);
         let len = V::splat(BLOCK_LEN as u32);
-        // Segments with constant flags, so that the loop does not test for the first or the last block.
-        let segments = [(0, 1, CHUNK_START), (1, 15, 0), (15, 16, CHUNK_END)];
-        for (from, to, edge) in segments {
-            let flags = V::splat(flags | edge);
-            for block in from..to {
-                let m = V::load_blocks(blocks.as_ptr(), BLOCK_LEN * block);
-                if prefetch == Prefetch::Yes {
-                    let mut i = 0;
-                    while i < V::LANES {
-                        fetch(blocks[i].wrapping_add(BLOCK_LEN * block + CHUNK_LEN * V::LANES));
-                        i += 1;
-                    }
-                }
-                h = compress(&h, &m, counter, len, flags);
-            }
+        let mut block = 0;
+        while block < BLOCKS {
+            let flags = V::splat(flags | edge(block, BLOCKS, CHUNK_END));
+            // If the compiler could count, it would write the body twice.
+            block = core::hint::black_box(block + 1);
+            let next = (block < BLOCKS).then(|| blocks(block));
+            h = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, BLOCK_LEN * block + lead);
         }
         store_group(&h, out);
     }
 }
 
-/// Prefetches the cache line at `p`, which need not be readable.
+/// The flags that a block of `blocks` has because of its place.
 #[inline(always)]
-fn fetch(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
+fn edge(block: usize, blocks: usize, last_flags: u32) -> u32 {
+    let last = if block + 1 == blocks { last_flags } else { 0 };
+    start(block) | last
+}
+
+/// The flag of a chunk's first block.
+#[inline(always)]
+fn start(block: usize) -> u32 {
+    if block == 0 { CHUNK_START } else { 0 }
 }
 
 #[inline(always)]
@@ -264,13 +264,23 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
         job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, step);
-        for (from, to, edge) in job.runs(last_flags) {
-            let len = if to == job.blocks { job.last_len } else { BLOCK_LEN };
-            let (len, flags) = (V::splat(len as u32), V::splat(flags | edge));
-            for block in from..to {
-                let (pointers, offset) = job.block(inputs, block);
-                let m = V::load_blocks(pointers, offset);
-                h = compress(&h, &m, counter, len, flags);
+        let full = V::splat(BLOCK_LEN as u32);
+        let last_len = V::splat(job.last_len as u32);
+        if job.blocks == 1 && V::Messages::ONE_BLOCK_IS_SLOWER {
+            let blocks = job.block(inputs, 0);
+            let m = V::load_blocks(blocks.pointers, blocks.offset);
+            h = compress(&h, &m, counter, last_len, V::splat(flags | edge(0, 1, last_flags)));
+        } else {
+            let mut room = room::<V>();
+            let mut messages = V::Messages::begin(room.as_mut_ptr(), job.block(inputs, 0));
+            let mut block = 0;
+            while block < job.blocks {
+                let flags = V::splat(flags | edge(block, job.blocks, last_flags));
+                block += 1;
+                let is_last = block == job.blocks;
+                let len = if is_last { last_len } else { full };
+                let (next, ahead) = ((!is_last).then(|| job.block(inputs, block)), BLOCK_LEN * (block + 1));
+                h = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, ahead);
             }
         }
         V::store_halves(h, out);
@@ -297,39 +307,61 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
         let last_len = V::load(job.last_len.as_ptr());
         let last_flags = V::load(job.last_flags.as_ptr());
         let full = V::splat(BLOCK_LEN as u32);
-        let mut dead = 0;
+        if job.most_blocks == 1 && V::Messages::ONE_BLOCK_IS_SLOWER {
+            let m = V::load_blocks(job.tails.as_ptr(), 0);
+            let flags = V::xor(last_flags, V::splat(flags | CHUNK_START));
+            V::store_halves(compress(&h, &m, counter, last_len, flags), out);
+            return;
+        }
+        let (mut ending, mut dead) = lanes_at(blocks, 0);
+        point_at(&mut job.pointers, &job.tails, job.longest, (0, ending, dead));
+        let first = Blocks { pointers: job.pointers.as_ptr(), offset: 0 };
+        let mut room = room::<V>();
+        let mut messages = V::Messages::begin(room.as_mut_ptr(), first);
         let mut block = 0;
         while block < job.most_blocks {
-            let ending = V::equal(blocks, V::splat(block as u32 + 1));
-            dead |= V::equal(blocks, V::splat(block as u32));
-            point_at(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
-            let common = flags | if block == 0 { CHUNK_START } else { 0 };
-            let plain = V::splat(common);
+            let plain = V::splat(flags | start(block));
             let len = V::select(ending, last_len, full);
             let flags = V::select(ending, V::xor(last_flags, plain), plain);
+            let frozen = dead;
             let end = job.next_change(block);
             while block < end {
-                let m = V::load_blocks(job.pointers.as_ptr(), BLOCK_LEN * block);
-                let next = compress(&h, &m, counter, len, flags);
-                if dead == 0 {
-                    h = next;
-                } else {
-                    freeze(&mut h, &next, !dead);
-                }
                 block += 1;
+                if block == end && end < job.most_blocks {
+                    let (ends, has_ended) = lanes_at(blocks, block as u32);
+                    (ending, dead) = (ends, dead | has_ended);
+                    point_at(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
+                }
+                let next = Blocks { pointers: job.pointers.as_ptr(), offset: BLOCK_LEN * block };
+                let ahead = next.offset + BLOCK_LEN;
+                let next = (block < job.most_blocks).then_some(next);
+                let value = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, ahead);
+                settle(&mut h, value, frozen);
             }
         }
         V::store_halves(h, out);
     }
 }
 
-/// Replaces `h` by `next`, only in the lanes of `live`.
+/// The lanes for which block number `block` is the last one, and those for which it is the first one that they do not have. `blocks` has the lanes'
+/// numbers of blocks.
 #[inline(always)]
-unsafe fn freeze<V: Rounds>(h: &mut [V; 8], next: &[V; 8], live: u32) {
+unsafe fn lanes_at<V: Rounds>(blocks: V, block: u32) -> (u32, u32) {
+    // SAFETY: the caller has the instruction set of V.
+    unsafe { (V::equal(blocks, V::splat(block + 1)), V::equal(blocks, V::splat(block))) }
+}
+
+/// Replaces `h` by `value`, except in the lanes of `frozen`.
+#[inline(always)]
+unsafe fn settle<V: Rounds>(h: &mut [V; 8], value: [V; 8], frozen: u32) {
+    if frozen == 0 {
+        *h = value;
+        return;
+    }
     let mut i = 0;
     while i < 8 {
         // SAFETY: the caller has the instruction set of V.
-        h[i] = unsafe { V::select(live, next[i], h[i]) };
+        h[i] = unsafe { V::select(!frozen, value[i], h[i]) };
         i += 1;
     }
 }
@@ -358,7 +390,8 @@ pub(crate) unsafe fn output<V: Rounds>(
             let first = (group * V::LANES) as u64;
             let h = splat_words::<V>(value);
             let counters = counters::<V>(counter.wrapping_add(first), 1);
-            let mut v = rounds(&h, &m, counters, V::splat(len), V::splat(flags));
+            let mut v = state(&h, counters, V::splat(len), V::splat(flags));
+            V::rounds(&mut v, &m);
             // Load it from memory again: that frees eight registers during the rounds, which would otherwise be
             // spilled.
             let h = splat_words::<V>(core::hint::black_box(value));

@@ -2,8 +2,15 @@
 
 use crate::lane::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_START};
-use bulla_simd::Vector;
+use bulla_simd::{Columns, Vector};
 use core::mem::MaybeUninit;
+
+/// One block of each lane: that of lane i is at `pointers[i] + offset`. There are as many pointers as lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks {
+    pub(crate) pointers: *const *const u8,
+    pub(crate) offset: usize,
+}
 
 /// Inputs of at most one chunk each, in W lanes. All arrays are indexed by lane.
 ///
@@ -168,13 +175,13 @@ impl<const W: usize> Uniform<W> {
         }
     }
 
-    /// The pointers to block number `block` of every lane, and the offset from them.
+    /// Block number `block` of every lane.
     #[inline(always)]
-    pub(crate) fn block(&self, inputs: &[*const u8; MAX_LANES], block: usize) -> (*const *const u8, usize) {
+    pub(crate) fn block(&self, inputs: &[*const u8; MAX_LANES], block: usize) -> Blocks {
         if block + 1 == self.blocks && self.last_len < BLOCK_LEN {
-            (self.tails.as_ptr(), 0)
+            Blocks { pointers: self.tails.as_ptr(), offset: 0 }
         } else {
-            (inputs.as_ptr(), BLOCK_LEN * block)
+            Blocks { pointers: inputs.as_ptr(), offset: BLOCK_LEN * block }
         }
     }
 
@@ -194,23 +201,20 @@ impl<const W: usize> Uniform<W> {
 const OFFSETS: [[u32; MAX_LANES]; 2] =
     [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
-/// The low and the high words of the counters of `MAX_LANES` lanes, `step` (0 or 1) apart. Without a carry, which is nearly always
-/// the case, nothing passes through memory: `V::load` right after narrow stores would wait for them.
+/// The low and the high words of the counters of all lanes, `step` (0 or 1) apart. Nothing passes through memory: a load right after narrow stores
+/// would wait for them.
 #[inline(always)]
-pub(crate) unsafe fn counters<V: Vector<Word = u32>>(counter: u64, step: u64) -> (V, V) {
-    let low = counter as u32;
-    // SAFETY: the caller has the instruction set of V; all arrays have as many words as V has lanes, or more.
+pub(crate) unsafe fn counters<V: Columns>(counter: u64, step: u64) -> (V, V) {
+    let (low, high) = (counter as u32, (counter >> 32) as u32);
+    let offsets = &OFFSETS[(step & 1) as usize];
+    // SAFETY: the caller has the instruction set of V; there are as many offsets as lanes, or more.
     unsafe {
-        if low <= u32::MAX - MAX_LANES as u32 {
-            let offsets = &OFFSETS[(step & 1) as usize];
-            return (V::add(V::splat(low), V::load(offsets.as_ptr())), V::splat((counter >> 32) as u32));
+        let (lows, mut highs) = (V::add(V::splat(low), V::load(offsets.as_ptr())), V::splat(high));
+        if low > u32::MAX - MAX_LANES as u32 && step == 1 {
+            // From the lane that is as far from the first one as 0 is from its low word, they carry.
+            let carries = u32::MAX << low.wrapping_neg();
+            highs = V::select(carries, V::splat(high.wrapping_add(1)), highs);
         }
-        let (mut low, mut high) = ([0; MAX_LANES], [0; MAX_LANES]);
-        for (i, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
-            let counter = counter.wrapping_add(i as u64 * step);
-            *low = counter as u32;
-            *high = (counter >> 32) as u32;
-        }
-        (V::load(low.as_ptr()), V::load(high.as_ptr()))
+        (lows, highs)
     }
 }

@@ -12,6 +12,7 @@
     allow(dead_code, reason = "without vector registers the column form of one lane is all that is used")
 )]
 
+pub(crate) mod column_rounds;
 pub(crate) mod columns;
 pub(crate) mod lanes;
 pub(crate) mod row_rounds;

@@ -4,7 +4,7 @@
 //! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle
 //! is on the critical path.
 
-use super::lanes::{Prepared, Uniform, point_at};
+use super::lanes::{Blocks, Prepared, Uniform, point_at};
 use super::row_rounds::rounds;
 use crate::lane::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_START, IV, PARENT, Words};
@@ -215,7 +215,7 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
             let len = if to == job.blocks { job.last_len } else { BLOCK_LEN };
             let d = V::xor(counters, last_row(0, len, flags | edge));
             for block in from..to {
-                let (pointers, offset) = job.block(inputs, block);
+                let Blocks { pointers, offset } = job.block(inputs, block);
                 h = compress(h, message(pointers, offset), d);
             }
         }

@@ -3,12 +3,14 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::columns::Rounds;
+use crate::generic::column_rounds::{InTurn, Rounds};
 use bulla_simd::Pair;
 use bulla_simd::arrays::Array;
 use bulla_simd::cpu::Isa;
 
-impl<const N: usize> Rounds for Array<u32, N> {}
+impl<const N: usize> Rounds for Array<u32, N> {
+    type Messages = InTurn<Self>;
+}
 
 wide!(narrow_wide, inline, Array<u32, 4>);
 wide!(middle_wide, inline, Array<u32, 8>);

@@ -29,8 +29,9 @@ macro_rules! wide {
     ($module:ident, $target:meta, $Column:ty) => {
         mod $module {
             use super::*;
-            use crate::generic::columns::{self, Prefetch};
+            use crate::generic::columns;
             use crate::lane::Group;
+            use crate::plan::Distance;
             use crate::spec::Words;
 
             #[$target]
@@ -39,22 +40,11 @@ macro_rules! wide {
                 key: &Words,
                 counter: u64,
                 flags: u32,
+                distance: Distance,
                 out: *mut Group,
             ) {
                 // SAFETY: the table's caller promised it; so in all functions here.
-                unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::No) }
-            }
-
-            #[$target]
-            pub(super) unsafe fn far_group(
-                input: *const u8,
-                key: &Words,
-                counter: u64,
-                flags: u32,
-                out: *mut Group,
-            ) {
-                // SAFETY: see `chunk`.
-                unsafe { columns::group::<$Column>(input, key, counter, flags, out, Prefetch::Yes) }
+                unsafe { columns::group::<$Column>(input, key, counter, flags, distance, out) }
             }
 
             #[$target]
@@ -114,7 +104,6 @@ macro_rules! kernel {
             block: $module::block,
             before_last: $module::before_last,
             group: $wide::group,
-            far_group: $wide::far_group,
             merge: $wide::merge,
             ungroup: $wide::ungroup,
             lanes_of: $module::lanes_of,

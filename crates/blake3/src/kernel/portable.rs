@@ -3,6 +3,7 @@
 use super::table::{Functions, Shape, Tuning};
 use crate::generic::columns;
 use crate::lane::{Group, Lane, MAX_LANES};
+use crate::plan::Distance;
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, PARENT, Words};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::U32x1;
@@ -22,7 +23,6 @@ pub(super) static PORTABLE: Functions = Functions {
     block,
     before_last,
     group,
-    far_group: group,
     merge,
     ungroup,
     lanes_of,
@@ -118,7 +118,7 @@ unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags
     unsafe { columns::output::<U32x1>(value, block, counter, (len as u32, flags), 1, out) }
 }
 
-unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *mut Group) {
+unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, _: Distance, out: *mut Group) {
     for i in 0..LANES {
         // SAFETY: the table's caller promised four chunks; a group has room for four chaining values.
         unsafe {

@@ -1,6 +1,7 @@
 //! A kernel as the rest of the crate sees it: a table of functions.
 
 use crate::lane::{Group, Lane, MAX_LANES};
+use crate::plan::Distance;
 use crate::spec::Words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use bulla_simd::cpu;
@@ -15,7 +16,7 @@ pub(crate) struct Functions {
     pub(crate) isa: Isa,
     pub(crate) tuning: Tuning,
     /// The shapes that `lanes_of`, `uniform` and `parents` use, narrowest first: they take the first one that is wide enough for the number of
-    /// inputs. `chunk` and `block` have the shape of the first; `group`, `far_group`, `merge` and `output` the shape of the last.
+    /// inputs. `chunk` and `block` have the shape of the first; `group`, `merge` and `output` the shape of the last.
     pub(crate) shapes: &'static [Shape],
     /// The number of chunks in a group, and of inputs that the widest function takes. A power of two from 2 to 16.
     pub(crate) lanes: usize,
@@ -28,10 +29,8 @@ pub(crate) struct Functions {
     /// Like `chunk`, but it stops before the last block: `(input, length, key, counter, flags, value, block)`. Writes the chaining value at that
     /// point, and the last block, padded with zeros to 64 bytes.
     pub(crate) before_last: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
-    /// `lanes` whole chunks `(input, key, counter, flags, out)`, the first with that counter.
-    pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, *mut Group),
-    /// Like `group`, for input that is not in the caches.
-    pub(crate) far_group: unsafe fn(*const u8, &Words, u64, u32, *mut Group),
+    /// `lanes` whole chunks `(input, key, counter, flags, distance, out)`, the first with that counter.
+    pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, Distance, *mut Group),
     /// The parents `(left, right, key, flags, out)` of the neighbours in two groups; `out` may be one of them.
     pub(crate) merge: unsafe fn(*const Group, *const Group, &Words, u32, *mut Group),
     /// The chaining values of a group, 32 bytes each, in order.

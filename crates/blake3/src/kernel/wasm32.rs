@@ -5,7 +5,8 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::columns::{Rounds, compress};
+use crate::generic::column_rounds::{InTurn, Rounds};
+use crate::generic::columns::compress;
 use crate::generic::row_rounds::rounds;
 use crate::spec::{BLOCK_LEN, IV, OUT_LEN, Words};
 use bulla_simd::cpu::Isa;
@@ -15,7 +16,9 @@ use core::ops::Range;
 
 pub use bulla_simd::wasm32::U32x4;
 
-impl Rounds for U32x4 {}
+impl Rounds for U32x4 {
+    type Messages = InTurn<Self>;
+}
 
 wide!(simd128_wide, target_feature(enable = "simd128"), U32x4);
 

@@ -2,16 +2,16 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::columns::Rounds;
+use crate::generic::column_rounds::{InTurn, Rounds};
 use bulla_simd::Pair;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::full_width::FullWidth;
 use bulla_simd::x86_64::slow_rotate::SlowRotate;
 use bulla_simd::x86_64::{avx2, avx512, sse41};
 
-impl Rounds for avx512::U32x8 {}
-impl Rounds for avx512::U32x16 {}
-impl Rounds for FullWidth {}
+impl Rounds for avx512::U32x8 {
+    type Messages = InTurn<Self>;
+}
 
 wide!(
     avx512_full_wide,

@@ -1,8 +1,8 @@
 //! A level of the tree over at most two groups, and the step to the next level.
 
-use crate::instance::{Distance, Instance, Value, join};
+use crate::instance::{Instance, Value, join};
 use crate::lane::{Group, Lane, MAX_LANES, NO_LANE};
-use crate::plan::Leaves;
+use crate::plan::{Distance, Leaves};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
 
@@ -84,7 +84,7 @@ impl Values {
                 }
                 Leaves::Group => {
                     let mut group = MaybeUninit::<Group>::uninit();
-                    functions.group_at(distance)(input.as_ptr(), key, counter, *flags, group.as_mut_ptr());
+                    (functions.group)(input.as_ptr(), key, counter, *flags, distance, group.as_mut_ptr());
                     (functions.ungroup)(group.as_ptr(), self.as_mut_ptr());
                 }
             }

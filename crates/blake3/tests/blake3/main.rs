@@ -1,6 +1,8 @@
 //! The tests of `bulla-blake3` from outside.
 
 mod bao;
+#[cfg(target_os = "linux")]
+mod end_of_memory;
 mod every_length;
 mod interface;
 mod parallel_and_files;
@@ -9,3 +11,5 @@ mod reference;
 mod streaming;
 mod support;
 mod vectors;
+#[cfg(all(windows, target_arch = "x86_64"))]
+mod windows;

@@ -1,6 +1,7 @@
 //! The arguments of `bulla audit-log`.
 
 use super::shared::{KeystoreArgs, ReportArgs};
+use bulla_client::Address;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -46,6 +47,7 @@ Exit status: 0 printed, 1 the log is damaged or was altered, 2 it could not be r
     Show(AuditLogShowArgs),
     Prove(AuditLogProveArgs),
     Checkpoint(AuditLogCheckpointArgs),
+    Witness(AuditLogWitnessArgs),
 }
 
 #[derive(Args)]
@@ -61,18 +63,39 @@ pub(crate) struct AuditLogInitArgs {
 ///
 /// bulla prints one line for each problem. It trusts the versions of the keystore's key `audit-log`. With --public-key, it
 /// trusts only that key and needs no keystore.
+///
+/// With --cluster, bulla checks the logs of all nodes that share a keystore in etcd. Each node puts its newest checkpoint into
+/// etcd. bulla reads this node's log, the folders of --log and the running nodes of --node, and says which logs nobody has shown it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla audit-log verify
   bulla audit-log verify --checkpoint head.note
   bulla audit-log verify --log copy-of-the-log --public-key audit.pub --json
+  bulla audit-log verify --server https://keys.example.org:8200 --token-file token --checkpoint head.note
+  bulla audit-log verify --cluster --config /etc/bulla/serve.toml --node https://10.0.0.2:8200 --token-file token
 
-Exit status: 0 the log or the proof verifies, 1 it does not, 2 it could not be checked.")]
+Exit status: 0 the log, all logs of the nodes, or the proof verify, 1 something does not, 2 something could not be checked.")]
 pub(crate) struct AuditLogVerifyArgs {
-    /// The log's folder [default: `audit-log` in the keystore's folder]
+    /// The log's folder [default: `audit-log` in the keystore's folder]; with --cluster, more logs, and may be given several times
     #[arg(long, value_name = "DIR")]
-    pub(crate) log: Option<PathBuf>,
+    pub(crate) log: Vec<PathBuf>,
+
+    /// Check the logs of all nodes against the checkpoints that the nodes gather in etcd
+    #[arg(long, requires = "config", conflicts_with = "proof")]
+    pub(crate) cluster: bool,
+
+    /// The settings of the service (`bulla serve`): a node's for --cluster, and the witnesses that must have cosigned the log
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Have this running node verify its log and prove the result; may be given several times
+    #[arg(long, value_name = "URL", requires = "cluster")]
+    #[cfg_attr(
+        not(feature = "etcd"),
+        expect(dead_code, reason = "only nodes over etcd have logs to compare")
+    )]
+    pub(crate) node: Vec<Address>,
 
     /// Trust only this public key: a file, or the key itself in base64
     #[arg(short, long, value_name = "FILE|KEY")]
@@ -161,4 +184,30 @@ pub(crate) struct AuditLogCheckpointArgs {
     /// Print a JSON object instead of the note
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
+}
+
+/// Have witnesses cosign all entries so far, and print the cosigned checkpoint
+///
+/// A witness is somebody else's service that cosigns a log's checkpoints only if the log has grown and nothing else has changed
+/// (C2SP tlog-witness). The settings name the witnesses, as for `bulla serve`: tables `[[witness]]` with `url` and `key`, and
+/// audit.cosignatures. A service does this by itself. The cosigned checkpoint is stored beside the log, and `bulla audit-log
+/// verify --config FILE` checks it. Each witness' operator needs the log's key: --print-key.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla audit-log witness --print-key
+  bulla audit-log witness --config /etc/bulla/serve.toml
+
+Exit status: 0 enough witnesses cosigned, 1 a witness has seen another log, 2 not enough witnesses cosigned.")]
+pub(crate) struct AuditLogWitnessArgs {
+    /// The settings that name the witnesses
+    #[arg(long, value_name = "FILE", required_unless_present = "print_key")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print the log's keys in the form that witnesses take, and exit: NAME+HASH+KEY, one line for each version of the key
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) print_key: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
 }

@@ -3,8 +3,9 @@
 use super::shared::algorithm;
 use super::{DEFAULT_LABEL, DEFAULT_PURPOSE, GuardPlace};
 use super::{
-    ExportPublicArgs, KeysBackupArgs, KeysDestroyArgs, KeysExportArgs, KeysGuardArgs, KeysImportArgs,
-    KeysPolicyArgs, KeysResealArgs, KeysRestoreArgs, KeysSuccessionArgs, KeystoreArgs, ReportArgs,
+    ExportPublicArgs, KeysAttestArgs, KeysBackupArgs, KeysDestroyArgs, KeysExportArgs, KeysGuardArgs,
+    KeysImportArgs, KeysPolicyArgs, KeysResealArgs, KeysRestoreArgs, KeysSuccessionArgs, KeystoreArgs,
+    ReportArgs,
 };
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::pkcs11;
@@ -42,6 +43,7 @@ Examples:
   bulla keys list
   bulla keys rotate releases            add a version; older signatures still verify
   bulla keys export-public releases > releases.pub
+  BULLA_SERVER=unix:/run/bulla/socket bulla keys list    the keys of a service
 
 Exit status: 0 done, 2 not done.")]
 pub(crate) struct KeysArgs {
@@ -76,6 +78,7 @@ Examples:
 Exit status: 0 rotated, 2 not rotated.")]
     Rotate(KeyArgs),
     Succession(KeysSuccessionArgs),
+    Attest(KeysAttestArgs),
     /// Disable a key
     ///
     /// A disabled key does not sign. What it signed before still verifies. `bulla keys enable` undoes this.

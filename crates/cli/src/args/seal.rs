@@ -86,6 +86,7 @@ pub(crate) struct OpenWithArgs {
 Examples:
   bulla open report.pdf.sealed --identity me.identity
   bulla open report.pdf.sealed -o /dev/shm/report.pdf
+  bulla open report.pdf.sealed --server https://keys.example.org:8200 --token-file token
   bulla open - --identity me.identity < src.tar.sealed | tar x
 
 Exit status: 0 decrypted, 1 the file was damaged or edited, 2 it could not be decrypted.")]

@@ -2,8 +2,8 @@
 
 use super::shared::KeystoreArgs;
 use bulla_server::LogLevel;
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -56,8 +56,23 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) dev: bool,
 
+    /// Create what the settings name, in etcd or for this node, and exit
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["dev", "check_config", "print_config", "print_openapi"])]
+    pub(crate) create: Option<Create>,
+
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
+}
+
+/// What a service over etcd needs before its first node starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Create {
+    /// The keystore, once for all nodes
+    Keystore,
+    /// The rollback guard of this node
+    Guard,
+    /// The key that signs the audit logs, once for all nodes: each node then keeps a log
+    AuditLog,
 }
 
 /// The parser of levels, which knows their names.

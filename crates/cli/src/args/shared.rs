@@ -1,5 +1,6 @@
 //! Flags that several commands share.
 
+use super::server::ServerArgs;
 use bulla_kms::pkcs11::TokenConfig;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -23,7 +24,7 @@ pub(crate) struct ReportArgs {
     pub(crate) quiet: bool,
 }
 
-/// Where the keystore is and what opens it.
+/// Where the keystore is and what opens it; or which service has the keys.
 #[derive(Args, Clone)]
 pub(crate) struct KeystoreArgs {
     /// The keystore's folder [default: `bulla` in your data folder]
@@ -48,6 +49,9 @@ pub(crate) struct KeystoreArgs {
     /// terminal. bulla verifies signatures itself and never asks the token to verify.
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
     pub(crate) pkcs11: Option<TokenConfig>,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// The parser of algorithms, which knows their names.

@@ -44,6 +44,7 @@ fn operation() -> impl TypedValueParser<Value = bulla_kms::token::Operation> {
 #[command(after_help = "\
 Examples:
   bulla token new --operation export --key releases --expires-in 1h --output token
+  bulla token new --operation sign --expires-in 1d --server unix:/run/bulla/socket
 
 Exit status: 0 minted, 2 not minted.")]
 pub(crate) struct TokenNewArgs {

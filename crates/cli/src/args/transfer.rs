@@ -269,6 +269,29 @@ pub(crate) struct KeysSuccessionArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
+/// Print everything about a key except its private keys, signed by the key
+///
+/// The attestation is a JSON object: the key with its state, its policy and its versions, and a signature by its newest version. It
+/// counts as one signature of the key.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys attest releases --output releases.attestation
+
+Exit status: 0 printed, 2 not printed.")]
+pub(crate) struct KeysAttestArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
 /// Print a public key, so that others can verify your signatures
 ///
 /// bulla prints the public key of the newest version. To print another version, give its id with the version.

@@ -1,25 +1,25 @@
 //! `bulla audit-log`: the tamper-evident log of every key use.
 
+#[cfg(feature = "etcd")]
+use super::audit_log_cluster;
+use super::log_checks::{Trust, checkpoints, print_problems, read_checkpoint, read_text};
+use super::serve::load;
 use crate::args::{
     AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs, AuditLogShowArgs,
-    AuditLogVerifyArgs, KeystoreArgs,
+    AuditLogVerifyArgs, AuditLogWitnessArgs,
 };
-use crate::diagnostics::note_line;
+use crate::diagnostics::{error_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access};
+use crate::store::{self, Access, Holder, Seen};
 use crate::style;
-use crate::trust::GivenKey;
-use bulla_kms::audit_log::{self, Checkpoint, ConsistencyProof, InclusionProof, Problem, Report};
-use bulla_kms::{Attestation, KeyId, PublicKey, Verdict, VersionState};
+use bulla_kms::audit_log::{ConsistencyProof, Cosigned, InclusionProof, Report, Witnessed, verifier_key};
+use bulla_kms::{Code, Verdict, VersionState};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
-
-/// Longer than any file that is read completely here.
-const MAX_FILE: u64 = 1 << 20;
+use std::path::Path;
 
 pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
     match command {
@@ -28,6 +28,7 @@ pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
         AuditLogCommand::Show(args) => return show(args),
         AuditLogCommand::Prove(args) => prove(args),
         AuditLogCommand::Checkpoint(args) => checkpoint(args),
+        AuditLogCommand::Witness(args) => return witness(args),
     }?;
     Ok(Exit::Ok)
 }
@@ -53,39 +54,33 @@ fn init(args: &AuditLogInitArgs) -> Result<()> {
     out.flush()
 }
 
-/// The keys whose checkpoints count.
-enum Trust {
-    Keystore(Attestation),
-    Given(Box<GivenKey>),
-}
-
-impl Trust {
-    fn new(public_key: Option<&str>, keystore: &KeystoreArgs) -> Result<Self> {
-        match public_key {
-            Some(text) => Ok(Self::Given(Box::new(GivenKey::read(text)?))),
-            None => Ok(Self::Keystore(Access::existing(keystore)?.log_key()?)),
-        }
-    }
-
-    fn find(&self, id: &KeyId) -> Option<PublicKey> {
-        match self {
-            Self::Keystore(key) => {
-                let version = key.versions.iter().find(|version| version.id == *id)?;
-                (version.state != VersionState::Revoked).then(|| version.public_key.clone())
-            }
-            Self::Given(given) => given.for_id(id),
-        }
-    }
-}
-
 fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
+    if let (true, Some(config)) = (args.cluster, &args.config) {
+        #[cfg(feature = "etcd")]
+        return audit_log_cluster::verify(args, config);
+        #[cfg(not(feature = "etcd"))]
+        return Err(super::serve::without_etcd().about(shown(config)));
+    }
     let trust = Trust::new(args.public_key.as_deref(), &args.keystore)?;
     if let Some(path) = &args.proof {
         return verify_proof(args, &trust, path);
     }
-    let folder = folder(args.log.as_ref(), &args.keystore)?;
-    let known = args.checkpoint.iter().map(|path| read_checkpoint(path)).collect::<Result<Vec<_>>>()?;
-    let report = audit_log::verify(&folder, &|id| trust.find(id), &known)?;
+    let folder = match &*args.log {
+        [] => None,
+        [folder] => Some(folder.as_path()),
+        _ => return Err(Error::new("usage", "only --cluster takes more than one --log")),
+    };
+    let log = store::log(folder, &args.keystore)?;
+    let known = checkpoints(&args.checkpoint)?;
+    let mut report = log.verify(&|id| trust.find(id), &known)?;
+    let config = args.config.as_deref().map(|path| load(Some(path))).transpose()?.unwrap_or_default();
+    let mut cosigned = log.verify_cosigned(&|id| trust.find(id), &config)?;
+    if cosigned.is_none() && config.required_witnesses() > 0 {
+        return Err(Error::new("invalid_argument", "a service does not send its log's cosignatures")
+            .hint("verify the log's folder, with --log"));
+    }
+    report.problems.extend(cosigned.iter_mut().flat_map(|cosigned| std::mem::take(&mut cosigned.problems)));
+    let place = log.place();
     let mut out = Out::new();
     if args.report.json {
         #[derive(Serialize)]
@@ -95,35 +90,46 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
             status: &'static str,
             #[serde(flatten)]
             report: &'a Report,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cosigned: Option<&'a Cosigned>,
         }
         let status = if report.problems.is_empty() { "ok" } else { "failed" };
-        out.json(&Verified { log: folder.as_path().into(), status, report: &report })?;
+        out.json(&Verified { log: place.into(), status, report: &report, cosigned: cosigned.as_ref() })?;
     } else {
-        print_problems(&mut out, &folder, &report.problems)?;
+        print_problems(&mut out, place, &report.problems)?;
         if report.problems.is_empty() && !args.report.quiet {
-            print_good(&mut out, &folder, &report)?;
+            print_good(&mut out, place, &report, cosigned.as_ref())?;
         }
     }
     out.flush()?;
     Ok(if report.problems.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem]) -> Result<()> {
-    let bad = out.style(style::BAD);
-    problems.iter().try_for_each(|problem| {
-        let (file, word) = (shown(&folder.join(&problem.file)), problem.kind.as_str());
-        out.line(format_args!("{file}, line {}: {bad}{word}{bad:#} ({})", problem.line, problem.message))
-    })
-}
-
-fn print_good(out: &mut Out, folder: &Path, report: &Report) -> Result<()> {
+fn print_good(out: &mut Out, folder: &Path, report: &Report, cosigned: Option<&Cosigned>) -> Result<()> {
     let good = out.style(style::GOOD);
-    let open = match report.entries - report.sealed {
+    let open = match report.entries.saturating_sub(report.sealed) {
         0 => String::new(),
         open => format!(", {open} newer than the last checkpoint and not sealed yet"),
     };
+    let seen = match cosigned {
+        None => String::new(),
+        // Without settings, nobody knows which witnesses count.
+        Some(Cosigned { size, witnesses, .. }) if witnesses.is_empty() => {
+            format!(", {size} shown to witnesses that --config does not name")
+        }
+        Some(Cosigned { size, witnesses, .. }) => {
+            let witnesses: Vec<_> = witnesses
+                .iter()
+                .map(|(name, time)| format!("{} at {time}", shown(Path::new(name))))
+                .collect();
+            format!(", {size} cosigned by {}", witnesses.join(" and "))
+        }
+    };
     let Report { entries, sealed, .. } = report;
-    out.line(format_args!("{}: {good}OK{good:#} ({entries} entries, {sealed} sealed{open})", shown(folder)))
+    out.line(format_args!(
+        "{}: {good}OK{good:#} ({entries} entries, {sealed} sealed{open}{seen})",
+        shown(folder)
+    ))
 }
 
 /// A proof of either kind.
@@ -195,27 +201,18 @@ fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result
 }
 
 fn show(args: &AuditLogShowArgs) -> Result<Exit> {
-    let folder = folder(args.log.as_ref(), &args.keystore)?;
+    let log = store::log(args.log.as_deref(), &args.keystore)?;
     let mut out = Out::new();
-    let mut failed = None;
-    let report = audit_log::read(&folder, &mut |entry, line| {
-        if failed.is_none() {
-            let printed = if args.json {
-                out.line(line)
-            } else {
-                let key = entry.key.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-                let (number, time, who) = (entry.number, entry.time, &entry.who);
-                out.line(format_args!("{number}  {time}  {who}  {} {key}  {}", entry.operation, entry.result))
-            };
-            failed = printed.err();
+    let seen = log.read(&mut |entry, line| {
+        if args.json {
+            return out.line(line);
         }
-        Ok(())
+        let key = entry.key.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let (number, time, who) = (entry.number, entry.time, &entry.who);
+        out.line(format_args!("{number}  {time}  {who}  {} {key}  {}", entry.operation, entry.result))
     })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
     out.flush()?;
-    if report.problems.is_empty() {
+    if seen == Seen::Nothing {
         return Ok(Exit::Ok);
     }
     note_line("the log was altered or damaged; `bulla audit-log verify` lists the problems");
@@ -223,12 +220,10 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
 }
 
 fn prove(args: &AuditLogProveArgs) -> Result<()> {
-    let folder = folder(args.log.as_ref(), &args.keystore)?;
+    let log = store::log(args.log.as_deref(), &args.keystore)?;
     let text = match (&args.since, args.entry) {
-        (Some(path), _) => {
-            serde_json::to_string(&audit_log::prove_consistency(&folder, &read_checkpoint(path)?)?)
-        }
-        (None, Some(entry)) => serde_json::to_string(&audit_log::prove_inclusion(&folder, entry)?),
+        (Some(path), _) => serde_json::to_string(&log.prove_growth(&read_checkpoint(path)?)?),
+        (None, Some(entry)) => serde_json::to_string(&log.prove_entry(entry)?),
         (None, None) => {
             return Err(Error::new("usage", "give the number of an entry, or a checkpoint with --since"));
         }
@@ -237,7 +232,7 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
 }
 
 fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
-    let checkpoint = Access::existing(&args.keystore)?.seal_log()?;
+    let checkpoint = Holder::existing(&args.keystore)?.seal_log()?;
     let out = || Out::after("the checkpoint was made");
     if !args.json {
         return write(args.output.as_deref(), out, &checkpoint.to_string());
@@ -263,26 +258,37 @@ fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
     out.flush()
 }
 
-/// The folder of the log.
-fn folder(given: Option<&PathBuf>, keystore: &KeystoreArgs) -> Result<PathBuf> {
-    match given {
-        Some(folder) => Ok(folder.clone()),
-        None => store::log_folder(keystore),
+fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
+    let holder = Holder::existing(&args.keystore)?;
+    let mut out = Out::new();
+    if args.print_key {
+        let log = store::log(None, &args.keystore)?.id()?;
+        for version in holder.log_key()?.versions {
+            if version.state != VersionState::Revoked {
+                out.line(verifier_key(log, &version.public_key))?;
+            }
+        }
+        out.flush()?;
+        return Ok(Exit::Ok);
     }
-}
-
-fn read_checkpoint(path: &Path) -> Result<Checkpoint> {
-    let text = read_text(path)?;
-    text.parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    use std::io::Read;
-    let mut text = String::new();
-    let cannot = |error| Error::io("cannot read", &error).about(shown(path));
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    file.take(MAX_FILE).read_to_string(&mut text).map_err(cannot)?;
-    Ok(text)
+    let config = load(args.config.as_deref())?;
+    let none =
+        || Error::new("invalid_argument", "the settings name no witnesses").hint("add tables [[witness]]");
+    let mut witnesses = bulla_server::witnesses(&config)?.ok_or_else(none)?;
+    let Witnessed { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
+    for (_, error) in &failed {
+        error_line(&error.to_string());
+    }
+    if stored {
+        out.bytes(checkpoint.to_string().as_bytes())?;
+        out.flush()?;
+    }
+    let contradicts = failed.iter().any(|(_, error)| error.code == Code::LogDamaged);
+    Ok(match (contradicts, stored) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Ok,
+        (false, false) => Exit::Trouble,
+    })
 }
 
 fn write(path: Option<&Path>, out: impl FnOnce() -> Out, text: &str) -> Result<()> {

@@ -1,14 +1,14 @@
 //! `bulla keys reseal`, `backup` and `restore --from`: the keystore as a whole.
 
-use super::seal::{check_free, each, recipient, to, with_keys, write_output};
+use super::seal::{check_free, recipient, recipients, secrets, with_keys, write_output};
 use crate::args::{KeysBackupArgs, KeysResealArgs, KeysRestoreArgs};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access, Asked, NewSeal, parse_name, passphrase_of};
+use crate::store::{self, Access, Asked, BackedUp, Holder, NewSeal, parse_name, passphrase_of};
 use bulla_kms::backend::Backends;
 use bulla_kms::seal::data::Header;
-use bulla_kms::{Backup, BackupSummary, Unlock};
+use bulla_kms::{Backup, Unlock};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,15 +47,17 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
 
 pub(super) fn backup(args: &KeysBackupArgs) -> Result<()> {
     check_free(&args.output)?;
-    let keystore = Access::existing(&args.keystore)?.open()?;
-    let keys = to(&args.to, &shown(&args.output))?;
-    let mut summary = None;
+    let holder = Holder::existing(&args.keystore)?;
+    let keys = holder.open()?;
+    let recipients = recipients(&args.to)?;
+    let others = secrets(&args.to, &shown(&args.output))?;
+    let mut made = None;
     write_output(&args.output, |sink| {
-        summary = Some(keystore.backup(sink, &each(&keys))?);
+        made = Some(keys.backup(&recipients, &others, sink)?);
         Ok(())
     })?;
-    drop(keystore);
-    report(args.report, summary.as_ref(), &args.output, "written to")
+    drop(keys);
+    report(args.report, made, &args.output, "written to")
 }
 
 /// Makes a new keystore from a backup.
@@ -67,20 +69,15 @@ pub(super) fn restore(args: &KeysRestoreArgs, from: &Path) -> Result<()> {
         Backup::read(&sealed[..], keys, Backends::software())
     });
     let backup = backup.map_err(about)?;
-    let summary = backup.summary();
+    let made = backup.summary().into();
     let new = args.new_passphrase_file.as_deref();
     let seal = if args.passphrase { NewSeal::Passphrase } else { NewSeal::AsGiven };
     let access = Access::restore(&args.with.keystore, seal, new, &backup)?;
-    report(args.report, Some(&summary), access.folder(), "restored to")
+    report(args.report, Some(made), access.folder(), "restored to")
 }
 
-fn report(
-    args: crate::args::ReportArgs,
-    summary: Option<&BackupSummary>,
-    path: &Path,
-    done: &str,
-) -> Result<()> {
-    let Some(summary) = summary else { return Ok(()) };
+fn report(args: crate::args::ReportArgs, made: Option<BackedUp>, path: &Path, done: &str) -> Result<()> {
+    let Some(BackedUp { keys, private_keys, made }) = made else { return Ok(()) };
     let mut out = Out::after(format!("the keys were {done} {}", shown(path)));
     if args.json {
         #[derive(Serialize)]
@@ -91,11 +88,10 @@ fn report(
             private_keys: u64,
             made: String,
         }
-        let made = summary.made.to_string();
-        out.json(&Done { path: path.into(), keys: summary.keys, private_keys: summary.private_keys, made })?;
+        out.json(&Done { path: path.into(), keys, private_keys, made: made.to_string() })?;
     } else if !args.quiet {
-        let plural = if summary.keys == 1 { "" } else { "s" };
-        out.line(format_args!("{} key{plural} {done} {}", summary.keys, shown(path)))?;
+        let plural = if keys == 1 { "" } else { "s" };
+        out.line(format_args!("{keys} key{plural} {done} {}", shown(path)))?;
     }
     out.flush()
 }

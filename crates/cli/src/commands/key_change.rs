@@ -3,7 +3,7 @@
 use crate::args::{KeystoreArgs, ReportArgs};
 use crate::error::Result;
 use crate::output::Out;
-use crate::store::{Access, Named};
+use crate::store::Holder;
 use bulla_kms::{Attestation, KeyChange};
 
 /// Changes a key, and prints the changed key.
@@ -14,10 +14,7 @@ pub(super) fn change(
     wanted: &KeyChange,
     print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
 ) -> Result<()> {
-    let keystore = Access::existing(keystore)?.open()?;
-    let named = Named::find(&keystore, key)?;
-    let key = keystore.update(named.family(), None, wanted)?;
-    drop(keystore);
+    let key = Holder::existing(keystore)?.open()?.update(key, None, wanted)?;
     print_changed(&key, report, &format!("{} was changed", name(&key)), print)
 }
 

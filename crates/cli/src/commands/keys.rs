@@ -3,15 +3,15 @@
 use super::key_change::{change, name, print_changed};
 use super::{backup, policy, transfer};
 use crate::args::{
-    Bound, ExportPublicArgs, KeyArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs, KeysNewArgs,
-    KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
+    Bound, ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs,
+    KeysNewArgs, KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access, Named, NewSeal};
+use crate::store::{self, Access, AskedKey, Holder, NewSeal};
 use crate::style;
 use bulla_kms::token::ROOT;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public};
@@ -27,6 +27,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Show(args) => show(args),
         KeysCommand::Rotate(args) => rotate(args),
         KeysCommand::Succession(args) => succession(args),
+        KeysCommand::Attest(args) => attest(args),
         KeysCommand::Disable(args) => on_key(args, &KeyChange::Disable, |out, key| {
             out.line(format_args!("disabled {}: it does not sign; its signatures still verify", name(key)))
         }),
@@ -97,25 +98,25 @@ fn guard(args: &KeysGuardArgs) -> Result<()> {
 
 fn new(args: &KeysNewArgs) -> Result<()> {
     let (label, purpose) = (store::parse_name(&args.label)?, store::parse_name(&args.purpose)?);
-    let keystore = Access::existing_or_new(&args.keystore)?.open()?;
+    let holder = Holder::existing_or_new(&args.keystore)?;
     let new = NewKey {
         backend: args.backend.name().to_owned(),
         exportable: args.exportable,
         ..NewKey::new(store::tenant()?, purpose, args.algorithm)
     };
-    let id = keystore.create_key(new.label(label))?;
-    let key = keystore.attest(id.family())?;
+    let key = holder.open()?.create(new.label(label))?;
     let mut out = Out::after("the key was created");
     if args.report.json {
         out.json(&key)?;
     } else if !args.report.quiet {
+        let id = key.versions.last().map(|version| version.id.to_string()).unwrap_or_default();
         out.line(format_args!("created {}: {id}", name(&key)))?;
     }
     out.flush()
 }
 
 fn list(args: &KeysListArgs) -> Result<()> {
-    let keys = Access::existing(&args.keystore)?.snapshot()?.list();
+    let keys = Holder::existing(&args.keystore)?.read()?.list()?;
     let mut out = Out::new();
     if args.json {
         keys.iter().try_for_each(|key| out.json(key))?;
@@ -146,11 +147,7 @@ fn list(args: &KeysListArgs) -> Result<()> {
 }
 
 fn rotate(args: &KeyArgs) -> Result<()> {
-    let keystore = Access::existing(&args.keystore)?.open()?;
-    let named = Named::find(&keystore, &args.key)?;
-    keystore.rotate(named.family())?;
-    let key = keystore.attest(named.family())?;
-    drop(keystore);
+    let key = Holder::existing(&args.keystore)?.open()?.rotate(&args.key)?;
     let done = format!("{} was rotated to version {}", name(&key), key.head);
     print_changed(&key, args.report, &done, print_rotated)
 }
@@ -175,16 +172,18 @@ fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
 }
 
 fn succession(args: &KeysSuccessionArgs) -> Result<()> {
-    let keystore = Access::existing(&args.keystore)?.open()?;
-    let named = Named::find(&keystore, &args.key)?;
-    let statements = keystore.successions(named.family())?;
-    drop(keystore);
+    let statements = Holder::existing(&args.keystore)?.open()?.successions(&args.key)?;
     if statements.is_empty() {
         return Err(Error::new("no_succession", "no older version of the key can vouch for a newer one")
             .about(args.key.clone())
             .hint("publish the public key itself: `bulla keys export-public`"));
     }
     let text: String = statements.iter().map(ToString::to_string).collect();
+    write_or_print(text.as_bytes(), args.output.as_deref())
+}
+
+fn attest(args: &KeysAttestArgs) -> Result<()> {
+    let text = Holder::existing(&args.keystore)?.open()?.attest(&args.key)? + "\n";
     write_or_print(text.as_bytes(), args.output.as_deref())
 }
 
@@ -215,8 +214,7 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
 }
 
 fn show(args: &KeysShowArgs) -> Result<()> {
-    let keys = Access::existing(&args.keystore)?.snapshot()?;
-    let key = keys.attest(Named::find(&keys, &args.key)?.family())?;
+    let key = Holder::existing(&args.keystore)?.read()?.key(&args.key)?;
     let mut out = Out::new();
     if args.json {
         out.json(&key)?
@@ -267,13 +265,8 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
 }
 
 fn export_public(args: &ExportPublicArgs) -> Result<()> {
-    let keys = Access::existing(&args.keystore)?.snapshot()?;
-    let named = Named::find(&keys, &args.key)?;
-    let attestation = keys.attest(named.family())?;
-    let number = match &named {
-        Named::Version(id) => id.version(),
-        Named::Family(_) => attestation.head,
-    };
+    let attestation = Holder::existing(&args.keystore)?.read()?.key(&args.key)?;
+    let number = AskedKey::parse(&args.key)?.version().unwrap_or(attestation.head);
     let version =
         attestation.versions.into_iter().find(|version| version.version == number).ok_or_else(|| {
             let message = format!("the key has no version {number}: the newest is {}", attestation.head);

@@ -2,6 +2,8 @@
 
 mod audit;
 mod audit_log;
+#[cfg(feature = "etcd")]
+mod audit_log_cluster;
 mod backup;
 mod check;
 mod completions;
@@ -9,6 +11,7 @@ mod hashing;
 mod kernels;
 mod key_change;
 mod keys;
+mod log_checks;
 mod man;
 mod policy;
 mod seal;

@@ -1,24 +1,21 @@
 //! `bulla keys policy` and `destroy`.
 
 use super::key_change::{change, name};
-use super::token::from_now;
 use crate::args::{Bound, KeysDestroyArgs, KeysPolicyArgs};
 use crate::error::Result;
 use crate::output::Out;
-use crate::store::{Access, Named};
+use crate::store::{Holder, from_now};
 use bulla_kms::{Attestation, KeyChange, KeyState, RotationPolicy};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
-    let access = Access::existing(&args.keystore)?;
+    let holder = Holder::existing(&args.keystore)?;
     if args.max_age.is_none() && args.max_uses.is_none() && args.minimum_version.is_none() {
-        let keys = access.snapshot()?;
-        return report(args, Out::new(), &keys.attest(Named::find(&keys, &args.key)?.family())?);
+        return report(args, Out::new(), &holder.read()?.key(&args.key)?);
     }
-    let keystore = access.open()?;
-    let named = Named::find(&keystore, &args.key)?;
-    let mut key = keystore.attest(named.family())?;
+    let keys = holder.open()?;
+    let mut key = keys.key(&args.key)?;
     let rotation = RotationPolicy {
         max_age_seconds: changed(args.max_age, key.rotation.max_age_seconds, |age: Duration| {
             NonZeroU64::new(age.as_secs())
@@ -28,12 +25,12 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
     let before = key.revision;
     // Each change is compared with the revision that was read, so that no other change is lost.
     if rotation != key.rotation {
-        key = keystore.update(named.family(), Some(key.revision), &KeyChange::Rotation(rotation))?;
+        key = keys.update(&args.key, Some(key.revision), &KeyChange::Rotation(rotation))?;
     }
     if let Some(minimum) = args.minimum_version {
-        key = keystore.update(named.family(), Some(key.revision), &KeyChange::MinimumVersion(minimum))?;
+        key = keys.update(&args.key, Some(key.revision), &KeyChange::MinimumVersion(minimum))?;
     }
-    drop(keystore);
+    drop(keys);
     let out = if key.revision == before { Out::new() } else { Out::after("the policy was changed") };
     report(args, out, &key)
 }

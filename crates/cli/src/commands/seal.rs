@@ -8,10 +8,10 @@ use crate::files::name::shown;
 use crate::files::read::{Links, Source, Stopped};
 use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
-use crate::store::{Access, Asked, passphrase_of};
+use crate::store::{Asked, Holder, Keys, passphrase_of};
 use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
 use bulla_kms::seal::{Identity, IdentityKind, KeyFileProvider, KeyProvider, Passphrase, Recipient};
-use bulla_kms::{Code, Keystore, KeystoreIdentity, KmsError};
+use bulla_kms::{Code, KmsError};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -30,6 +30,18 @@ pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvide
     for text in &args.recipient {
         keys.push(Box::new(recipient(text)?));
     }
+    keys.append(&mut secrets(args, what)?);
+    Ok(keys)
+}
+
+/// The texts of the recipients that the arguments name.
+pub(super) fn recipients(args: &SealToArgs) -> Result<Vec<String>> {
+    args.recipient.iter().map(|text| recipient_text(text)).collect()
+}
+
+/// The passphrase and the key file that the arguments name. `what` is what the passphrase will open.
+pub(super) fn secrets(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
+    let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
     if args.passphrase || args.new_passphrase_file.is_some() {
         let secret = passphrase_of(what, args.new_passphrase_file.as_deref(), Asked::Twice)?;
         keys.push(Box::new(Passphrase::new(secret)?));
@@ -42,13 +54,22 @@ pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvide
 
 /// A recipient from its text, or from a file.
 pub(super) fn recipient(text: &str) -> Result<Recipient> {
+    Ok(recipient_text(text)?.parse()?)
+}
+
+/// The text of a recipient, which is given or in a file.
+fn recipient_text(text: &str) -> Result<String> {
     if text.starts_with("age1") || text.starts_with("x-wing:") {
-        return Ok(text.parse()?);
+        return Ok(text.to_owned());
     }
+    let about = |error: Error| error.about(shown(Path::new(text)));
     let mut content = String::new();
     let read = File::open(text).and_then(|file| file.take(MAX_RECIPIENT).read_to_string(&mut content));
-    read.map_err(|error| Error::io("cannot read the recipient", &error).about(shown(Path::new(text))))?;
-    content.parse().map_err(|error: KmsError| Error::from(error).about(shown(Path::new(text))))
+    read.map_err(|error| about(Error::io("cannot read the recipient", &error)))?;
+    match content.parse::<Recipient>() {
+        Ok(_) => Ok(content),
+        Err(error) => Err(about(error.into())),
+    }
 }
 
 /// References to the keys.
@@ -65,7 +86,8 @@ pub(super) fn with_keys<T>(
     open: impl FnOnce(&[&dyn KeyProvider]) -> Result<T, KmsError>,
 ) -> Result<T> {
     let asks_for = |method: &str| header.capsules().any(|capsule| capsule.method() == method);
-    let keystore: Option<Keystore>;
+    let holder: Holder;
+    let keystore: Box<dyn Keys + '_>;
     let mut keys: Vec<Box<dyn KeyProvider + '_>> = Vec::new();
     if let Some(path) = &args.keystore.identity {
         keys.push(Box::new(Identity::read(path)?));
@@ -74,10 +96,9 @@ pub(super) fn with_keys<T>(
         keys.push(Box::new(KeyFileProvider::new(path)));
     }
     if asks_for("keystore") && !any_fits(header, &keys) {
-        keystore = Some(Access::existing(&args.keystore)?.open()?);
-        keys.extend(
-            keystore.iter().map(|keystore| Box::new(KeystoreIdentity(keystore)) as Box<dyn KeyProvider>),
-        );
+        holder = Holder::existing(&args.keystore)?;
+        keystore = holder.open()?;
+        keys.push(keystore.decrypter());
     }
     if asks_for("passphrase") && !any_fits(header, &keys) {
         let secret = passphrase_of(what, args.keystore.passphrase_file.as_deref(), Asked::Once)?;

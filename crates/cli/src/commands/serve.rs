@@ -1,6 +1,6 @@
 //! `bulla serve`: the key management service.
 
-use crate::args::ServeArgs;
+use crate::args::{Create, ServeArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -8,10 +8,14 @@ use crate::files::name::shown;
 use crate::interrupt;
 use crate::output::Out;
 use crate::service_log;
+#[cfg(feature = "etcd")]
+use crate::store::EtcdSource;
 use crate::store::{FolderSource, MemorySource};
-use bulla_server::{Config, Handle, KeystoreSource, Listen, Server};
+use bulla_server::{Config, Handle, KeystoreSource, Listen, Server, StoreKind};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 /// Where the service listens in development, and where clients of Vault look for it.
 const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8200);
@@ -35,14 +39,18 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
         note_line("the settings are valid");
         return Ok(Exit::Ok);
     }
+    if let Some(what) = args.create {
+        return create(args, &config, what).map(|()| Exit::Ok);
+    }
     let _observing = service_log::start(&config)?;
+    raise_file_limit(config.limits.connections);
     let source: Box<dyn KeystoreSource> = if args.dev {
         tracing::warn!(
             "development: every caller may do everything, and all keys are lost when the service ends; never use it with keys that matter"
         );
         Box::new(MemorySource)
     } else {
-        Box::new(FolderSource::find(&args.keystore, &config)?)
+        source(args, &config)?
     };
     let server = Server::bind(config, source)?;
     let (stopped, reloaded, again) = (server.handle(), server.handle(), args.clone());
@@ -68,6 +76,39 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// The keystore that the settings name.
+fn source(args: &ServeArgs, config: &Config) -> Result<Box<dyn KeystoreSource>> {
+    Ok(match config.keystore.store {
+        StoreKind::File => Box::new(FolderSource::find(&args.keystore, config)?),
+        #[cfg(feature = "etcd")]
+        StoreKind::Etcd => Box::new(EtcdSource::find(&args.keystore, config)?),
+        #[cfg(not(feature = "etcd"))]
+        StoreKind::Etcd => return Err(without_etcd()),
+    })
+}
+
+#[cfg(feature = "etcd")]
+fn create(args: &ServeArgs, config: &Config, what: Create) -> Result<()> {
+    match config.keystore.store {
+        StoreKind::Etcd => EtcdSource::create(&args.keystore, config, what),
+        StoreKind::File => {
+            let message = "--create is for a keystore in etcd, and the settings name a file";
+            Err(Error::new("invalid_argument", message)
+                .hint("create a keystore in a file with `bulla keys init`"))
+        }
+    }
+}
+
+#[cfg(not(feature = "etcd"))]
+fn create(_args: &ServeArgs, _config: &Config, _what: Create) -> Result<()> {
+    Err(without_etcd())
+}
+
+#[cfg(not(feature = "etcd"))]
+pub(super) fn without_etcd() -> Error {
+    Error::new("invalid_argument", "this program was built without etcd (the feature `etcd`)")
+}
+
 /// Reads the settings again, as they were read first.
 fn reload(args: &ServeArgs, service: &Handle) {
     match NotifyState::monotonic_usec_now() {
@@ -87,6 +128,25 @@ fn reload(args: &ServeArgs, service: &Handle) {
     tell(&[NotifyState::Ready]);
 }
 
+/// How many files the service has open besides its connections, at most.
+const OTHER_FILES: u64 = 64;
+
+/// Lets this process have as many files open as the system permits. Each connection is one, and few programs may open more than 1024 unless
+/// they ask.
+fn raise_file_limit(connections: usize) {
+    let permitted = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: permitted.maximum, ..permitted }) {
+        tracing::warn!("cannot raise the number of files that this process may have open: {error}");
+    }
+    let needed = connections as u64 + OTHER_FILES;
+    if let Some(most) = getrlimit(Resource::Nofile).current.filter(|most| *most < needed) {
+        tracing::warn!(
+            "this process may have {most} files open, and `limits.connections` needs {needed}: raise its limit (`ulimit -Hn`; with systemd \
+             LimitNOFILE), or lower `limits.connections`"
+        );
+    }
+}
+
 /// Tells systemd, if it started the service.
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
@@ -94,13 +154,18 @@ fn tell(state: &[NotifyState<'_>]) {
     }
 }
 
-/// The settings, with the flags over them.
-fn settings(args: &ServeArgs) -> Result<Config> {
+/// The settings in a file, with the variables over them.
+pub(super) fn load(path: Option<&Path>) -> Result<Config> {
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         // What is not text cannot be one of ours.
         Some((name.into_string().ok()?, value.into_string().ok()?))
     });
-    let mut config = Config::load(args.config.as_deref(), variables)?;
+    Ok(Config::load(path, variables)?)
+}
+
+/// The settings, with the flags over them.
+fn settings(args: &ServeArgs) -> Result<Config> {
+    let mut config = load(args.config.as_deref())?;
     let listen = |address: &SocketAddr| Listen { address: Some(*address), ..Listen::default() };
     config.listen.extend(args.listen.iter().map(listen));
     config.log.level = args.log_level.unwrap_or(config.log.level);
@@ -111,6 +176,9 @@ fn settings(args: &ServeArgs) -> Result<Config> {
     if given.passphrase_file.is_some() {
         config.keystore.passphrase_file.clone_from(&given.passphrase_file);
         (config.keystore.passphrase_fd, config.keystore.credential) = (None, None);
+    }
+    if args.create.is_some() {
+        return Ok(config);
     }
     if args.dev {
         in_development(&mut config, listen(&ADDRESS))?;

@@ -1,6 +1,6 @@
 //! `bulla sign`: signature files for files and folders.
 
-use crate::args::{self, DEFAULT_LABEL, SignArgs, SignatureFormat};
+use crate::args::{self, DEFAULT_LABEL, KeystoreArgs, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::{shell_word, shown};
@@ -14,10 +14,10 @@ use crate::interrupt;
 use crate::minisign;
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
-use crate::store::{self, Access, Named};
+use crate::store::{Holder, Keys};
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::{Comment, manifest};
-use bulla_kms::{Code, KeyState, Keystore, Kind, SignatureFile, Statement};
+use bulla_kms::{Code, KeyState, Kind, Statement};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,18 +26,16 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     check_usage(args)?;
     interrupt::guard();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
-    let access = Access::existing_or_new(&args.keystore)?;
+    let holder = Holder::existing_or_new(&args.keystore)?;
     // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a long read, and again
     // when everything is read. In between, other processes may use it.
-    check_key(&access.open()?, args)?;
-    let contents = read_all(args, &access)?;
+    check_key(&*holder.open()?, args)?;
+    let contents = read_all(args, holder.folder())?;
 
-    let keystore = access.open()?;
-    let key = Named::find(&keystore, &args.key)?;
-    let sign =
-        |content: Result<Content>| content.and_then(|content| seal(&keystore, &key, args, &comment, content));
+    let keys = holder.open()?;
+    let sign = |content: Result<Content>| content.and_then(|content| seal(&*keys, args, &comment, content));
     let signed: Vec<_> = contents.into_iter().map(sign).collect();
-    drop(keystore);
+    drop(keys);
 
     let mut out = Out::new();
     let mut exit = Exit::Ok;
@@ -79,11 +77,11 @@ fn check_usage(args: &SignArgs) -> Result<()> {
 }
 
 /// Checks that the key exists and signs.
-fn check_key(keystore: &Keystore, args: &SignArgs) -> Result<()> {
+fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<()> {
     if args.key == DEFAULT_LABEL {
-        store::ensure_default(keystore)?;
+        keys.ensure_default()?;
     }
-    let key = keystore.attest(Named::find(keystore, &args.key)?.family())?;
+    let Some(key) = keys.foresee(&args.key)? else { return Ok(()) };
     if args.format == SignatureFormat::Minisign {
         minisign::check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
     }
@@ -116,15 +114,16 @@ enum Content {
     Prehashed(minisign::Digest),
 }
 
-/// Reads all paths, several small files at a time. The results are in the order of the paths.
-fn read_all(args: &SignArgs, access: &Access) -> Result<Vec<Result<Content>>> {
+/// Reads all paths, several small files at a time. The results are in the order of the paths. `keystore` is its folder, if that is on
+/// this machine.
+fn read_all(args: &SignArgs, keystore: Option<&Path>) -> Result<Vec<Result<Content>>> {
     let progress = Progress::new(total_size(&args.paths));
     let mut contents = Vec::with_capacity(args.paths.len());
     in_order(
         &args.paths,
         Threads::AtMost(0),
         |path| is_large(path),
-        |path, pace| read(path, args, access, pace, &progress),
+        |path, pace| read(path, args, keystore, pace, &progress),
         |_, content| {
             contents.push(content);
             Ok(())
@@ -133,7 +132,13 @@ fn read_all(args: &SignArgs, access: &Access) -> Result<Vec<Result<Content>>> {
     Ok(contents)
 }
 
-fn read(path: &Path, args: &SignArgs, access: &Access, pace: Pace, progress: &Progress) -> Result<Content> {
+fn read(
+    path: &Path,
+    args: &SignArgs,
+    keystore: Option<&Path>,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Content> {
     let about = |error: ReadError| Error::from(error).about(shown(path));
     let output = destination(path, args)?;
     if let Destination::File(output) = &output {
@@ -145,7 +150,7 @@ fn read(path: &Path, args: &SignArgs, access: &Access, pace: Pace, progress: &Pr
         SignatureFormat::Bulla if is_stdin => {
             read_file(Source::stdin().map_err(ReadError::Io), pace, progress).map_err(about)
         }
-        SignatureFormat::Bulla if is_folder => read_folder(path, &output, access),
+        SignatureFormat::Bulla if is_folder => read_folder(path, &output, keystore),
         SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
             .map_err(|error| file_error(path, error)),
         SignatureFormat::Minisign if is_folder => {
@@ -179,13 +184,15 @@ fn read_file(
     Ok(Content::File { size: digested.size, digest: digested.hash() })
 }
 
-fn read_folder(path: &Path, output: &Destination, access: &Access) -> Result<Content> {
+fn read_folder(path: &Path, output: &Destination, keystore: Option<&Path>) -> Result<Content> {
     if let Destination::File(output) = output {
         let folder =
             output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         refuse_inside(path, folder, "the signature file")?;
     }
-    refuse_inside(path, access.folder(), "the keystore")?;
+    if let Some(keystore) = keystore {
+        refuse_inside(path, keystore, "the keystore")?;
+    }
     let entries = folder::list(path).map_err(|errors| {
         errors.iter().for_each(Error::print);
         let count = errors.len();
@@ -225,26 +232,20 @@ struct Signed {
     minisign_key: Option<String>,
 }
 
-fn seal(
-    keystore: &Keystore,
-    key: &Named,
-    args: &SignArgs,
-    comment: &Comment,
-    content: Content,
-) -> Result<Signed> {
+fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -> Result<Signed> {
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
     let (statement, body, entries) = match content {
         Content::File { digest, size } => (statement(Kind::File, digest, size), Vec::new(), None),
         Content::Folder { body, summary } => {
             (statement(Kind::Manifest, summary.digest, summary.size), body, Some(summary.entries))
         }
-        Content::Prehashed(digest) => return seal_minisign(keystore, key, args, comment, &digest),
+        Content::Prehashed(digest) => return seal_minisign(keys, args, comment, &digest),
     };
     let prehash = args.prehash.map(|prehash| match prehash {
         args::Prehash::Blake3 => Prehash::Blake3,
         args::Prehash::Ed25519ph => Prehash::Ed25519ph,
     });
-    let file = SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)?;
+    let file = keys.sign_statement(&args.key, statement, prehash)?;
     let json = JsonSigned {
         key: file.key.to_string(),
         kind: file.kind.as_str(),
@@ -256,8 +257,7 @@ fn seal(
 }
 
 fn seal_minisign(
-    keystore: &Keystore,
-    key: &Named,
+    keys: &dyn Keys,
     args: &SignArgs,
     comment: &Comment,
     digest: &minisign::Digest,
@@ -269,13 +269,13 @@ fn seal_minisign(
     } else {
         comment.to_string()
     };
-    let first = keystore.sign(key.as_ref(), digest)?;
+    let first = keys.sign(&args.key, digest)?;
     let algorithm = first.key.family().algorithm();
     let signature = minisign::Signature::bytes(algorithm, first.bytes)?;
     let global = minisign::Signature::global_message(&signature, &trusted_comment);
     // The same version must sign both, or there is no signature: a rotation policy may replace the version in between.
-    let global = minisign::Signature::bytes(algorithm, keystore.sign(&first.key, &global)?.bytes)?;
-    let public_key = minisign::NamedKey::of(keystore.public_key(&first.key)?);
+    let global = minisign::Signature::bytes(algorithm, keys.sign(&first.key.to_string(), &global)?.bytes)?;
+    let public_key = minisign::NamedKey::of(keys.public_key(&first.key)?);
     let file = minisign::Signature {
         algorithm: minisign::Algorithm::Prehashed,
         key: public_key.id,
@@ -339,16 +339,22 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
     if let Some(output) = &args.output {
         words.extend(["--signature".into(), output.into()]);
     }
+    let KeystoreArgs { keystore, passphrase_file, server, .. } = &args.keystore;
+    let path_of = |path: &Option<PathBuf>| path.as_ref().map(|path| path.clone().into_os_string());
     let settings = [
-        ("--keystore", "BULLA_KEYSTORE", &args.keystore.keystore),
-        ("--passphrase-file", "BULLA_PASSPHRASE_FILE", &args.keystore.passphrase_file),
+        ("--keystore", "BULLA_KEYSTORE", path_of(keystore)),
+        ("--passphrase-file", "BULLA_PASSPHRASE_FILE", path_of(passphrase_file)),
+        ("--server", "BULLA_SERVER", server.server.as_ref().map(|server| server.text.clone().into())),
+        ("--server-ca", "BULLA_SERVER_CA", path_of(&server.server_ca)),
+        // No variable has it.
+        ("--token-file", "", path_of(&server.token_file)),
+        ("--client-certificate", "BULLA_CLIENT_CERTIFICATE", path_of(&server.client_certificate)),
+        ("--client-key", "BULLA_CLIENT_KEY", path_of(&server.client_key)),
     ];
     for (flag, variable, value) in settings {
         // A value from the environment will be there again.
-        if let Some(value) = value
-            && std::env::var_os(variable).as_deref() != Some(value.as_os_str())
-        {
-            words.extend([flag.into(), value.into()]);
+        if let Some(value) = value.filter(|value| std::env::var_os(variable).as_ref() != Some(value)) {
+            words.extend([flag.into(), value]);
         }
     }
     if path.as_os_str().as_encoded_bytes().starts_with(b"-") && path != Path::new(STDIN) {

@@ -1,17 +1,14 @@
 //! `bulla token`: capability tokens.
 
 use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
-use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
 use crate::files::{atomic, secret};
 use crate::output::Out;
-use crate::store::{self, Access, Named};
-use bulla_kms::Timestamp;
-use bulla_kms::token::{Grant, Keys, Limits, MAX_TOKEN, ROOT, Token};
+use crate::store::{Holder, from_now};
+use bulla_kms::token::{Limits, MAX_TOKEN, ROOT, Token};
 use std::path::Path;
-use std::time::Duration;
 
 pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
     match command {
@@ -23,24 +20,8 @@ pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
 }
 
 fn new(args: &TokenNewArgs) -> Result<()> {
-    let keystore = Access::existing(&args.keystore)?.open()?;
-    let tenant = store::tenant()?;
-    let mut families = Vec::new();
-    for key in &args.keys {
-        families.push(Named::find(&keystore, key)?.family().clone());
-    }
-    if keystore.find(&tenant, &store::parse_name(ROOT)?)?.is_none() {
-        keystore.create_token_root(&tenant)?;
-        note_line(&format!(
-            "created the key `{ROOT}`, which signs tokens; to stop all tokens, disable this key"
-        ));
-    }
-    let token = keystore.mint_token(&Grant {
-        tenant,
-        keys: if families.is_empty() { Keys::All } else { Keys::These(families) },
-        operations: args.operations.clone(),
-        expires: from_now(args.expires_in)?,
-    })?;
+    let holder = Holder::existing(&args.keystore)?;
+    let token = holder.open()?.mint(&args.keys, &args.operations, args.expires_in)?;
     write(&token, args.output.as_deref())
 }
 
@@ -100,10 +81,4 @@ fn write(token: &Token, output: Option<&Path>) -> Result<()> {
             out.flush()
         }
     }
-}
-
-/// The time that long from now.
-pub(crate) fn from_now(duration: Duration) -> Result<Timestamp> {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
 }

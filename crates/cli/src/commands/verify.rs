@@ -125,7 +125,7 @@ impl Job<'_> {
         let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
         let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
         // Check before reading a folder's list, which may be long.
-        trust.check(&file)?;
+        trust.check(&file).map_err(|finding| finding.about(path))?;
         let mut report = match file.kind {
             Kind::File => Report::from(self.compare_file(&file)?),
             Kind::Manifest => compare_folder(path, &read_manifest(path, &file, reader)?)?,
@@ -163,7 +163,7 @@ impl Job<'_> {
         )?;
         let file = minisign::Signature::parse(&text)
             .map_err(|reason| Problem::MalformedSignature.because(reason))?;
-        let key = trust.minisign_key(file.key)?;
+        let key = trust.minisign_key(file.key).map_err(|finding| finding.about(path))?;
         if !file.comment_verifies(&key) {
             return Err(Problem::BadSignature
                 .because("somebody edited the signature file, or another key than the named one made it"));

@@ -71,17 +71,22 @@ impl Access {
         let unlock = match method {
             UnlockMethod::KeyFile => Unlock::KeyFile(settled_key_file(&folder, &options)),
             UnlockMethod::Passphrase => Unlock::Passphrase(passphrase(args, &folder, Asked::Once)?),
-            UnlockMethod::Provider { method, key_name } if method == pkcs11::NAME => {
-                token_key(token.as_ref(), &key_name)?
-            }
-            UnlockMethod::Provider { .. } if args.identity.is_some() => identity(args)?,
-            UnlockMethod::Provider { .. } => {
-                let message = format!("an identity opens the keystore: {method}");
-                return Err(Error::new("wrong_unlock_method", message)
-                    .hint("name the file with that identity: --identity FILE"));
-            }
+            UnlockMethod::Provider { method, key_name } => Self::provided(args, &method, &key_name)?,
         };
         Ok(Self { folder, unlock, options })
+    }
+
+    /// A key on a token, or an identity, which opens a keystore.
+    pub(super) fn provided(args: &KeystoreArgs, method: &str, key_name: &str) -> Result<Unlock> {
+        if method == pkcs11::NAME {
+            return token_key(token(args).as_ref(), key_name);
+        }
+        if args.identity.is_some() {
+            return identity(args);
+        }
+        let message = format!("an identity opens the keystore: {method}");
+        Err(Error::new("wrong_unlock_method", message)
+            .hint("name the file with that identity: --identity FILE"))
     }
 
     /// The existing keystore, which `unlock` opens.

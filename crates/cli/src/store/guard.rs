@@ -158,3 +158,13 @@ pub(super) fn options_with(
 pub(crate) fn guard(args: &KeystoreArgs) -> Result<Option<String>> {
     Ok(Keystore::guard_name(&folder(args)?.join(STORE_FILE))?)
 }
+
+/// The options of a keystore in etcd, with the guard of this node. The store does not remember it: each node has its own.
+#[cfg(feature = "etcd")]
+pub(super) fn options_of_etcd(args: &KeystoreArgs, guard: Option<&Path>) -> Result<KeystoreOptions> {
+    let options = options(token(args).as_ref());
+    Ok(match guard {
+        Some(path) => KeystoreOptions { guard: Arc::new(FileGuard::new(path)), ..options },
+        None => options,
+    })
+}

@@ -1,12 +1,235 @@
-//! Finds the key that a user names.
+//! What commands do with keys, wherever these are; and how they do it with a keystore of this machine.
 
-use super::place::{TENANT, parse_name, tenant};
+use super::import::{Material, Place, import};
+use super::named::Named;
+use super::place::{parse_name, tenant};
 use crate::args::{DEFAULT_LABEL, DEFAULT_PURPOSE};
-use crate::error::{Error, Result};
-use bulla_kms::{Algorithm, KeyFamily, KeyId, KeyRef, Keystore, KmsError, Name, NewKey, Snapshot};
+use crate::diagnostics::note_line;
+use crate::error::Result;
+use bulla_kms::prehash::Prehash;
+use bulla_kms::seal::{KeyProvider, Recipient};
+use bulla_kms::token::{Grant, Keys as TokenKeys, Operation, ROOT, Revocations, Token};
+use bulla_kms::{
+    Algorithm, Attestation, BackupSummary, KeyChange, KeyFamily, KeyId, Keystore, KeystoreIdentity, KmsError,
+    Name, NewKey, PublicKey, Signature, SignatureFile, Snapshot, Statement, Succession, Timestamp,
+};
+use std::io::Write;
+use std::time::Duration;
+
+/// Reading keys.
+pub(crate) trait ReadKeys {
+    /// All keys, sorted by their names.
+    fn list(&self) -> Result<Vec<Attestation>>;
+
+    /// The key that a user names.
+    fn key(&self, name: &str) -> Result<Attestation>;
+}
+
+/// Using and changing keys. A user names a key by its label, its id, or its id with a version.
+pub(crate) trait Keys: ReadKeys {
+    /// Makes sure that the key `default` exists, where a command may create it unasked.
+    fn ensure_default(&self) -> Result<()>;
+
+    /// The key that a user names, for a check before long work; none if the user may use it and may not read it.
+    fn foresee(&self, name: &str) -> Result<Option<Attestation>>;
+
+    /// Creates a key. Its tenant is the user's own.
+    fn create(&self, new: NewKey) -> Result<Attestation>;
+
+    fn rotate(&self, name: &str) -> Result<Attestation>;
+
+    /// Changes a key, which must be at this revision if there is one.
+    fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation>;
+
+    /// The statements by which each version vouches for the next one.
+    fn successions(&self, name: &str) -> Result<Vec<Succession>>;
+
+    /// Everything about the key, signed by it, as JSON.
+    fn attest(&self, name: &str) -> Result<String>;
+
+    fn sign(&self, name: &str, message: &[u8]) -> Result<Signature>;
+
+    fn sign_statement(
+        &self,
+        name: &str,
+        statement: Statement,
+        prehash: Option<Prehash>,
+    ) -> Result<SignatureFile>;
+
+    fn public_key(&self, version: &KeyId) -> Result<PublicKey>;
+
+    /// Mints a token for these keys, or for all keys if none is named.
+    fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token>;
+
+    /// Imports a key: its newest version is the imported one.
+    fn import(&self, material: &Material, place: Place) -> Result<Attestation>;
+
+    /// Writes a backup of all keys, which each recipient and each of the other providers can decrypt.
+    fn backup(
+        &self,
+        recipients: &[String],
+        others: &[Box<dyn KeyProvider>],
+        sink: &mut dyn Write,
+    ) -> Result<BackedUp>;
+
+    /// Exports a private key, wrapped for a recipient.
+    fn export(&self, export: &Export<'_>) -> Result<String>;
+
+    /// What decrypts data that was sealed to one of the keys.
+    fn decrypter(&self) -> Box<dyn KeyProvider + '_>;
+}
+
+/// What a backup has.
+pub(crate) struct BackedUp {
+    pub(crate) keys: u64,
+    pub(crate) private_keys: u64,
+    pub(crate) made: Timestamp,
+}
+
+impl From<BackupSummary> for BackedUp {
+    fn from(BackupSummary { keys, private_keys, made, .. }: BackupSummary) -> Self {
+        Self { keys, private_keys, made }
+    }
+}
+
+/// The export of a private key, as the token permits and unless that is revoked.
+pub(crate) struct Export<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) recipient: &'a PublicKey,
+    pub(crate) token: &'a Token,
+    pub(crate) revoked: Option<&'a Revocations>,
+}
+
+impl ReadKeys for Snapshot {
+    fn list(&self) -> Result<Vec<Attestation>> {
+        Ok(self.list())
+    }
+
+    fn key(&self, name: &str) -> Result<Attestation> {
+        Ok(self.attest(Named::find(self, name)?.family())?)
+    }
+}
+
+impl ReadKeys for Keystore {
+    fn list(&self) -> Result<Vec<Attestation>> {
+        Ok(self.list()?)
+    }
+
+    fn key(&self, name: &str) -> Result<Attestation> {
+        Ok(self.attest(Named::find(self, name)?.family())?)
+    }
+}
+
+impl Keys for Keystore {
+    fn ensure_default(&self) -> Result<()> {
+        ensure_default(self).map(drop)
+    }
+
+    fn foresee(&self, name: &str) -> Result<Option<Attestation>> {
+        self.key(name).map(Some)
+    }
+
+    fn create(&self, new: NewKey) -> Result<Attestation> {
+        let id = self.create_key(new)?;
+        Ok(self.attest(id.family())?)
+    }
+
+    fn rotate(&self, name: &str) -> Result<Attestation> {
+        let named = Named::find(self, name)?;
+        self.rotate(named.family())?;
+        Ok(self.attest(named.family())?)
+    }
+
+    fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
+        Ok(self.update(Named::find(self, name)?.family(), revision, change)?)
+    }
+
+    fn successions(&self, name: &str) -> Result<Vec<Succession>> {
+        Ok(self.successions(Named::find(self, name)?.family())?)
+    }
+
+    fn attest(&self, name: &str) -> Result<String> {
+        let attested = self.attest_signed(Named::find(self, name)?.family())?;
+        Ok(serde_json::to_string(&attested).expect("plain structures serialise"))
+    }
+
+    fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {
+        Ok(self.sign(Named::find(self, name)?.as_ref(), message)?)
+    }
+
+    fn sign_statement(
+        &self,
+        name: &str,
+        statement: Statement,
+        prehash: Option<Prehash>,
+    ) -> Result<SignatureFile> {
+        Ok(SignatureFile::sign_with(self, Named::find(self, name)?.as_ref(), statement, prehash)?)
+    }
+
+    fn public_key(&self, version: &KeyId) -> Result<PublicKey> {
+        Ok(self.public_key(version)?)
+    }
+
+    fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token> {
+        let tenant = tenant()?;
+        let mut families = Vec::new();
+        for key in keys {
+            families.push(Named::find(self, key)?.family().clone());
+        }
+        if self.find(&tenant, &parse_name(ROOT)?)?.is_none() {
+            self.create_token_root(&tenant)?;
+            note_line(&format!(
+                "created the key `{ROOT}`, which signs tokens; to stop all tokens, disable this key"
+            ));
+        }
+        Ok(self.mint_token(&Grant {
+            tenant,
+            keys: if families.is_empty() { TokenKeys::All } else { TokenKeys::These(families) },
+            operations: operations.to_vec(),
+            expires: from_now(lifetime)?,
+        })?)
+    }
+
+    fn import(&self, material: &Material, place: Place) -> Result<Attestation> {
+        import(self, material, place)
+    }
+
+    fn backup(
+        &self,
+        recipients: &[String],
+        others: &[Box<dyn KeyProvider>],
+        sink: &mut dyn Write,
+    ) -> Result<BackedUp> {
+        let parsed = recipients.iter().map(|text| text.parse());
+        let recipients = parsed.collect::<Result<Vec<Recipient>, KmsError>>()?;
+        let recipients = recipients.iter().map(|one| one as &dyn KeyProvider);
+        let to: Vec<_> = recipients.chain(others.iter().map(|one| &**one)).collect();
+        Ok(self.backup(sink, &to)?.into())
+    }
+
+    fn export(&self, export: &Export<'_>) -> Result<String> {
+        let Export { key, recipient, token, revoked } = *export;
+        let id = match Named::find(self, key)? {
+            Named::Version(id) => id,
+            Named::Family(family) => self.head_id(&family)?,
+        };
+        let none = Revocations::default();
+        Ok(self.export_key(&id, recipient, token, revoked.unwrap_or(&none))?.to_string())
+    }
+
+    fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
+        Box::new(KeystoreIdentity(self))
+    }
+}
+
+/// The time that long from now.
+pub(crate) fn from_now(duration: Duration) -> Result<Timestamp> {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
+}
 
 /// Creates the key `default` if it does not exist: the process that created the keystore may have stopped before that.
-pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
+pub(super) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
     let label = parse_name(DEFAULT_LABEL)?;
     match keystore.find(&tenant()?, &label)? {
         Some(family) => Ok(family),
@@ -18,69 +241,4 @@ pub(crate) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
 pub(super) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
     let new = NewKey::new(tenant()?, purpose, Algorithm::Ed25519);
     Ok(keystore.create_key(new.label(label))?)
-}
-
-/// A source of keys by label.
-pub(crate) trait Labels {
-    /// The tenant's key with this label.
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError>;
-}
-
-impl Labels for Keystore {
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
-        self.find(tenant, label)
-    }
-}
-
-impl Labels for Snapshot {
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
-        Ok(self.find(tenant, label))
-    }
-}
-
-/// The key that a user names: the whole key, or one version.
-pub(crate) enum Named {
-    Family(KeyFamily),
-    Version(KeyId),
-}
-
-impl Named {
-    /// Finds the key by its label, its id, or its id with a version.
-    pub(crate) fn find(keys: &impl Labels, text: &str) -> Result<Self> {
-        if text.contains('/') {
-            return match text.parse::<KeyId>() {
-                Ok(id) => Ok(Self::Version(id)),
-                Err(_) => Ok(Self::Family(text.parse().map_err(|error: KmsError| no_such_key(text, error))?)),
-            };
-        }
-        let found = match (text.parse(), TENANT.parse()) {
-            (Ok(label), Ok(tenant)) => keys.labelled(&tenant, &label)?,
-            _ => None,
-        };
-        found.map(Self::Family).ok_or_else(|| {
-            Error::new("key_not_found", format!("there is no key with the label {text:?}"))
-                .hint("list the keys with `bulla keys list`, or create one with `bulla keys new LABEL`")
-        })
-    }
-
-    /// The key without a version.
-    pub(crate) fn family(&self) -> &KeyFamily {
-        match self {
-            Self::Family(family) => family,
-            Self::Version(id) => id.family(),
-        }
-    }
-
-    /// The reference to sign with.
-    pub(crate) fn as_ref(&self) -> KeyRef<'_> {
-        match self {
-            Self::Family(family) => family.into(),
-            Self::Version(id) => id.into(),
-        }
-    }
-}
-
-fn no_such_key(text: &str, error: KmsError) -> Error {
-    Error::new(error.code.as_str(), format!("{text:?} is not a key id: {error}"))
-        .hint("`bulla keys list` prints the ids of your keys")
 }

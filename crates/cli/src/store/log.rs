@@ -7,8 +7,8 @@ use super::recording::{self, Begun, LOG_LABEL, begun};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
-use bulla_kms::audit_log::Checkpoint;
-use bulla_kms::{Attestation, KeyFamily, Keystore};
+use bulla_kms::audit_log::{AuditLog, Checkpoint, FindKey, Problem, ProblemKind, Witnessed, Witnesses};
+use bulla_kms::{Attestation, KeyFamily, KeyId, Keystore, PublicKey, VersionState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,11 +33,23 @@ impl Access {
 
     /// Seals the audit log by a checkpoint.
     pub(crate) fn seal_log(&self) -> Result<Checkpoint> {
+        self.with_log(|log, keystore, key| log.checkpoint(keystore, key))
+    }
+
+    /// Has witnesses cosign the audit log.
+    pub(crate) fn witness_log(&self, witnesses: &mut Witnesses) -> Result<Witnessed> {
+        self.with_log(|log, keystore, key| witnesses.witness(log, keystore, key))
+    }
+
+    fn with_log<T>(
+        &self,
+        run: impl FnOnce(&AuditLog, &Keystore, &KeyFamily) -> bulla_kms::Result<T>,
+    ) -> Result<T> {
         let keystore = self.open_unrecorded()?;
         let log = self.log(&keystore)?.ok_or_else(no_log)?;
         let keystore = keystore.audited(log.clone());
         let key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.ok_or_else(no_log)?;
-        Ok(log.checkpoint(&keystore, &key)?)
+        Ok(run(&log, &keystore, &key)?)
     }
 
     /// The key that signs the audit log.
@@ -65,6 +77,30 @@ impl Access {
     }
 }
 
-fn no_log() -> Error {
+pub(super) fn no_log() -> Error {
     Error::new("not_found", "the keystore has no audit log").hint("start one with `bulla audit-log init`")
+}
+
+/// The public key of a version of the log's key, if its checkpoints count.
+pub(crate) fn log_key_version(key: &Attestation, id: &KeyId) -> Option<PublicKey> {
+    let version = key.versions.iter().find(|version| version.id == *id)?;
+    (version.state != VersionState::Revoked).then(|| version.public_key.clone())
+}
+
+/// The problem with a checkpoint that no trusted key signed.
+pub(crate) fn distrusted(checkpoint: &Checkpoint, keys: &FindKey<'_>) -> Option<Problem> {
+    let (kind, message) = match keys(&checkpoint.key) {
+        None => (
+            ProblemKind::UnknownKey,
+            format!("the checkpoint is signed by {}, which is not trusted", checkpoint.key),
+        ),
+        Some(key) if checkpoint.verify_with(&key).is_valid() => return None,
+        Some(_) => (ProblemKind::BadSignature, format!("{} did not sign the checkpoint", checkpoint.key)),
+    };
+    Some(found(kind, message))
+}
+
+/// A problem with a checkpoint outside of its log.
+pub(crate) fn found(kind: ProblemKind, message: String) -> Problem {
+    Problem { kind, file: "checkpoint".to_owned(), line: 1, entry: None, message }
 }

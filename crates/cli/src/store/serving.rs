@@ -6,7 +6,7 @@ use super::place::{REVOKED_FILE, STORE_FILE, folder};
 use super::recording;
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
-use bulla_kms::audit_log::{Durability, Verifications};
+use bulla_kms::audit_log::{AuditLogOptions, Durability, Verifications};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, SecretString, Unlock, UnlockMethod};
 use bulla_server::{AuditDurability, Config, KeystoreSource, OpenKeystore};
@@ -33,14 +33,49 @@ impl KeystoreSource for MemorySource {
     }
 }
 
+/// How the service writes an audit log.
+pub(super) fn service_log_options(config: &Config) -> Result<AuditLogOptions> {
+    let durability = match config.audit.durability {
+        AuditDurability::Grouped => Durability::Grouped,
+        AuditDurability::AtCheckpoints => Durability::AtCheckpoints,
+    };
+    let verifications =
+        if config.audit.verifications { Verifications::Recorded } else { Verifications::LeftOut };
+    Ok(AuditLogOptions {
+        durability,
+        verifications,
+        // Each checkpoint waits for the disk: a busy service makes one a second.
+        checkpoint_entries: u64::MAX,
+        checkpoint_interval: Duration::from_secs(1),
+        ..recording::log_options()?
+    })
+}
+
+/// The error as the service reports it.
+pub(super) fn as_kms_error(error: Error) -> KmsError {
+    let codes = [
+        Code::WrongPassphrase,
+        Code::WrongUnlockMethod,
+        Code::Locked,
+        Code::NotFound,
+        Code::LogDamaged,
+        Code::StoreDamaged,
+        Code::Unavailable,
+        Code::PermissionDenied,
+        Code::RolledBack,
+        Code::GuardMismatch,
+    ];
+    let code = codes.into_iter().find(|code| code.as_str() == error.code()).unwrap_or(Code::Io);
+    KmsError::new(code, error.to_string())
+}
+
 /// The keystore in a folder.
 pub(crate) struct FolderSource {
     args: KeystoreArgs,
     folder: PathBuf,
     /// What opens it; none until somebody gives the passphrase.
     access: Option<Access>,
-    durability: Durability,
-    verifications: Verifications,
+    log: AuditLogOptions,
 }
 
 impl FolderSource {
@@ -67,13 +102,7 @@ impl FolderSource {
         } else {
             None
         };
-        let durability = match config.audit.durability {
-            AuditDurability::Grouped => Durability::Grouped,
-            AuditDurability::AtCheckpoints => Durability::AtCheckpoints,
-        };
-        let verifications =
-            if config.audit.verifications { Verifications::Recorded } else { Verifications::LeftOut };
-        Ok(Self { args, folder, access, durability, verifications })
+        Ok(Self { args, folder, access, log: service_log_options(config)? })
     }
 
     fn opened(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore> {
@@ -89,19 +118,11 @@ impl FolderSource {
         };
         access.options.metrics = Some(Arc::clone(metrics));
         let keystore = access.open_unrecorded()?;
-        let options = recording::log_options()?;
-        let options = bulla_kms::audit_log::AuditLogOptions {
-            durability: self.durability,
-            verifications: self.verifications,
-            // Each checkpoint waits for the disk: a busy service makes one a second.
-            checkpoint_entries: u64::MAX,
-            checkpoint_interval: Duration::from_secs(1),
-            ..options
-        };
-        Ok(match access.log_with(&keystore, options)? {
-            Some(log) => {
-                OpenKeystore { keystore: keystore.audited(log.clone()), audit: Some((log, self.durability)) }
-            }
+        Ok(match access.log_with(&keystore, self.log.clone())? {
+            Some(log) => OpenKeystore {
+                keystore: keystore.audited(log.clone()),
+                audit: Some((log, self.log.durability)),
+            },
             None => OpenKeystore { keystore, audit: None },
         })
     }
@@ -117,18 +138,7 @@ impl KeystoreSource for FolderSource {
         passphrase: Option<SecretString>,
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
-        self.opened(passphrase, metrics).map_err(|error| {
-            let codes = [
-                Code::WrongPassphrase,
-                Code::WrongUnlockMethod,
-                Code::Locked,
-                Code::NotFound,
-                Code::LogDamaged,
-                Code::StoreDamaged,
-            ];
-            let code = codes.into_iter().find(|code| code.as_str() == error.code()).unwrap_or(Code::Io);
-            KmsError::new(code, error.to_string())
-        })
+        self.opened(passphrase, metrics).map_err(as_kms_error)
     }
 
     fn revocations(&self) -> Option<PathBuf> {

@@ -1,7 +1,10 @@
 //! `bulla audit-log`.
 
+use crate::strikes::strikes;
 use crate::support::Home;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::process::Stdio;
 
 fn recorded() -> Home {
     let home = Home::new();
@@ -50,7 +53,7 @@ fn a_log_that_was_changed_or_cut_is_found() {
     let found = home.run(["audit-log", "verify", "--json"]).exits(1).json().remove(0);
     assert_eq!((&found["status"], &found["problems"][0]["entry"]), (&"failed".into(), &1.into()));
     home.run(["sign", "a"]).exits(2).complains("damaged or edited");
-    // The head beside the entries is put back too: the checkpoint that was kept shows it.
+    // The log's head is put back, too. The kept checkpoint detects this.
     let kept: Vec<_> = text.lines().take(3).collect();
     fs::write(&path, kept.join("\n") + "\n").unwrap();
     fs::remove_file(home.keystore().join("audit-log/head")).unwrap();
@@ -103,7 +106,7 @@ fn proofs_are_checked_with_the_public_key_alone() {
 
 #[test]
 fn a_log_whose_beginning_was_interrupted_is_completed_and_records_nothing_before() {
-    // What is left when `init` ends after each of its steps: how many lines of the log, and whether the key is there.
+    // The state if `init` is interrupted after each of its steps: the number of lines in the log, and whether the key exists.
     for (lines, has_key) in [(1, false), (2, false), (2, true)] {
         let home = Home::new();
         home.run(["keys", "init"]).exits(0);
@@ -129,6 +132,33 @@ fn a_log_whose_beginning_was_interrupted_is_completed_and_records_nothing_before
         assert_eq!(entries.last().unwrap()["op"], "sign", "{lines} lines, key: {has_key}");
         home.run(["audit-log", "init"]).exits(2).complains("exists already");
     }
+}
+
+#[test]
+fn a_start_that_is_killed_at_any_point_is_completed_by_the_next() {
+    strikes(40, |delay| {
+        let home = Home::new();
+        home.run(["keys", "init"]).exits(0);
+        home.write("a", "data");
+        let mut command = home.command();
+        command.args(["audit-log", "init"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(delay);
+        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
+        let was_told = child.wait().unwrap().success();
+        let again = home.run(["audit-log", "init"]);
+        if was_told {
+            again.exits(2).complains("exists already");
+        } else if again.code != Some(0) {
+            // All of it was done before the kill.
+            again.complains("exists already");
+        }
+        home.run(["sign", "a"]).exits(0);
+        home.run(["audit-log", "verify"]).exits(0);
+        let entries = home.run(["audit-log", "show", "--json"]).exits(0).json();
+        assert_eq!(entries.last().unwrap()["op"], "sign");
+        was_told
+    });
 }
 
 #[test]
@@ -160,9 +190,37 @@ fn a_keystore_that_is_restored_from_a_backup_begins_another_log() {
     home.write("b", "data");
     elsewhere(&["sign", "b"]).exits(0);
     elsewhere(&["audit-log", "verify"]).exits(0);
-    // Where the log survived it goes on.
+    // If the log survived, it goes on.
     fs::remove_file(home.keystore().join("keystore.redb")).unwrap();
     home.run(["keys", "restore", "--from", "backup", "--identity", "me.identity"]).exits(0);
     home.run(["sign", "b"]).exits(0);
     home.run(["audit-log", "verify"]).exits(0);
+}
+
+#[test]
+fn settings_name_witnesses_and_one_that_is_away_is_reported() {
+    let home = recorded();
+    let key = home.run(["audit-log", "witness", "--print-key"]).exits(0).stdout;
+    assert!(key.starts_with("bulla-audit-log-v1/") && key.lines().count() == 1, "{key}");
+    home.run(["audit-log", "witness"]).exits(2).complains("--config");
+    home.write("none.toml", "");
+    home.run(["audit-log", "witness", "--config", "none.toml"]).exits(2).complains("name no witnesses");
+    // Nobody listens on the port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let witness = "witness.example.org+ac94e85e+BNdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea";
+    home.write("one.toml", format!("[[witness]]\nurl = \"http://127.0.0.1:{port}\"\nkey = \"{witness}\"\n"));
+    let asked = home.run(["audit-log", "witness", "--config", "one.toml"]).exits(2);
+    asked.complains("witness.example.org").complains("cannot reach");
+    home.run(["audit-log", "verify"]).exits(0).says("OK");
+    home.run(["audit-log", "verify", "--config", "one.toml"])
+        .exits(1)
+        .says("no checkpoint that witnesses cosigned");
+    home.run(["audit-log", "verify", "--log", "a", "--log", "b"]).exits(2).complains("only --cluster");
+    home.write(
+        "away.toml",
+        format!(
+            "[audit]\ncosignatures = 0\n[[witness]]\nurl = \"http://127.0.0.1:{port}\"\nkey = \"{witness}\"\n"
+        ),
+    );
+    home.run(["audit-log", "verify", "--config", "away.toml"]).exits(0);
 }

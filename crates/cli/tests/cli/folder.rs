@@ -1,4 +1,4 @@
-//! Signing folders: what was changed, removed and added is named.
+//! Signing folders: the command names every changed, removed and added file.
 
 use crate::support::{Done, Home, content};
 use std::fs;

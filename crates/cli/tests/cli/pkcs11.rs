@@ -1,6 +1,8 @@
 //! Keys on a token: SoftHSM, made for the test.
 
+use crate::serving::{Serving, settings};
 use crate::support::{Done, Home};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
@@ -50,6 +52,56 @@ impl WithToken {
         let configuration = self.home.path("softhsm2.conf");
         Done::of(command.env("SOFTHSM2_CONF", configuration).env("BULLA_PKCS11", uri).args(args))
     }
+}
+
+/// A request about the key `release`.
+#[track_caller]
+fn about_release(serving: &Serving<'_>, what: &str, body: &Value) -> Value {
+    let (status, answer) = serving.post(&format!("/api/v1/keys/release/{what}"), body);
+    assert_eq!(status, 200, "{what}: {answer}");
+    answer
+}
+
+#[test]
+fn a_service_makes_signs_with_and_rotates_keys_on_a_token() {
+    let token = WithToken::new();
+    let WithToken { home, with_pin, .. } = &token;
+    token.run(with_pin, &["keys", "init"]).exits(0);
+    settings(home, "");
+    let start = || {
+        let mut command = Serving::command(home);
+        command.env("SOFTHSM2_CONF", home.path("softhsm2.conf")).env("BULLA_PKCS11", with_pin);
+        Serving::run(home, &mut command)
+    };
+    let message = json!({ "message": "eA==" });
+    let verify = |serving: &Serving<'_>, version: u64, signature: &Value| {
+        let body = json!({ "message": "eA==", "signature": signature, "version": version });
+        about_release(serving, "verify", &body)["valid"].as_bool().unwrap()
+    };
+    let serving = start();
+    let new = |body: &Value| serving.post("/api/v1/keys", body);
+    let (status, key) = new(&json!({ "label": "release", "backend": "pkcs11" }));
+    assert_eq!((status, &key["backend"]), (201, &json!("pkcs11")), "{key}");
+    let (status, refused) = new(&json!({ "backend": "pkcs11", "exportable": true }));
+    assert_eq!((status, &refused["code"]), (409, &json!("not_exportable")), "{refused}");
+    let (status, refused) = new(&json!({ "backend": "elsewhere" }));
+    assert_eq!((status, &refused["code"]), (400, &json!("unsupported_algorithm")), "{refused}");
+    let first = about_release(&serving, "sign", &message)["signature"].clone();
+    assert_eq!(about_release(&serving, "rotate", &json!({}))["head"], 2);
+    let items = json!({ "key": "release", "items": [message, message] });
+    let (status, both) = serving.post("/api/v1/sign", &items);
+    assert_eq!((status, &both["results"][1]["version"]), (200, &json!(2)), "{both}");
+    let second = both["results"][1]["signature"].clone();
+    assert!(verify(&serving, 1, &first) && verify(&serving, 2, &second) && !verify(&serving, 2, &first));
+    drop(serving);
+    // The keystore has the public keys alone: without the token, the service verifies and does not sign.
+    let without = Serving::start(home);
+    assert!(verify(&without, 2, &second));
+    let (status, refused) = without.post("/api/v1/keys/release/sign", &message);
+    assert_eq!((status, &refused["code"]), (400, &json!("unsupported_algorithm")), "{refused}");
+    drop(without);
+    let again = about_release(&start(), "sign", &message);
+    assert_eq!(again["version"], 2);
 }
 
 #[test]

@@ -86,6 +86,21 @@ fn sigterm_under_load_gives_whole_answers_or_none() {
 }
 
 #[test]
+fn a_service_takes_as_many_connections_as_the_system_permits_and_not_only_as_many_as_usual() {
+    let home = home();
+    settings(&home, "");
+    let mut command = home.program("prlimit");
+    let serve = Serving::command(&home);
+    command.arg("--nofile=40:400").arg(serve.get_program()).args(serve.get_args());
+    let mut serving = Serving::run(&home, &mut command);
+    let mut connections: Vec<_> = (0..100).map(|_| serving.connect()).collect();
+    for connection in &mut connections {
+        assert_eq!(connection.send("GET", "/api/v1/health", &[], &Value::Null).unwrap().0, 200);
+    }
+    serving.wait_for("this process may have 400 files open, and `limits.connections` needs 20064");
+}
+
+#[test]
 fn sighup_reloads_and_a_bad_file_changes_nothing() {
     let home = home();
     settings(&home, "");
@@ -141,6 +156,25 @@ fn without_a_passphrase_the_service_is_sealed_and_says_so() {
     serving.wait_for("the service is sealed until an operator gives it");
     let (status, error) = serving.post("/api/v1/keys/default/sign", &json!({ "message": "" }));
     assert_eq!((status, &error["code"]), (503, &json!("sealed")));
+}
+
+#[test]
+fn a_sealed_service_reads_its_key_file_again() {
+    let home = home();
+    settings(&home, "");
+    let mut serving = Serving::start(&home);
+    let unseal = || serving.post("/api/v1/operator/unseal", &json!({}));
+    assert_eq!(serving.post("/api/v1/operator/seal", &json!({})).0, 200);
+    assert_eq!(sign(&serving), 503);
+    let key_file = home.keystore().join("keystore.key");
+    let away = key_file.with_extension("away");
+    fs::rename(&key_file, &away).unwrap();
+    let (status, error) = unseal();
+    assert_eq!((status, &error["code"]), (404, &json!("not_found")));
+    fs::rename(&away, &key_file).unwrap();
+    assert_eq!(unseal().0, 200);
+    assert_eq!(sign(&serving), 200);
+    serving.wait_for("an operator unseals the service");
 }
 
 #[test]

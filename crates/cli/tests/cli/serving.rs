@@ -21,7 +21,7 @@ impl<'a> Serving<'a> {
         Self::run(home, &mut Self::command(home))
     }
 
-    /// The command, which signals reach.
+    /// The command. It reacts to signals even if the test's parent ignores them.
     pub(crate) fn command(home: &Home) -> Command {
         let mut command = home.program("env");
         command.args(["--default-signal=HUP,INT,TERM", BULLA, "serve", "--config", "serve.toml"]);

@@ -161,8 +161,19 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
             self.take_terms(items, random, &mut terms, out);
         }
         let sound: Vec<usize> = (0..items.len()).filter(|index| out[*index].is_valid()).collect();
-        let mut budget = SUMS * sound.len();
-        self.search(items, &terms, &sound, &mut budget, out);
+        search(
+            &sound,
+            &mut (SUMS * sound.len()),
+            &|places| self.sums_to_torsion(&terms, places),
+            &mut |places| {
+                let some: Vec<_> = places.iter().map(|place| items[*place]).collect();
+                let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); some.len()];
+                self.each(&some, &mut verdicts);
+                for (place, verdict) in places.iter().zip(verdicts) {
+                    out[*place] = verdict;
+                }
+            },
+        );
     }
 
     /// Collects the terms, and writes verdicts only on the encodings to `out`.
@@ -212,33 +223,6 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Finds the wrong items among those at `places`, whose verdicts are valid so far, by halving every part that does not
-    /// sum to 0. `budget` is the number of terms that may still be summed.
-    fn search(
-        &self,
-        items: &[Item<'_>],
-        terms: &Terms,
-        places: &[usize],
-        budget: &mut usize,
-        out: &mut [Verdict],
-    ) {
-        if places.len() <= SEARCHED || *budget < places.len() {
-            let some: Vec<_> = places.iter().map(|place| items[*place]).collect();
-            let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); some.len()];
-            self.each(&some, &mut verdicts);
-            for (place, verdict) in places.iter().zip(verdicts) {
-                out[*place] = verdict;
-            }
-            return;
-        }
-        *budget -= places.len();
-        if !self.sums_to_torsion(terms, places) {
-            let (left, right) = places.split_at(places.len() / 2);
-            self.search(items, terms, left, budget, out);
-            self.search(items, terms, right, budget, out);
-        }
-    }
-
     /// Whether eight times the sum of the terms at `places` is 0.
     fn sums_to_torsion(&self, terms: &Terms, places: &[usize]) -> bool {
         let (machine, plan, count) = (self.machine, terms.plan, terms.count);
@@ -281,6 +265,25 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         let mut addend = Addend { plus: other.z, minus: other.z, t2d: other.z, z2: other.z };
         self.machine.addend(other, &mut addend);
         self.machine.add(total, &addend);
+    }
+}
+
+/// Finds the wrong items among those at `places`, by halving every part that does not sum to 0 (`is_zero`). `verify` gives each item of a small
+/// part its own verdict. `budget` is the number of terms that may still be summed.
+fn search(
+    places: &[usize],
+    budget: &mut usize,
+    is_zero: &dyn Fn(&[usize]) -> bool,
+    verify: &mut dyn FnMut(&[usize]),
+) {
+    if places.len() <= SEARCHED || *budget < places.len() {
+        return verify(places);
+    }
+    *budget -= places.len();
+    if !is_zero(places) {
+        let (left, right) = places.split_at(places.len() / 2);
+        search(left, budget, is_zero, verify);
+        search(right, budget, is_zero, verify);
     }
 }
 
@@ -329,6 +332,31 @@ mod tests {
                 assert_eq!(number(plan, &digits), OneScalar::from_bytes_mod_order(bytes), "{halves:x?}");
                 for (digits, Block { bits, .. }) in digits.iter().zip(plan.blocks(2)) {
                     assert!(digits.iter().all(|digit| digit.unsigned_abs() <= 1 << (bits - 1)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_finds_all_wrong_items_and_sums_a_bounded_number_of_terms() {
+        for count in [33, 520, 4096] {
+            for every in [1, 2, 16, 100, 5000] {
+                let is_wrong = |place: &usize| place % every == every / 2;
+                let places: Vec<usize> = (0..count).collect();
+                let summed = std::cell::Cell::new(0);
+                let is_zero = |part: &[usize]| {
+                    summed.set(summed.get() + part.len());
+                    !part.iter().any(is_wrong)
+                };
+                let mut verified = Vec::new();
+                search(&places, &mut (SUMS * count), &is_zero, &mut |part| verified.extend_from_slice(part));
+                assert!(summed.get() <= SUMS * count, "{count}, {every}: {} terms", summed.get());
+                assert!(verified.is_sorted_by(|a, b| a < b), "{count}, {every}: no item is verified twice");
+                for wrong in places.iter().filter(|place| is_wrong(place)) {
+                    assert!(verified.contains(wrong), "{count}, {every}: {wrong}");
+                }
+                if places.iter().filter(|place| is_wrong(place)).count() == 1 {
+                    assert!(verified.len() <= 2 * SEARCHED, "{count}, {every}: {} verified", verified.len());
                 }
             }
         }

@@ -8,3 +8,5 @@ mod predicates;
 mod prehash;
 mod signing;
 mod vectors;
+#[cfg(all(windows, target_arch = "x86_64"))]
+mod windows;

@@ -4,10 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use bulla_blake3::Hash;
-use sha2::{Digest as _, Sha256};
-
 use super::log_id::LogId;
+use super::note::{self, SIGNATURE};
 use crate::algorithm::Algorithm;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
@@ -16,13 +14,12 @@ use crate::public_key::PublicKey;
 use crate::reserved;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
+use bulla_blake3::Hash;
 
 const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
     Ok(origin) => origin,
     Err(_) => panic!("the prefix is text"),
 };
-/// The beginning of a signature line: an em dash and a space.
-const SIGNATURE: &str = "\u{2014} ";
 
 /// The head of a log's tree at one moment, signed by a key of the keystore.
 ///
@@ -92,21 +89,13 @@ impl Checkpoint {
     }
 }
 
-/// The first four bytes of the SHA-256 digest of the key's name, a line feed, the kind of signature, and the public key
-/// (C2SP `signed-note`). Kinds other than Ed25519 are given by name: the specification leaves them to applications.
+/// The hash of a key in a signed note. Kinds other than Ed25519 are given by name: the specification leaves them to applications.
 fn key_hash(key: &KeyId, public_key: &PublicKey) -> [u8; 4] {
-    let mut hash = Sha256::new();
-    hash.update(key.to_string());
-    match public_key.algorithm() {
-        Algorithm::Ed25519 => hash.update(b"\n\x01"),
-        other => {
-            hash.update(b"\n\xff");
-            hash.update(format!("bulla {other}\n"));
-        }
-    }
-    hash.update(public_key.as_bytes());
-    let hash = hash.finalize();
-    [hash[0], hash[1], hash[2], hash[3]]
+    let kind = match public_key.algorithm() {
+        Algorithm::Ed25519 => vec![note::ED25519],
+        other => [&[0xff], format!("bulla {other}\n").as_bytes()].concat(),
+    };
+    note::key_hash(&key.to_string(), &kind, public_key.as_bytes())
 }
 
 impl fmt::Display for Checkpoint {
@@ -147,6 +136,7 @@ serde_as_text!(Checkpoint);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest as _, Sha256};
 
     const KEY: &str = "local/audit/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";
 

@@ -23,8 +23,12 @@ pub(super) const MAX_LINE: usize = 128 << 10;
 
 /// What stands between a line's body and its link.
 pub(super) const LINK: &str = ",\"chain\":\"";
-/// The bytes of a line after its body: the above, a digest in hexadecimal, and the end of the object.
-const TAIL: usize = LINK.len() + 64 + 2;
+/// The hexadecimal digits of a link.
+pub(super) const LINK_DIGITS: usize = 64;
+/// What ends a line after its link.
+pub(super) const END: &str = "\"}";
+/// The bytes of a line after its body.
+pub(super) const TAIL: usize = LINK.len() + LINK_DIGITS + END.len();
 
 /// A BLAKE3 digest as lower-case hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,8 +209,8 @@ impl Line {
     /// The line for `content` that follows the link `chain`, and the new line's link.
     pub(super) fn write(content: &Content, chain: &Hash) -> (String, Hash) {
         let body = body(content);
-        let link = tree::link(chain, body.as_bytes());
-        (format!("{body}{LINK}{}\"}}", link.to_hex()), link)
+        let link = tree::link(chain, &tree::body(body.as_bytes()));
+        (format!("{body}{LINK}{}{END}", link.to_hex()), link)
     }
 
     /// Reads a line without its line feed. It accepts only a line that `write` would produce.
@@ -214,7 +218,7 @@ impl Line {
         let malformed = |why: &str| KmsError::new(Code::LogDamaged, format!("the line is malformed: {why}"));
         let at = line.len().checked_sub(TAIL).filter(|at| line.is_char_boundary(*at));
         let (body, tail) = line.split_at(at.ok_or_else(|| malformed("it is too short"))?);
-        let link = tail.strip_prefix(LINK).and_then(|tail| tail.strip_suffix("\"}"));
+        let link = tail.strip_prefix(LINK).and_then(|tail| tail.strip_suffix(END));
         let link = link.and_then(encoding::digest).ok_or_else(|| malformed("it has no link at its end"))?;
         let object = format!("{body}}}");
         let content = if body.starts_with("{\"checkpoint\"") {

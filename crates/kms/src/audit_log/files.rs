@@ -1,12 +1,15 @@
 //! The files of a log in its folder.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
-use super::entry::Header;
+use super::cosigned::CosignedCheckpoint;
+use super::entry::{Header, MAX_LINE};
+use super::log_id::LogId;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 
@@ -16,8 +19,10 @@ const LOCK: &str = "lock";
 const HEAD: &str = "head";
 /// The ending of files with entries.
 const ENDING: &str = ".jsonl";
+/// The newest checkpoint that witnesses cosigned.
+const COSIGNED: &str = "cosigned";
 /// Longer than any checkpoint.
-const MAX_HEAD: u64 = 128 << 10;
+const MAX_NOTE: u64 = 128 << 10;
 
 /// A file of entries, by the number of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +63,24 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<Part>> {
     }
     parts.sort_unstable();
     if parts.is_empty() { Err(no_log(folder)) } else { Ok(parts) }
+}
+
+/// The number of the log in a folder.
+///
+/// # Errors
+/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] if the first line cannot be read.
+pub fn log_id(folder: &Path) -> Result<LogId> {
+    let parts = parts(folder)?;
+    let (part, mut line) = (&parts[0], String::new());
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidData => KmsError::new(Code::LogDamaged, "the first line is not UTF-8"),
+        _ => KmsError::io("cannot read the audit log", error),
+    };
+    part.reader()?.take(MAX_LINE as u64).read_line(&mut line).map_err(unreadable)?;
+    let header = Header::parse(line.trim_end_matches('\n')).map_err(|error| {
+        KmsError::new(error.code, format!("the audit log, {}: {}", part.path.display(), error.message))
+    })?;
+    Ok(header.log)
 }
 
 pub(super) fn no_log(folder: &Path) -> KmsError {
@@ -136,10 +159,20 @@ impl Drop for Lock {
 /// # Errors
 /// [`Code::LogDamaged`] if the file is not a checkpoint; errors of reading.
 pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
-    use std::io::Read as _;
-    let path = folder.join(HEAD);
+    note(&folder.join(HEAD))
+}
+
+/// The newest checkpoint that witnesses cosigned; none before the first one.
+///
+/// # Errors
+/// [`Code::LogDamaged`] if the file is not such a checkpoint; errors of reading.
+pub fn cosigned(folder: &Path) -> Result<Option<CosignedCheckpoint>> {
+    note(&folder.join(COSIGNED))
+}
+
+fn note<T: FromStr>(path: &Path) -> Result<Option<T>> {
     let mut bytes = Vec::new();
-    match File::open(&path).and_then(|file| file.take(MAX_HEAD).read_to_end(&mut bytes)) {
+    match File::open(path).and_then(|file| file.take(MAX_NOTE).read_to_end(&mut bytes)) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(KmsError::io(format!("cannot read {}", path.display()), error)),
@@ -147,6 +180,11 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
     let parsed = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
     let damaged = || KmsError::new(Code::LogDamaged, format!("{} is not a checkpoint", path.display()));
     parsed.map(Some).ok_or_else(damaged)
+}
+
+/// Stores the newest checkpoint that witnesses cosigned, atomically.
+pub(super) fn set_cosigned(folder: &Path, checkpoint: &CosignedCheckpoint) -> Result<()> {
+    files::replace(&folder.join(COSIGNED), checkpoint.to_string().as_bytes())
 }
 
 /// Writes the newest checkpoint to its file beside the entries, atomically.

@@ -5,41 +5,46 @@ use std::ops::Range;
 
 use bulla_blake3::Hash;
 
-use super::entry::LINK;
+use super::entry::{END, LINK, LINK_DIGITS, TAIL};
 use super::event::{Actor, AuditEvent};
 use super::tree;
 use crate::error::Result;
 use crate::id::{KeyName, KeyRef};
 use crate::time::Timestamp;
 
-/// Lines that follow on a chain.
+/// The lines of entries that are recorded at the same time.
 pub(super) struct Group {
-    /// The lines, each with its line feed.
+    /// The lines, each with its line feed. Their links are zeros yet.
     pub(super) bytes: Vec<u8>,
     /// Where each line is in `bytes`, without its line feed.
     lines: Vec<Range<usize>>,
-    /// The link of the last line.
-    pub(super) chain: Hash,
     time: String,
     /// Neighbours often have the same actor and the same key: their texts are made once.
     who: Option<(Actor, String)>,
     key: Option<(KeyName, String)>,
-    /// What a link is a hash of.
-    linked: Vec<u8>,
+}
+
+/// Lines that follow on a chain.
+pub(super) struct Linked {
+    /// The lines, each with its line feed.
+    pub(super) bytes: Vec<u8>,
+    /// The link of the last line.
+    pub(super) chain: Hash,
+    /// The leaves of the entries, for the tree.
+    pub(super) leaves: Vec<Hash>,
 }
 
 impl Group {
-    /// No lines, after a line with the link `chain`. All entries get the present time.
+    /// No lines. All entries get the present time.
     ///
     /// # Errors
     /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
-    pub(super) fn after(chain: Hash) -> Result<Self> {
+    pub(super) fn now() -> Result<Self> {
         let time = Timestamp::now()?.to_string();
-        let (bytes, lines, linked) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { bytes, lines, chain, time, who: None, key: None, linked })
+        Ok(Self { bytes: Vec::new(), lines: Vec::new(), time, who: None, key: None })
     }
 
-    /// Adds the line of an entry: the bytes that serde writes of an [`Entry`](super::Entry), and the link.
+    /// Adds the line of an entry: the bytes that serde writes of an [`Entry`](super::Entry), and room for the link.
     pub(super) fn push(&mut self, number: u64, event: &AuditEvent<'_>) {
         let begin = self.bytes.len();
         self.know(event);
@@ -61,13 +66,9 @@ impl Group {
             bytes.extend_from_slice(digest.to_hex().as_bytes());
             bytes.push(b'"');
         }
-        self.linked.clear();
-        self.linked.extend_from_slice(self.chain.as_bytes());
-        self.linked.extend_from_slice(&bytes[begin..]);
-        self.chain = tree::link_of(&self.linked);
         bytes.extend_from_slice(LINK.as_bytes());
-        bytes.extend_from_slice(self.chain.to_hex().as_bytes());
-        bytes.extend_from_slice(b"\"}");
+        bytes.extend_from_slice(&[b'0'; LINK_DIGITS]);
+        bytes.extend_from_slice(END.as_bytes());
         self.lines.push(begin..bytes.len());
         bytes.push(b'\n');
     }
@@ -92,10 +93,18 @@ impl Group {
         self.lines.len() as u64
     }
 
-    /// The leaves of the entries, for the tree.
-    pub(super) fn leaves(&self) -> Vec<Hash> {
+    /// Links the lines to each other, after a line with the link `chain`.
+    pub(super) fn link(mut self, mut chain: Hash) -> Linked {
+        let body = |line: &Range<usize>| &self.bytes[line.start..line.end - TAIL];
+        let bodies = tree::bodies(&self.lines.iter().map(body).collect::<Vec<_>>());
+        for (line, body) in self.lines.iter().zip(&bodies) {
+            chain = tree::link(&chain, body);
+            let end = line.end - END.len();
+            self.bytes[end - LINK_DIGITS..end].copy_from_slice(chain.to_hex().as_bytes());
+        }
         let lines: Vec<_> = self.lines.iter().map(|line| &self.bytes[line.clone()]).collect();
-        tree::leaves(&lines)
+        let leaves = tree::leaves(&lines);
+        Linked { bytes: self.bytes, chain, leaves }
     }
 }
 
@@ -126,7 +135,7 @@ mod tests {
         let outcomes = [Outcome::Done, Outcome::Failed(Code::KeyNotFound)];
         let digests = [None, Some(bulla_blake3::hash(b"a message"))];
         let start = bulla_blake3::hash(b"the chain so far");
-        let mut group = Group::after(start).unwrap();
+        let mut group = Group::now().unwrap();
         let (mut chain, mut expected, mut number) = (start, String::new(), 0);
         let mut leaves = Vec::new();
         for actor in actors {
@@ -147,8 +156,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(String::from_utf8(group.bytes.clone()).unwrap(), expected);
-        assert_eq!((group.chain, group.len()), (chain, number));
-        assert_eq!(group.leaves(), leaves);
+        assert_eq!(group.len(), number);
+        let linked = group.link(start);
+        assert_eq!(String::from_utf8(linked.bytes).unwrap(), expected);
+        assert_eq!((linked.chain, linked.leaves), (chain, leaves));
     }
 }

@@ -12,7 +12,7 @@ use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
 use super::entry::{Content, Entry, Header, Line};
 use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use super::files::{self, Lock, Part};
-use super::group::Group;
+use super::group::{Group, Linked};
 use super::log_id::LogId;
 use super::reading::{read, verify};
 use super::signer::CheckpointSigner;
@@ -56,6 +56,10 @@ pub struct AuditLogOptions {
     pub checkpoint_interval: Duration,
     /// When a file has reached this many bytes, the log continues in a new one.
     pub max_file_bytes: u64,
+    /// Checkpoints that were kept elsewhere. [`AuditLog::open`] refuses a log with the number of one of them that lacks what it
+    /// seals. Those of other logs, and those in files before the newest one's, are not looked at. The signatures are the
+    /// caller's to check.
+    pub known: Vec<Checkpoint>,
 }
 
 impl Default for AuditLogOptions {
@@ -69,6 +73,7 @@ impl Default for AuditLogOptions {
             checkpoint_entries: 1024,
             checkpoint_interval: Duration::from_secs(60),
             max_file_bytes: 64 << 20,
+            known: Vec::new(),
         }
     }
 }
@@ -171,8 +176,8 @@ impl AuditLog {
         Self::new(options, Medium::Folder(medium), stand, None)
     }
 
-    /// Opens a log to continue writing. It reads the log from the checkpoint in `head` on. The log must be undamaged and contain that
-    /// checkpoint. An incomplete last line, which a crash leaves behind, is removed, and this is recorded: [`AuditLog::recovered`].
+    /// Opens a log to continue writing. It reads the log from the checkpoint in `head` on, or from the newest one of
+    /// [`AuditLogOptions::known`] if that is older. The log must be undamaged and contain both. An incomplete last line, which a crash leaves behind, is removed, and this is recorded: [`AuditLog::recovered`].
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`], also if the log ends before what a checkpoint
@@ -181,7 +186,9 @@ impl AuditLog {
         files::parts(folder)?;
         let lock = Lock::take(folder)?;
         let head = files::head(folder)?;
-        let (stand, part, whole) = read_from(folder, head.as_ref())?;
+        let id = files::log_id(folder)?;
+        let known = options.known.iter().filter(|known| known.log == id).cloned().collect();
+        let (stand, part, whole) = read_from(folder, head.clone(), known)?;
         let file = files::append_to(&part)?;
         let cannot = |error| KmsError::io(format!("cannot repair {}", part.path.display()), error);
         let length = file.metadata().map_err(cannot)?.len();
@@ -457,18 +464,18 @@ impl State {
             Medium::Memory(_) => u64::MAX,
             Medium::Folder(folder) => max_bytes.saturating_sub(folder.length),
         };
-        let mut group = Group::after(self.chain)?;
+        let mut group = Group::now()?;
         for event in events {
             group.push(self.tree.size() + group.len(), event);
             if group.bytes.len() as u64 >= room {
                 break;
             }
         }
-        self.write(&group.bytes)?;
-        self.chain = group.chain;
-        let leaves = group.leaves();
+        let Linked { bytes, chain, leaves } = group.link(self.chain);
+        self.write(&bytes)?;
         let written = leaves.len();
-        leaves.into_iter().for_each(|leaf| self.tree.push(leaf));
+        self.chain = chain;
+        self.tree.extend(leaves);
         Ok(written)
     }
 
@@ -532,18 +539,19 @@ impl State {
     }
 }
 
-/// Walks through the log from the file that holds its newest known checkpoint on. Returns where the log stands, its newest file, and how many bytes
-/// of that are whole lines.
-fn read_from(folder: &Path, head: Option<&Checkpoint>) -> Result<(Stand, Part, u64)> {
+/// Walks through the log from the file that holds `head` or the newest of the known checkpoints, whichever file is the older one. Returns where the log
+/// stands, its newest file, and how many bytes of that are whole lines.
+fn read_from(folder: &Path, head: Option<Checkpoint>, known: Vec<Checkpoint>) -> Result<(Stand, Part, u64)> {
     let mut parts = files::parts(folder)?;
     // A checkpoint follows the last entry that it seals: it is in that entry's file or, if that file was full, at the beginning of the next.
-    let begin = match head {
-        Some(head) => parts.iter().rposition(|part| part.first < head.size).unwrap_or(0),
-        None => parts.len() - 1,
-    };
+    let part_of = |sealed: u64| parts.iter().rposition(|part| part.first < sealed).unwrap_or(0);
+    let sizes = [head.as_ref().map(|head| head.size), known.iter().map(|known| known.size).max()];
+    let begin = sizes.into_iter().flatten().map(part_of).min().unwrap_or(parts.len() - 1);
     let newest = parts.pop().ok_or_else(|| files::no_log(folder))?;
-    let mut walk = Walk::new(None, head.cloned().into_iter().collect());
-    walk.begin_at(parts.get(begin).unwrap_or(&newest).first);
+    let first = parts.get(begin).unwrap_or(&newest).first;
+    let known = known.into_iter().filter(|known| begin == 0 || known.size > first);
+    let mut walk = Walk::new(None, head.into_iter().chain(known).collect());
+    walk.begin_at(first);
     let mut each = |_: &Entry, _: &str| Ok(());
     for part in parts.iter().skip(begin) {
         walk.file(&part.name(), part.reader()?, End::Inner, &mut each)?;

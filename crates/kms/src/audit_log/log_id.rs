@@ -10,7 +10,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::random;
 
 /// A log's own number: 16 random bytes, as 32 lower-case hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId([u8; 16]);
 
 impl LogId {

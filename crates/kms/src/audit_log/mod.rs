@@ -21,6 +21,7 @@
 //! ```
 
 mod checkpoint;
+mod cosigned;
 mod entry;
 mod event;
 mod files;
@@ -28,19 +29,26 @@ mod fuzz;
 mod group;
 mod log;
 mod log_id;
+mod node_checkpoint;
+mod note;
 mod proof;
 mod reading;
 mod signer;
 mod tree;
 mod walk;
+mod witnessing;
 
 pub use self::checkpoint::{Checkpoint, UnsignedCheckpoint};
+pub use self::cosigned::{CosignedCheckpoint, TreeHead, WitnessKey, verifier_key};
 pub use self::entry::{Entry, Word};
 pub use self::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
+pub use self::files::{cosigned, log_id};
 pub(crate) use self::fuzz::fuzz;
 pub use self::log::{AuditLog, AuditLogOptions, Durability, Recovered, Verifications};
 pub use self::log_id::LogId;
+pub use self::node_checkpoint::{NodeCheckpoint, others, set_others};
 pub use self::proof::{ConsistencyProof, InclusionProof, prove_consistency, prove_inclusion};
-pub use self::reading::{page, read, verify};
+pub use self::reading::{Cosigned, page, read, verify, verify_cosigned};
 pub use self::signer::{CheckpointSigner, OneCheckpoint};
 pub use self::walk::{FindKey, Problem, ProblemKind, Report};
+pub use self::witnessing::{AskWitness, WitnessAnswer, Witnessed, Witnesses};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
 use super::entry::{Content, Digest, Entry, Line};
+use super::tree::Frontier;
 use super::walk::ProblemKind;
 use super::{reading, tree};
 use crate::error::{Code, KmsError, Result};
@@ -119,8 +120,10 @@ pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyP
         let message = "the checkpoint belongs to another log, or is newer than this log's last checkpoint";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
-    let size = usize::try_from(old.size).unwrap_or(usize::MAX);
-    let path = tree::consistency(&leaves, size);
+    let (before, after) = leaves.split_at(usize::try_from(old.size).unwrap_or(usize::MAX).min(leaves.len()));
+    let mut older: Frontier = Frontier::default();
+    older.extend(before.to_vec());
+    let path = tree::consistency(&older, after);
     if !tree::extends((old.size, &old.root), (new.size, &new.root), &path) {
         let message = "the log was altered: it does not begin with the entries that the checkpoint seals";
         return Err(KmsError::new(Code::LogDamaged, message));

@@ -3,11 +3,17 @@
 use std::io::{BufRead, Read as _};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::checkpoint::Checkpoint;
+use super::cosigned::WitnessKey;
 use super::entry::{Content, Entry, Header, Line, MAX_LINE};
 use super::files::{self, Lock};
+use super::tree::{Frontier, Sha256, TreeHash as _};
 use super::walk::{End, FindKey, Problem, ProblemKind, Report, Walk};
 use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
+use crate::time::Timestamp;
 
 /// Verifies a whole log: that no entry that a checkpoint seals was altered, removed or moved.
 ///
@@ -32,12 +38,12 @@ pub fn read(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> 
     walk(folder, None, &[], each)
 }
 
-/// Up to `limit` entries, from the entry with the number `from` on. Only the files from that entry's on are read, and no further than
+/// Up to `limit` entries with their lines, from the entry with the number `from` on. Only the files from that entry's on are read, and no further than
 /// needed. This proves nothing: [`verify`] does.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that is none, or an entry that is missing; errors of reading.
-pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<Entry>> {
+/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that cannot be read, or an entry that is missing; errors of reading.
+pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String)>> {
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
     let mut entries = Vec::new();
@@ -57,7 +63,12 @@ pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<Entry>> {
 }
 
 /// Appends the entries of one file.
-fn page_of(mut reader: impl BufRead, from: u64, limit: usize, entries: &mut Vec<Entry>) -> Result<()> {
+fn page_of(
+    mut reader: impl BufRead,
+    from: u64,
+    limit: usize,
+    entries: &mut Vec<(Entry, String)>,
+) -> Result<()> {
     let mut bytes = Vec::new();
     let mut is_first = true;
     while entries.len() < limit {
@@ -78,13 +89,152 @@ fn page_of(mut reader: impl BufRead, from: u64, limit: usize, entries: &mut Vec<
             continue;
         }
         let Content::Entry(entry) = Line::parse(text)?.content else { continue };
-        if entries.last().is_some_and(|last| entry.number != last.number + 1) {
+        if entries.last().is_some_and(|(last, _)| entry.number != last.number + 1) {
             let message = format!("entry {} is in the wrong place", entry.number);
             return Err(KmsError::new(Code::LogDamaged, message));
         }
-        entries.push(entry);
+        entries.push((entry, text.to_owned()));
     }
     Ok(())
+}
+
+/// Calls `each` for the lines of the entries from `from` to `to`, without that one. Nothing but their numbers is checked.
+///
+/// # Errors
+/// [`Code::LogDamaged`] if one of them is missing; errors of reading.
+pub(super) fn leaf_lines(folder: &Path, from: u64, to: u64, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let parts = files::parts(folder)?;
+    let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
+    let mut next = from;
+    for part in &parts[begin..] {
+        let mut reader = part.reader()?;
+        let mut line = Vec::new();
+        while next < to {
+            line.clear();
+            let unreadable = |error| KmsError::io("cannot read the audit log", error);
+            (&mut reader).take(MAX_LINE as u64).read_until(b'\n', &mut line).map_err(unreadable)?;
+            if line.pop_if(|byte| *byte == b'\n').is_none() {
+                break;
+            }
+            if std::str::from_utf8(&line).ok().and_then(number_of) == Some(next) {
+                each(&line);
+                next += 1;
+            }
+        }
+    }
+    if next >= to {
+        return Ok(());
+    }
+    Err(KmsError::new(Code::LogDamaged, format!("the audit log in {} has no entry {next}", folder.display())))
+}
+
+/// The tree of the first `size` entries as witnesses know it.
+///
+/// # Errors
+/// Those of [`leaf_lines`].
+pub(super) fn sha256_tree(folder: &Path, size: u64) -> Result<Frontier<Sha256>> {
+    let mut tree: Frontier<Sha256> = Frontier::default();
+    leaf_lines(folder, 0, size, &mut |line| tree.push(Sha256::leaf(line)))?;
+    Ok(tree)
+}
+
+/// Verifies the newest checkpoint that witnesses cosigned: that the log has the entries that it seals, that a trusted key
+/// signed it, and that `required` of the witnesses did. `None` if there is none, and none is required.
+///
+/// The log itself is what [`verify`] verifies.
+///
+/// # Errors
+/// Errors of reading. Problems are in the report, and not an error.
+pub fn verify_cosigned(
+    folder: &Path,
+    keys: &FindKey<'_>,
+    witnesses: &[WitnessKey],
+    required: usize,
+) -> Result<Option<Cosigned>> {
+    let problem =
+        |kind, message: String| Problem { kind, file: "cosigned".to_owned(), line: 1, entry: None, message };
+    let found = match files::cosigned(folder) {
+        Err(error) if error.code == Code::LogDamaged => {
+            let problems =
+                vec![problem(ProblemKind::Malformed, "it is not a checkpoint for witnesses".to_owned())];
+            return Ok(Some(Cosigned { problems, ..Cosigned::default() }));
+        }
+        found => found?,
+    };
+    let Some(checkpoint) = found else {
+        let message = || "there is no checkpoint that witnesses cosigned".to_owned();
+        let problems = || vec![problem(ProblemKind::Removed, message())];
+        return Ok((required > 0).then(|| Cosigned { problems: problems(), ..Cosigned::default() }));
+    };
+    let mut cosigned = Cosigned { size: checkpoint.size(), ..Cosigned::default() };
+    let problems = &mut cosigned.problems;
+    match sha256_tree(folder, checkpoint.size()) {
+        Ok(tree) if checkpoint.log() == files::log_id(folder)? && tree.root() == checkpoint.head.root => {}
+        Ok(_) => problems.push(problem(
+            ProblemKind::Altered,
+            "the log does not have the entries that witnesses saw".to_owned(),
+        )),
+        Err(error) if error.code == Code::LogDamaged => {
+            problems.push(problem(
+                ProblemKind::Truncated,
+                format!("witnesses saw more entries: {}", error.message),
+            ));
+        }
+        Err(error) => return Err(error),
+    }
+    match sealing_key(folder, checkpoint.size())? {
+        Some(id) if keys(&id).is_some_and(|key| checkpoint.is_signed_by(&key)) => {}
+        _ => problems.push(problem(
+            ProblemKind::BadSignature,
+            "it is not signed by the key of the log's own checkpoint of as many entries".to_owned(),
+        )),
+    }
+    let cosignatures =
+        witnesses.iter().filter_map(|key| Some((key.name().to_owned(), checkpoint.cosigned_by(key)?)));
+    cosigned.witnesses = cosignatures.collect();
+    if cosigned.witnesses.len() < required {
+        let message = format!(
+            "{} of {required} required witnesses cosigned the checkpoint of {} entries",
+            cosigned.witnesses.len(),
+            checkpoint.size()
+        );
+        cosigned.problems.push(problem(ProblemKind::BadSignature, message));
+    }
+    Ok(Some(cosigned))
+}
+
+/// What a checkpoint that witnesses cosigned shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cosigned {
+    /// How many entries it seals.
+    pub size: u64,
+    /// The witnesses whose cosignatures are valid, by their names, and when they cosigned by their own clocks.
+    pub witnesses: Vec<(String, Timestamp)>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// The key version that signed the log's own checkpoint of the first `size` entries.
+fn sealing_key(folder: &Path, size: u64) -> Result<Option<KeyId>> {
+    let mut found = None;
+    let parts = files::parts(folder)?;
+    let begin = parts.iter().rposition(|part| part.first < size).unwrap_or(0);
+    // A checkpoint is in the file of the last entry that it seals or, if that file was full, at the beginning of the next.
+    for part in parts[begin..].iter().take(2) {
+        for line in part.reader()?.lines() {
+            let line = match line {
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => continue,
+                line => line.map_err(|error| KmsError::io("cannot read the audit log", error))?,
+            };
+            if !line.starts_with("{\"checkpoint\"") {
+                continue;
+            }
+            let Ok(Line { content: Content::Checkpoint(note), .. }) = Line::parse(&line) else { continue };
+            let sealed = note.parse::<Checkpoint>().ok().filter(|checkpoint| checkpoint.size == size);
+            found = sealed.map(|checkpoint| checkpoint.key).or(found);
+        }
+    }
+    Ok(found)
 }
 
 /// The number of an entry's line, which begins with it.

@@ -1,6 +1,7 @@
 //! The interface to the keystore that signs a log's checkpoints.
 
 use super::checkpoint::UnsignedCheckpoint;
+use super::cosigned::TreeHead;
 use crate::error::Result;
 use crate::id::{KeyFamily, KeyRef, Name};
 use crate::key_signature::Signature;
@@ -32,4 +33,10 @@ pub trait OneCheckpoint {
     /// # Errors
     /// Errors of the key's backend.
     fn sign_checkpoint(&self, checkpoint: &UnsignedCheckpoint) -> Result<Signature>;
+
+    /// Signs [`TreeHead::signed_text`].
+    ///
+    /// # Errors
+    /// Errors of the key's backend.
+    fn sign_tree_head(&self, head: &TreeHead) -> Result<Signature>;
 }

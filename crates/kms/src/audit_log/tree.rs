@@ -1,13 +1,72 @@
-//! The Merkle tree over the entries: the shapes, proofs and checks of RFC 9162, section 2.1, with BLAKE3 as the hash.
+//! The Merkle trees over the entries: the shapes, proofs and checks of RFC 9162, section 2.1.
 //!
-//! RFC 9162 distinguishes leaves from nodes by a first byte; here, each has its own `derive_key` context.
+//! The log's own tree has BLAKE3 as its hash. RFC 9162 distinguishes leaves from nodes by a first byte; there, each has its own
+//! `derive_key` context. Witnesses know only the tree of RFC 6962, with SHA-256.
 
+use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use bulla_blake3::{DeriveKey, Hash};
+use sha2::Digest as _;
+
+/// The hash of a tree. A [`Hash`] is 32 bytes here, whichever function made them.
+pub(super) trait TreeHash {
+    /// The root of a tree without leaves.
+    fn empty() -> Hash;
+    /// A leaf: the hash of an entry's whole line, without the line feed.
+    fn leaf(line: &[u8]) -> Hash;
+    fn node(left: &Hash, right: &Hash) -> Hash;
+    /// The nodes over pairs of neighbours.
+    fn nodes(pairs: &[[Hash; 2]]) -> Vec<Hash> {
+        pairs.iter().map(|[left, right]| Self::node(left, right)).collect()
+    }
+}
+
+/// The log's own tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Blake3;
+
+impl TreeHash for Blake3 {
+    fn empty() -> Hash {
+        empty()
+    }
+
+    fn leaf(line: &[u8]) -> Hash {
+        leaf(line)
+    }
+
+    fn node(left: &Hash, right: &Hash) -> Hash {
+        node(left, right)
+    }
+
+    fn nodes(pairs: &[[Hash; 2]]) -> Vec<Hash> {
+        let pairs: Vec<_> = pairs.iter().map(|[left, right]| both(left, right)).collect();
+        let pairs: Vec<_> = pairs.iter().map(<[u8; 64]>::as_slice).collect();
+        many(&NODE, &pairs)
+    }
+}
+
+/// The tree that witnesses know: RFC 6962, section 2.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sha256;
+
+impl TreeHash for Sha256 {
+    fn empty() -> Hash {
+        <[u8; 32]>::from(sha2::Sha256::digest(b"")).into()
+    }
+
+    fn leaf(line: &[u8]) -> Hash {
+        <[u8; 32]>::from(sha2::Sha256::new_with_prefix([0]).chain_update(line).finalize()).into()
+    }
+
+    fn node(left: &Hash, right: &Hash) -> Hash {
+        <[u8; 32]>::from(sha2::Sha256::new_with_prefix([1]).chain_update(both(left, right)).finalize()).into()
+    }
+}
 
 static LEAF: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 leaf"));
 static NODE: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 node"));
+static BODY: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 body"));
 static CHAIN: LazyLock<DeriveKey> = LazyLock::new(|| DeriveKey::new("bulla audit log v1 chain"));
 
 /// An entry's leaf: the hash of its whole line, without the line feed.
@@ -17,16 +76,17 @@ pub(super) fn leaf(line: &[u8]) -> Hash {
 
 /// The leaves of many entries, hashed side by side.
 pub(super) fn leaves(lines: &[&[u8]]) -> Vec<Hash> {
-    let mut leaves = vec![Hash::from_bytes([0; 32]); lines.len()];
-    LEAF.derive_many(lines, &mut leaves);
-    leaves
+    many(&LEAF, lines)
+}
+
+fn many(key: &DeriveKey, texts: &[&[u8]]) -> Vec<Hash> {
+    let mut hashes = vec![Hash::from_bytes([0; 32]); texts.len()];
+    key.derive_many(texts, &mut hashes);
+    hashes
 }
 
 fn node(left: &Hash, right: &Hash) -> Hash {
-    let mut both = [0; 64];
-    both[..32].copy_from_slice(left.as_bytes());
-    both[32..].copy_from_slice(right.as_bytes());
-    NODE.derive(&both).into()
+    NODE.derive(&both(left, right)).into()
 }
 
 /// The root of a tree without entries.
@@ -34,27 +94,42 @@ fn empty() -> Hash {
     DeriveKey::new("bulla audit log v1 empty tree").derive(b"").into()
 }
 
-/// What a line adds to the chain of lines: a hash of the chain so far and, after it, of the line without its own link.
-pub(super) fn link(chain: &Hash, body: &[u8]) -> Hash {
-    link_of(&[chain.as_bytes(), body].concat())
+/// The hash of a line without its link.
+pub(super) fn body(body: &[u8]) -> Hash {
+    BODY.derive(body).into()
 }
 
-/// The same of the two put together.
-pub(super) fn link_of(linked: &[u8]) -> Hash {
-    CHAIN.derive(linked).into()
+/// The same of many lines, side by side.
+pub(super) fn bodies(bodies: &[&[u8]]) -> Vec<Hash> {
+    many(&BODY, bodies)
+}
+
+/// The link of a line: a hash of the link before it and of the hash of its body. Each link needs the one before it, so as little as possible
+/// is hashed here.
+pub(super) fn link(chain: &Hash, body: &Hash) -> Hash {
+    CHAIN.derive(&both(chain, body)).into()
+}
+
+fn both(left: &Hash, right: &Hash) -> [u8; 64] {
+    let mut both = [0; 64];
+    both[..32].copy_from_slice(left.as_bytes());
+    both[32..].copy_from_slice(right.as_bytes());
+    both
 }
 
 /// The part of a tree that appending needs: the roots of its complete subtrees, the largest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Frontier {
+pub(super) struct Frontier<T = Blake3> {
     size: u64,
     peaks: Vec<Hash>,
+    hash: PhantomData<T>,
 }
 
-impl Frontier {
+impl<T: TreeHash> Frontier<T> {
     /// The frontier of a saved tree; `None` if a tree of that size has another number of complete subtrees.
     pub(super) fn from_parts(size: u64, peaks: Vec<Hash>) -> Option<Self> {
-        (u32::try_from(peaks.len()) == Ok(size.count_ones())).then_some(Self { size, peaks })
+        let fits = u32::try_from(peaks.len()) == Ok(size.count_ones());
+        fits.then_some(Self { size, peaks, hash: PhantomData })
     }
 
     /// How many leaves the tree has.
@@ -71,29 +146,64 @@ impl Frontier {
         let mut root = leaf;
         for _ in 0..self.size.trailing_ones() {
             let left = self.peaks.pop().expect("there is a complete subtree for each one bit of the size");
-            root = node(&left, &root);
+            root = T::node(&left, &root);
         }
         self.peaks.push(root);
         self.size += 1;
     }
 
+    /// Appends leaves. The nodes of each level are hashed side by side.
+    pub(super) fn extend(&mut self, leaves: Vec<Hash>) {
+        let mut level = leaves;
+        // Where the level's first node will be among all nodes of that level.
+        let mut first = self.size;
+        self.size += level.len() as u64;
+        let mut added = Vec::new();
+        while !level.is_empty() {
+            if first % 2 == 1 {
+                let left =
+                    self.peaks.pop().expect("there is a complete subtree for each one bit of the size");
+                level.insert(0, left);
+            }
+            let (pairs, rest) = level.as_chunks::<2>();
+            added.extend(rest.first().copied());
+            level = T::nodes(pairs);
+            first /= 2;
+        }
+        self.peaks.extend(added.into_iter().rev());
+    }
+
     pub(super) fn root(&self) -> Hash {
         let mut peaks = self.peaks.iter().rev();
-        let Some(last) = peaks.next() else { return empty() };
-        peaks.fold(*last, |right, left| node(left, &right))
+        let Some(last) = peaks.next() else { return T::empty() };
+        peaks.fold(*last, |right, left| T::node(left, &right))
+    }
+
+    /// The root of the complete subtree that begins with this leaf.
+    fn peak_at(&self, leaf: u64) -> Hash {
+        let mut begin = 0_u64;
+        let mut sizes = (0..u64::BITS).rev().map(|bit| 1_u64 << bit).filter(|size| self.size & size != 0);
+        let place = sizes.position(|size| {
+            let found = begin == leaf;
+            begin += size;
+            found
+        });
+        self.peaks[place.expect("each subtree of a proof that the old tree has is complete")]
     }
 }
 
-impl FromIterator<Hash> for Frontier {
-    fn from_iter<T: IntoIterator<Item = Hash>>(leaves: T) -> Self {
-        let mut frontier = Self::default();
-        leaves.into_iter().for_each(|leaf| frontier.push(leaf));
-        frontier
-    }
+fn frontier<T: TreeHash + Default>(leaves: &[Hash]) -> Frontier<T> {
+    let mut frontier = Frontier::<T>::from_parts(0, Vec::new()).expect("an empty tree has no subtrees");
+    frontier.extend(leaves.to_vec());
+    frontier
+}
+
+fn root_of<T: TreeHash + Default>(leaves: &[Hash]) -> Hash {
+    frontier::<T>(leaves).root()
 }
 
 fn root(leaves: &[Hash]) -> Hash {
-    leaves.iter().copied().collect::<Frontier>().root()
+    root_of::<Blake3>(leaves)
 }
 
 /// The leaves of the left subtree: the largest power of two below `size`, which is at least 2.
@@ -120,13 +230,11 @@ pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
     path
 }
 
-/// The proof that this tree begins with the tree of the first `old` leaves (RFC 9162, section 2.1.4.1).
-///
-/// # Panics
-/// If the tree has fewer leaves.
-pub(super) fn consistency(leaves: &[Hash], old: usize) -> Vec<Hash> {
-    assert!(old <= leaves.len(), "the older tree is the larger one");
-    if old == 0 { Vec::new() } else { subproof(leaves, old, Known::Yes) }
+/// The proof that a tree of `old` and then the leaves `new` begins with `old` (RFC 9162, section 2.1.4.1). It needs no other
+/// leaves: each subtree of the proof is a complete one of `old`, or has only new leaves.
+pub(super) fn consistency<T: TreeHash + Default>(old: &Frontier<T>, new: &[Hash]) -> Vec<Hash> {
+    let growth = Growth { old, new };
+    if old.size == 0 { Vec::new() } else { growth.proof(0, old.size + new.len() as u64, Known::Yes) }
 }
 
 /// Whether the verifier already has the subtree's root.
@@ -136,18 +244,36 @@ enum Known {
     No,
 }
 
-fn subproof(leaves: &[Hash], old: usize, known: Known) -> Vec<Hash> {
-    if old == leaves.len() {
-        return if known == Known::Yes { Vec::new() } else { vec![root(leaves)] };
+struct Growth<'a, T> {
+    old: &'a Frontier<T>,
+    new: &'a [Hash],
+}
+
+impl<T: TreeHash + Default> Growth<'_, T> {
+    /// `SUBPROOF` for the subtree of `size` leaves from `begin` on.
+    fn proof(&self, begin: u64, size: u64, known: Known) -> Vec<Hash> {
+        if self.old.size == begin + size {
+            return if known == Known::Yes { Vec::new() } else { vec![self.root(begin, size)] };
+        }
+        let left = size.next_power_of_two() / 2;
+        let (mut path, sibling) = if self.old.size <= begin + left {
+            (self.proof(begin, left, known), self.root(begin + left, size - left))
+        } else {
+            (self.proof(begin + left, size - left, Known::No), self.root(begin, left))
+        };
+        path.push(sibling);
+        path
     }
-    let (left, right) = leaves.split_at(left(leaves.len()));
-    let (mut path, sibling) = if old <= left.len() {
-        (subproof(left, old, known), root(right))
-    } else {
-        (subproof(right, old - left.len(), Known::No), root(left))
-    };
-    path.push(sibling);
-    path
+
+    fn root(&self, begin: u64, size: u64) -> Hash {
+        match begin.checked_sub(self.old.size) {
+            None => self.old.peak_at(begin),
+            Some(begin) => {
+                let place = |at: u64| usize::try_from(at).expect("the leaves are in memory");
+                root_of::<T>(&self.new[place(begin)..place(begin + size)])
+            }
+        }
+    }
 }
 
 /// The position of a proof's check: the place of a subtree in its level, and the last place of that level.
@@ -237,6 +363,52 @@ mod tests {
         (0..count).map(|number| leaf(&number.to_be_bytes())).collect()
     }
 
+    fn consistency(leaves: &[Hash], old: usize) -> Vec<Hash> {
+        super::consistency(&frontier::<Blake3>(&leaves[..old]), &leaves[old..])
+    }
+
+    /// The values of the tests of Certificate Transparency: no leaves, the empty leaf, and that one with the leaf 0x00.
+    #[test]
+    fn the_tree_for_witnesses_is_that_of_rfc_6962() {
+        let hex = |hash: Hash| hash.to_hex().to_string();
+        assert_eq!(hex(Sha256::empty()), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            hex(Sha256::leaf(b"")),
+            "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
+        );
+        let leaves = [Sha256::leaf(b""), Sha256::leaf(&[0])];
+        assert_eq!(
+            hex(root_of::<Sha256>(&leaves)),
+            "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125"
+        );
+    }
+
+    /// The definition of RFC 9162, section 2.1.4.1, word for word.
+    fn defined_proof(leaves: &[Hash], old: usize, complete: bool) -> Vec<Hash> {
+        if old == leaves.len() {
+            return if complete { Vec::new() } else { vec![root_of::<Sha256>(leaves)] };
+        }
+        let k = left(leaves.len());
+        let (mut path, sibling) = if old <= k {
+            (defined_proof(&leaves[..k], old, complete), root_of::<Sha256>(&leaves[k..]))
+        } else {
+            (defined_proof(&leaves[k..], old - k, false), root_of::<Sha256>(&leaves[..k]))
+        };
+        path.push(sibling);
+        path
+    }
+
+    #[test]
+    fn the_proof_of_growth_needs_only_the_old_frontier_and_the_new_leaves() {
+        let leaves: Vec<_> = (0_u8..70).map(|number| Sha256::leaf(&[number])).collect();
+        for new in 1..=leaves.len() {
+            for old in 1..=new {
+                let proof = super::consistency(&frontier::<Sha256>(&leaves[..old]), &leaves[old..new]);
+                assert_eq!(proof, defined_proof(&leaves[..new], old, true), "{old} of {new}");
+            }
+        }
+    }
+
     #[test]
     fn a_tree_extends_itself_the_empty_one_and_none_that_is_larger() {
         let (one, other) = (root(&leaves(5)), root(&leaves(6)));
@@ -248,6 +420,20 @@ mod tests {
         assert!(!extends((0, &other), (5, &one), &[]), "the empty tree has one root");
         assert!(!extends((0, &empty()), (5, &one), &[one]));
         assert!(!extends((0, &empty()), (0, &one), &[]));
+    }
+
+    #[test]
+    fn many_leaves_are_appended_like_one_after_another() {
+        let leaves = leaves(70);
+        for begin in 0..leaves.len() {
+            let mut one_by_one: Frontier = frontier(&leaves[..begin]);
+            for end in begin..=leaves.len() {
+                let mut at_once: Frontier = frontier(&leaves[..begin]);
+                at_once.extend(leaves[begin..end].to_vec());
+                assert_eq!(at_once, one_by_one, "{begin}..{end}");
+                leaves.get(end).into_iter().for_each(|leaf| one_by_one.push(*leaf));
+            }
+        }
     }
 
     /// The definition of RFC 9162, section 2.1.1, word for word.
@@ -278,8 +464,9 @@ mod tests {
         let (a, b) = (leaf(b"a"), leaf(b"b"));
         let bytes = [*a.as_bytes(), *b.as_bytes()].concat();
         assert_ne!(leaf(&bytes), node(&a, &b));
-        assert_ne!(leaf(&bytes), link(&a, b.as_bytes()));
-        assert_ne!(node(&a, &b), link(&a, b.as_bytes()));
+        assert_ne!(leaf(&bytes), link(&a, &b));
+        assert_ne!(node(&a, &b), link(&a, &b));
+        assert_ne!(leaf(&bytes), body(&bytes));
     }
 
     #[test]
@@ -318,13 +505,13 @@ mod tests {
     fn a_frontier_is_saved_and_goes_on() {
         let leaves = leaves(40);
         for at in 0..leaves.len() {
-            let saved: Frontier = leaves[..at].iter().copied().collect();
-            let mut again = Frontier::from_parts(saved.size(), saved.peaks().to_vec()).unwrap();
+            let saved: Frontier = frontier(&leaves[..at]);
+            let mut again: Frontier = Frontier::from_parts(saved.size(), saved.peaks().to_vec()).unwrap();
             assert_eq!(again, saved);
             leaves[at..].iter().for_each(|leaf| again.push(*leaf));
             assert_eq!(again.root(), root(&leaves));
         }
-        assert_eq!(Frontier::from_parts(3, leaves[..1].to_vec()), None);
+        assert_eq!(Frontier::<Blake3>::from_parts(3, leaves[..1].to_vec()), None);
     }
 
     proptest! {

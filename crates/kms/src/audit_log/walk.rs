@@ -37,6 +37,10 @@ pub enum ProblemKind {
     BadSignature,
     /// A checkpoint is signed by a key that the caller does not know.
     UnknownKey,
+    /// A log that a checkpoint seals is nowhere.
+    Lost,
+    /// Two checkpoints of one log contradict each other.
+    Forked,
 }
 
 impl ProblemKind {
@@ -51,6 +55,8 @@ impl ProblemKind {
             Self::Truncated => "truncated",
             Self::BadSignature => "bad signature",
             Self::UnknownKey => "unknown key",
+            Self::Lost => "lost",
+            Self::Forked => "forked",
         }
     }
 }
@@ -269,7 +275,8 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
         };
-        let links: Vec<_> = self.chain.iter().map(|chain| tree::link(chain, line.body.as_bytes())).collect();
+        let body = tree::body(line.body.as_bytes());
+        let links: Vec<_> = self.chain.iter().map(|chain| tree::link(chain, &body)).collect();
         let follows = links.is_empty() || links.contains(&line.link);
         match &line.content {
             Content::Entry(entry) => {

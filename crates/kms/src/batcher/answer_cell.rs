@@ -23,7 +23,7 @@ impl<T> AnswerCell<T> {
         Arc::new(Self(Mutex::new(Inner::Pending(None))))
     }
 
-    /// Puts the answer in, if there is none yet, and gives whom to wake; `others` is for who takes it out.
+    /// Stores the answer, if the cell has none yet, and returns whom to wake. `others` goes to the caller who takes the answer.
     #[must_use = "somebody waits"]
     pub(super) fn fill(&self, answer: Result<T>, others: Option<Arc<Wakers>>) -> Option<Waker> {
         match &mut *self.inner() {
@@ -35,7 +35,7 @@ impl<T> AnswerCell<T> {
         }
     }
 
-    /// Takes the answer out, with those who wait for others of its batch, or leaves word whom to wake.
+    /// Takes the answer, with those who wait for other answers of the batch. If there is no answer yet, the cell remembers whom to wake.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<(Result<T>, Option<Arc<Wakers>>)> {
         let mut inner = self.inner();
         match &mut *inner {
@@ -59,7 +59,7 @@ impl<T> AnswerCell<T> {
         matches!(*self.inner(), Inner::Pending(_))
     }
 
-    /// Nobody waits any more. Gives whether there was no answer yet; none is taken then, and nobody woken.
+    /// Nobody waits any more. Returns whether the answer was still missing; if so, it is dropped when it comes, and nobody is woken.
     pub(super) fn abandon(&self) -> bool {
         matches!(std::mem::replace(&mut *self.inner(), Inner::Taken), Inner::Pending(_))
     }
@@ -69,7 +69,7 @@ impl<T> AnswerCell<T> {
     }
 }
 
-/// The end of a cell that an answer is put into. One that is dropped without an answer says so: nobody waits for ever.
+/// The end of a cell through which the answer comes. If it is dropped without an answer, the caller gets an error and does not wait for ever.
 #[derive(Debug)]
 pub(super) struct Reply<T>(Option<Arc<AnswerCell<T>>>);
 
@@ -78,7 +78,7 @@ impl<T> Reply<T> {
         Self(Some(Arc::clone(cell)))
     }
 
-    /// Puts the answer in, and gives whom to wake; `others` wait for answers of the same batch.
+    /// Stores the answer, and returns whom to wake. `others` wait for answers of the same batch.
     #[must_use = "somebody waits"]
     pub(super) fn send(mut self, answer: Result<T>, others: &Arc<Wakers>) -> Option<Waker> {
         self.0.take()?.fill(answer, Some(Arc::clone(others)))
@@ -93,10 +93,10 @@ impl<T> Drop for Reply<T> {
     }
 }
 
-/// Those who wait for the answers of a batch, all of which are in place, and are still to be woken.
+/// The callers of a batch that are still asleep. All of their answers are in place.
 ///
-/// The first who is woken may take the processor of the thread that wakes, and would find one answer and sleep again, for each of its calls.
-/// So it can wake the rest itself.
+/// The first caller that is woken may get the processor before the others are woken. A caller with many calls would then find one answer
+/// and sleep again, once for each call. So it can wake the rest itself.
 #[derive(Debug, Default)]
 pub(super) struct Wakers(Mutex<std::vec::IntoIter<Waker>>);
 
@@ -108,7 +108,7 @@ impl Wakers {
     /// Wakes whoever was not woken yet.
     pub(super) fn wake(&self) {
         while let Some(waker) = self.next() {
-            // A waker is code of the caller's: one that panics must not keep the others waiting.
+            // The caller wrote the waker. If it panics, the others must still be woken.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }

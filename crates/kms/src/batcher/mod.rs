@@ -24,19 +24,19 @@ use crate::key_signature::Signature;
 use crate::keystore::{Keystore, SignItem, Threads, VerifyItem};
 use crate::verdict::Verdict;
 
-/// How calls are put together.
+/// When a batch begins, and how many calls may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatcherOptions {
-    /// While other batches are computed, a batch begins when so many calls wait; or as many as are one worker's share of all
-    /// callers, if that is less.
+    /// While another batch is computed, a batch begins as soon as this many calls wait. It begins with fewer if one worker's share of all
+    /// callers is smaller.
     pub target_batch: usize,
-    /// No batch has more calls.
+    /// The most calls of a batch.
     pub max_batch: usize,
-    /// While other batches are computed, no call waits longer for its batch to fill.
+    /// The longest time that a call waits for its batch to fill, while another batch is computed.
     pub max_wait: Duration,
-    /// More calls than these do not wait: they are refused as [`Code::Busy`].
+    /// The most calls that wait. Further calls are refused with [`Code::Busy`].
     pub capacity: usize,
-    /// The same for the calls of one tenant, so that none can fill the queue for all.
+    /// The same for the calls of one tenant, so that no tenant can fill the queue alone.
     pub tenant_capacity: usize,
     /// How many threads compute; as many as there are processors by default.
     pub workers: Option<NonZeroUsize>,
@@ -97,7 +97,7 @@ struct Shared {
     start: Instant,
 }
 
-/// What is to be done, and where the answer goes.
+/// What to compute, and where the answer goes.
 enum Call {
     Verify { who: Option<Actor>, key: KeyId, message: Vec<u8>, signature: Vec<u8>, reply: Reply<Verdict> },
     Sign { who: Option<Actor>, key: KeyName, message: Vec<u8>, reply: Reply<Signature> },
@@ -144,7 +144,7 @@ impl Batcher {
         queue.len()
     }
 
-    /// What [`Keystore::verify`] gives, together with other calls.
+    /// Does the same as [`Keystore::verify`], together with other calls.
     ///
     /// # Errors
     /// The future has those of [`Keystore::verify`]; [`Code::Busy`] when too many calls wait; [`Code::Closed`];
@@ -161,7 +161,7 @@ impl Batcher {
         self.submit(tenant, Operation::Verify, |reply| Call::Verify { who, key, message, signature, reply })
     }
 
-    /// What [`Keystore::sign`] gives, together with other calls.
+    /// Does the same as [`Keystore::sign`], together with other calls.
     ///
     /// # Errors
     /// The future has those of [`Keystore::sign`]; [`Code::Busy`] when too many calls wait; [`Code::Closed`];
@@ -241,7 +241,7 @@ impl Drop for Batcher {
             while self.compute_waiting() > 0 {}
         }
         for worker in self.workers.drain(..) {
-            // A worker catches what panics in it.
+            // A worker catches its own panics.
             let _ = worker.join();
         }
     }
@@ -259,7 +259,7 @@ impl Shared {
         Arc::new(Self { keystore, queue, max_batch: shape.max, changed, start: Instant::now() })
     }
 
-    /// A panic while the lock is held would be one of this module: nothing of a caller runs under it.
+    /// No code of a caller runs while the lock is held, so only this module could panic there.
     fn queue(&self) -> MutexGuard<'_, Queue<Call>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -292,7 +292,7 @@ impl Shared {
         }
     }
 
-    /// Waits until something changes, or for so long.
+    /// Waits until something changes, or until the time is over.
     fn sleep<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue<Call>>,
@@ -307,7 +307,7 @@ impl Shared {
         queue
     }
 
-    /// Runs one call on the caller's thread, if nothing else is to be computed.
+    /// Runs one call on the caller's thread, if nothing else waits or is computed.
     fn run_if_idle<T>(&self, call: impl FnOnce(&Keystore) -> Result<T>) -> Option<Result<T>> {
         let mut queue = self.queue();
         if !queue.is_idle() || queue.is_closed() {
@@ -327,7 +327,7 @@ impl Shared {
         Some(answer.unwrap_or_else(|_| Err(internal())))
     }
 
-    /// Computes and answers a batch: first what is to be verified, then what is to be signed.
+    /// Computes and answers a batch: first the verifications, then the signatures.
     fn compute(&self, batch: Vec<Waiting<Call>>, reason: Reason) {
         let now = self.now();
         self.count(reason, batch.iter().map(|waiting| now.saturating_sub(waiting.since)));
@@ -344,7 +344,7 @@ impl Shared {
         self.answer(sign, |calls| self.sign(calls));
     }
 
-    /// Answers calls by what `run` makes of them together or, where that panics, of each.
+    /// Answers calls with the results of `run` on all of them. If that panics, it runs each call alone.
     fn answer<C, T>(&self, calls: Vec<(C, Reply<T>)>, run: impl Fn(&[C]) -> Vec<Result<T>>) {
         if calls.is_empty() {
             return;
@@ -355,7 +355,7 @@ impl Shared {
             let one = |call| guarded(std::slice::from_ref(call)).ok().and_then(|mut answer| answer.pop());
             calls.iter().map(|call| one(call).unwrap_or_else(|| Err(internal()))).collect()
         });
-        // Whoever is woken finds all answers: a thread that waits for many would else be woken, and sleep again, for each.
+        // All answers are in place before anybody is woken. Otherwise a thread with many calls would wake and sleep again for each of them.
         let wakers = Arc::new(Wakers::default());
         let send = |(reply, answer): (Reply<T>, Result<T>)| reply.send(answer, &wakers);
         wakers.set(replies.into_iter().zip(answers).filter_map(send).collect());
@@ -422,11 +422,11 @@ struct Sign {
     message: Vec<u8>,
 }
 
-/// The answer to a call that a [`Batcher`] took: a future, or something to wait for. Dropping it calls it off.
+/// The answer to a call that a [`Batcher`] accepted. It is a future, and a thread can wait for it. Dropping it cancels the call.
 #[must_use = "an answer that is dropped calls its call off"]
 pub struct Answer<T> {
     cell: Arc<AnswerCell<T>>,
-    /// Where the call stands; none for one that was refused.
+    /// The call's place in the queue; `None` if the call was refused.
     place: Option<Place>,
 }
 
@@ -437,7 +437,7 @@ struct Place {
 }
 
 impl<T> Answer<T> {
-    /// Lets the thread sleep until the answer is there.
+    /// Blocks the thread until the answer is there.
     ///
     /// # Errors
     /// Those of the call.
@@ -445,7 +445,7 @@ impl<T> Answer<T> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             match self.cell.poll(&waker) {
-                // Waking other threads is left to the one that computed: it takes longer than a signature.
+                // The thread that computed wakes the others: waking takes longer than a signature.
                 Poll::Ready((answer, _)) => return answer,
                 Poll::Pending => std::thread::park(),
             }

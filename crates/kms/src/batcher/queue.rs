@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::id::Name;
 
-/// How a queue behaves; all lengths are numbers of calls.
+/// How a queue behaves. All lengths are numbers of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) target: usize,
@@ -17,27 +17,27 @@ pub(super) struct Shape {
     pub(super) workers: NonZeroUsize,
 }
 
-/// As many as one step of the widest kernel takes: fewer cost the same.
+/// One step of the widest kernel computes this many. Fewer take as long.
 const LANES: usize = 8;
 
 /// Why a batch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// As many wait as are worth waiting for.
+    /// Enough calls wait: waiting for more would gain nothing.
     Full,
-    /// Nobody computes: there is nothing to wait for.
+    /// No worker is busy, so there is no reason to wait.
     Idle,
-    /// The oldest call has waited for as long as it may.
+    /// The oldest call has waited for the longest time that is allowed.
     Deadline,
     /// The batcher is being closed.
     Closing,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 4] = [Self::Full, Self::Idle, Self::Deadline, Self::Closing];
 
-    /// As a word that never changes.
+    /// The reason as a word that never changes.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -48,20 +48,20 @@ impl Reason {
     }
 }
 
-/// What a worker that has nothing to do is to do.
+/// What an idle worker should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Take so many calls, for this reason.
+    /// Take this many calls, for this reason.
     Take(usize, Reason),
-    /// Wait for so long, or until something changes.
+    /// Wait for this time, or until something changes.
     WaitFor(Duration),
     /// Wait until something changes.
     Wait,
-    /// Nothing will come any more.
+    /// End: no call will come any more.
     End,
 }
 
-/// Why a call is not taken.
+/// Why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Too many calls wait.
@@ -85,14 +85,14 @@ pub(super) struct Waiting<T> {
 pub(super) struct Queue<T> {
     shape: Shape,
     tenants: BTreeMap<Name, VecDeque<Waiting<T>>>,
-    /// Tenants that have calls, the one whose turn it is first.
+    /// Tenants that have calls. It is the first one's turn.
     turns: VecDeque<Name>,
     len: usize,
     next_number: u64,
-    /// How many workers compute, and how many calls they have.
+    /// How many workers are busy, and how many calls they have.
     running: usize,
     computing: usize,
-    /// How many workers sleep, and how many of them were woken and have not come yet.
+    /// How many workers sleep, and how many of these were woken but do not run yet.
     sleeping: usize,
     woken: usize,
     closed: bool,
@@ -118,12 +118,12 @@ impl<T> Queue<T> {
         self.len
     }
 
-    /// Whether nobody waits and nobody computes.
+    /// Whether no call waits and no worker is busy.
     pub(super) fn is_idle(&self) -> bool {
         self.len == 0 && self.running == 0
     }
 
-    /// Takes a call in, or gives it back; its number names it within its tenant.
+    /// Adds a call and returns its number, which is unique within its tenant; or returns the call if it is refused.
     pub(super) fn push(&mut self, tenant: &Name, now: Duration, call: T) -> Result<u64, (Refused, T)> {
         if self.closed {
             return Err((Refused::Closed, call));
@@ -148,7 +148,7 @@ impl<T> Queue<T> {
         Ok(number)
     }
 
-    /// Takes a call out that nobody waits for any more; `None` when it was taken already.
+    /// Removes a call whose caller has gone; `None` if a worker has it already.
     pub(super) fn remove(&mut self, tenant: &Name, number: u64) -> Option<T> {
         let calls = self.tenants.get_mut(tenant)?;
         let place = calls.binary_search_by_key(&number, |waiting| waiting.number).ok()?;
@@ -161,13 +161,13 @@ impl<T> Queue<T> {
         Some(waiting.call)
     }
 
-    /// How many calls are worth a batch of their own while others compute: the share of one worker.
+    /// How many calls make a batch while other workers are busy: the share of one worker.
     fn worth(&self) -> usize {
         let share = (self.len + self.computing).div_ceil(self.shape.workers.get());
         share.max(LANES).min(self.shape.target)
     }
 
-    /// What a worker that is free is to do.
+    /// What a free worker should do.
     pub(super) fn next(&self, now: Duration) -> Next {
         if self.len == 0 {
             return if self.closed { Next::End } else { Next::Wait };
@@ -184,7 +184,7 @@ impl<T> Queue<T> {
         } else {
             return Next::WaitFor(self.shape.max_wait - waited());
         };
-        // Those who are free share what waits, in whole steps of the kernel.
+        // The free workers share the waiting calls, in whole steps of the kernel.
         let free = self.shape.workers.get().saturating_sub(self.running).max(1);
         let share = self.len.div_ceil(free).next_multiple_of(LANES).max(LANES);
         Next::Take(share.min(self.len).min(self.shape.max), reason)
@@ -195,7 +195,7 @@ impl<T> Queue<T> {
         fronts.map(|waiting| waiting.since).min().unwrap_or_default()
     }
 
-    /// Takes calls out, one of each tenant in turn, and counts a worker as computing until [`Queue::done`].
+    /// Removes calls, one of each tenant in turn, and counts a worker as busy until [`Queue::done`].
     pub(super) fn take(&mut self, count: usize) -> Vec<Waiting<T>> {
         let mut taken = Vec::with_capacity(count);
         while taken.len() < count {
@@ -213,13 +213,13 @@ impl<T> Queue<T> {
         taken
     }
 
-    /// Counts a worker as computing.
+    /// Counts a worker as busy.
     pub(super) fn begin(&mut self, calls: usize) {
         self.running += 1;
         self.computing += calls;
     }
 
-    /// A worker has done so many calls.
+    /// A worker has finished this many calls.
     pub(super) fn done(&mut self, calls: usize) {
         self.running -= 1;
         self.computing -= calls;
@@ -233,35 +233,35 @@ impl<T> Queue<T> {
     /// A worker is awake again.
     pub(super) fn wake(&mut self) {
         self.sleeping -= 1;
-        // Or it woke by itself; then one may be woken once too often.
+        // It may also have woken by itself. Then a worker is woken once too often, which does no harm.
         self.woken = self.woken.saturating_sub(1);
     }
 
-    /// Whether to wake a worker after a call came in: not after every one.
+    /// Whether to wake a worker after a call came in. Not every call needs one.
     pub(super) fn wakes_for_call(&mut self) -> bool {
         let is_worth = self.running < self.shape.workers.get() && self.len >= self.worth();
         (self.len == 1 || is_worth) && self.wakes()
     }
 
-    /// Whether to wake a worker for what is left after another has taken or done its part.
+    /// Whether to wake a worker for the calls that are left after another worker took its part or finished.
     pub(super) fn wakes_for_rest(&mut self) -> bool {
         self.len > 0 && self.wakes()
     }
 
-    /// Whether a worker sleeps whom nobody has woken; it counts as woken from now on. One that was woken and has not come yet is not relied
-    /// on, since its processor may be somebody else's for long: others are woken beside it.
+    /// Whether there is a sleeping worker that nobody has woken. It counts as woken from now on. A worker that was woken may still wait long
+    /// for a processor, so others are woken too.
     fn wakes(&mut self) -> bool {
         let sleeps = self.sleeping > self.woken;
         self.woken += usize::from(sleeps);
         sleeps
     }
 
-    /// Whether no call is taken in any more.
+    /// Whether the queue refuses new calls.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Takes no call in from now on.
+    /// Refuses new calls from now on.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
@@ -380,7 +380,7 @@ mod tests {
         }
         queue.push(&tenant(2), NOW, 2000).unwrap();
         assert_eq!(calls(queue.take(8)), [0, 1000, 2000, 1, 1001, 2, 3, 4]);
-        // Who was served last waits for the others, across batches too.
+        // The tenant that was served last waits for the others, also across batches.
         queue.push(&tenant(1), NOW, 1002).unwrap();
         assert_eq!(calls(queue.take(3)), [5, 1002, 6]);
     }
@@ -430,7 +430,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a list of all calls, which says what must be there.
+        /// Compares the queue with a plain list of all calls.
         #[test]
         fn every_call_is_taken_once_or_removed_and_those_of_a_tenant_in_their_order(steps in steps()) {
             let mut queue = Queue::new(SHAPE);
@@ -456,7 +456,7 @@ mod tests {
                             prop_assert_eq!(waiting.remove(first).1, id);
                             per_tenant[number] += 1;
                         }
-                        // Nobody who still waits got two fewer than somebody else.
+                        // No tenant that still waits got two calls fewer than another tenant.
                         let most = per_tenant.iter().max().copied().unwrap_or(0);
                         for (number, _) in &waiting {
                             prop_assert!(per_tenant[*number] + 1 >= most);

@@ -12,7 +12,7 @@ use crate::{Algorithm, KeystoreOptions, NewKey};
 /// A message at which the backend panics.
 const PANIC: &[u8] = b"panic";
 
-/// The backend in software behind a gate: while it is shut, nobody gets through. It notes what came.
+/// The software backend behind a gate. While the gate is shut, calls wait before it. The gate records the calls.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -22,9 +22,9 @@ struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     shut: bool,
-    /// How many stand before it.
+    /// How many calls wait before it.
     standing: usize,
-    /// The messages of each call, and the thread that brought them.
+    /// The messages of each call, and the thread of the call.
     seen: Vec<(ThreadId, Vec<Vec<u8>>)>,
 }
 
@@ -57,7 +57,7 @@ impl Gate {
         assert!(!messages.iter().any(|message| message == PANIC), "on purpose");
     }
 
-    /// Waits until so many calls of the backend stand before the gate.
+    /// Waits until this many calls of the backend wait before the gate.
     fn wait_for(&self, standing: usize) {
         let mut state = self.state.lock().unwrap();
         while state.standing < standing {
@@ -132,7 +132,7 @@ impl Place {
         Batcher::new(Arc::clone(&self.keystore), &BatcherOptions { workers, ..options }).unwrap()
     }
 
-    /// Shuts the gate and sets a call before it, so that what comes then gathers.
+    /// Shuts the gate and sends one call to it, so that later calls gather.
     fn occupy(&self, batcher: &Batcher) -> Answer<Signature> {
         self.gate.shut();
         let answer = batcher.sign(self.keys[0].clone(), *b"first");
@@ -142,7 +142,7 @@ impl Place {
 }
 
 fn options() -> BatcherOptions {
-    // No deadline: what a test sees does not depend on how long it took.
+    // No deadline: the result of a test does not depend on how long it takes.
     BatcherOptions { max_wait: Duration::from_secs(3600), ..BatcherOptions::default() }
 }
 
@@ -180,7 +180,7 @@ fn every_caller_gets_the_answer_to_its_own_call() {
     let place = place(3);
     let batcher = place.batcher(options());
     let message = |call: u32| call.to_be_bytes();
-    // Ed25519 is deterministic: what is signed later is the same.
+    // Ed25519 is deterministic: a later signature is the same.
     let sign = |call: u32| place.keystore.sign(&place.keys[call as usize % 3], &message(call)).unwrap().bytes;
     let signed: Vec<_> = (0..100).map(sign).collect();
     let first = place.occupy(&batcher);
@@ -366,7 +366,7 @@ fn a_future_wakes_whom_it_was_last_polled_by_and_nobody_after_it_is_dropped() {
     assert_eq!(wakers.map(|waker| waker.0.load(Ordering::SeqCst)), [0, 1, 0]);
 }
 
-/// Notes, whenever it is woken, how many calls have no answer yet.
+/// Records, whenever it is woken, how many calls have no answer yet.
 struct Looking {
     cells: Vec<Arc<AnswerCell<Verdict>>>,
     pending: Mutex<Vec<usize>>,
@@ -494,7 +494,7 @@ fn options_that_contradict_each_other_are_refused() {
     }
 }
 
-/// Many threads at once, some of which change their minds: every answer is there and right.
+/// Many threads at once, some of which cancel their calls: every answer arrives and is right.
 #[test]
 fn nothing_is_lost_when_many_threads_call_and_give_up() {
     let place = place(4);
@@ -540,7 +540,7 @@ fn without_threads_calls_wait_until_they_are_computed_in_batches_of_the_largest_
     assert!(place.gate.batches().is_empty());
     assert_eq!([batcher.compute_waiting(), batcher.compute_waiting()], [12, 4]);
     let late = batcher.sign(place.keys[0].clone(), *b"late");
-    // Whoever drops the batcher computes what it took.
+    // The thread that drops the batcher computes the calls that it accepted.
     drop(batcher);
     assert_eq!(place.gate.batches().iter().map(Vec::len).collect::<Vec<_>>(), [8, 8, 4, 1]);
     calls.into_iter().for_each(|call| assert_eq!(call.wait().unwrap(), Verdict::Invalid));

@@ -24,6 +24,8 @@ use crate::record::{KeyRecord, StoreState};
 use crate::rollback::RollbackGuard;
 use crate::seal::data::{self, Sealing};
 use crate::seal::{KeyProvider, Place, Sealer, Unlock};
+#[cfg(feature = "etcd")]
+use crate::store::etcd::{EtcdOptions, EtcdStore};
 use crate::store::{EmbeddedStore, Rows, STATE};
 use crate::time::Timestamp;
 
@@ -59,10 +61,26 @@ impl Keystore {
     /// [`Code::StoreDamaged`] if the store has changed; errors of the backends and of sealing; errors of recording. After the last, `sink` has
     /// a complete backup, which you should delete.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
-        self.observed(Subject::store(Operation::Backup), || self.write_backup(sink, to))
+        self.backup_to(|_| sink, to)
     }
 
-    fn write_backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
+    /// The same, for a sink that begins with what the backup will have: `begin` makes the sink.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::backup`].
+    pub fn backup_to<W: Write>(
+        &self,
+        begin: impl FnOnce(&BackupSummary) -> W,
+        to: &[&dyn KeyProvider],
+    ) -> Result<BackupSummary> {
+        self.observed(Subject::store(Operation::Backup), || self.write_backup(begin, to))
+    }
+
+    fn write_backup<W: Write>(
+        &self,
+        begin: impl FnOnce(&BackupSummary) -> W,
+        to: &[&dyn KeyProvider],
+    ) -> Result<BackupSummary> {
         let rows = self.writer().store.load()?;
         let (state, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
         let mut keys: Vec<_> = index.keys().collect();
@@ -74,7 +92,7 @@ impl Keystore {
             keys: keys.len() as u64,
             private_keys: private_keys as u64,
         };
-        let mut sealing = Sealing::new(sink, to, ASSOCIATED)?;
+        let mut sealing = Sealing::new(begin(&summary), to, ASSOCIATED)?;
         sealing.write(&summary.header())?;
         for key in keys {
             write_part(&mut sealing, &key.record.to_bytes())?;
@@ -198,12 +216,34 @@ impl Backup {
         if path.symlink_metadata().is_ok() {
             return Err(crate::files::already_exists(path));
         }
-        let (mut rows, sealer) = open::new_rows(&*unlock.provider()?, &*options.guard)?;
-        self.fill(&mut rows, &sealer, &*options.guard)?;
-        // Before the first byte is written, open all of it as a store would be opened.
-        load::index(&sealer, &rows, None)?;
+        let (rows, sealer) = self.rows(unlock, options)?;
         let store = EmbeddedStore::create(path, &rows)?;
         open::unseal(Box::new(store), rows, sealer, options)
+    }
+
+    /// As [`Backup::restore`], in an etcd cluster. The keystore appears there complete, or not at all. An attempt that is interrupted may
+    /// leave rows under the prefix, which have to be deleted before the next one.
+    ///
+    /// # Errors
+    /// Those of [`KeystoreOptions::create_etcd`]; [`Code::TooLarge`] if etcd does not accept a key's record.
+    #[cfg(feature = "etcd")]
+    pub fn restore_etcd(
+        &self,
+        etcd: &EtcdOptions,
+        unlock: &Unlock,
+        options: &KeystoreOptions,
+    ) -> Result<Keystore> {
+        let (rows, sealer) = self.rows(unlock, options)?;
+        let store = EtcdStore::create(etcd, &rows)?;
+        open::unseal(Box::new(store), rows, sealer, options)
+    }
+
+    /// All rows of the new store, which were opened once as a store is opened.
+    fn rows(&self, unlock: &Unlock, options: &KeystoreOptions) -> Result<(Rows, Sealer)> {
+        let (mut rows, sealer) = open::new_rows(&*unlock.provider()?, &*options.guard)?;
+        self.fill(&mut rows, &sealer, &*options.guard)?;
+        load::index(&sealer, &rows, None)?;
+        Ok((rows, sealer))
     }
 
     fn fill(&self, rows: &mut Rows, sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<()> {

@@ -72,7 +72,8 @@ impl Keystore {
         mut attempt: impl FnMut(&mut Writer, &Index) -> Result<Option<(Index, T)>>,
     ) -> Result<Option<T>> {
         let attempt = |writer: &mut Writer, index: &Index| match attempt(writer, index) {
-            Ok(Some((next, done))) => {
+            Ok(Some((mut next, done))) => {
+                next.set_generation(writer.state.generation);
                 // Readers must see the change even if the guard could not be told.
                 let told = self.advance_guard(writer);
                 Ok(Attempt::Made { next, result: told.map(|()| done) })

@@ -1,7 +1,7 @@
 //! Reads other processes' changes of a shared store.
 
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -27,19 +27,21 @@ impl Keystore {
     /// [`Code::Unavailable`](crate::Code::Unavailable) if the store cannot be reached: the keystore then keeps its last view of the keys;
     /// [`Code::RolledBack`](crate::Code::RolledBack); [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of the rollback guard.
     pub fn catch_up(&self) -> Result<()> {
-        catch_up(&self.index, &self.writer, &self.sealer, &*self.guard)
+        shared_snapshot::refresh(&*self.index, &*self.writer, |writer, index| {
+            if writer.store.is_shared() {
+                writer.catch_up(&self.sealer, &*self.guard, index)
+            } else {
+                Ok(None)
+            }
+        })
     }
-}
 
-fn catch_up(
-    index: &ArcSwap<Index>,
-    writer: &Mutex<Writer>,
-    sealer: &Sealer,
-    guard: &dyn RollbackGuard,
-) -> Result<()> {
-    shared_snapshot::refresh(index, writer, |writer, index| {
-        if writer.store.is_shared() { writer.catch_up(sealer, guard, index) } else { Ok(None) }
-    })
+    /// Has each change of [`Keystore::token_roots`] that another process makes announced by `changed`, until the keystore is dropped. A
+    /// channel with a capacity of one is enough: one notice covers any number of changes. The first call counts.
+    pub fn notify_of_token_roots(&self, changed: SyncSender<()>) {
+        // There is one already.
+        let _ = self.roots_changed.set(changed);
+    }
 }
 
 /// The following thread's view of its keystore. It must not keep the keystore alive.
@@ -48,23 +50,34 @@ struct Follower {
     writer: Weak<Mutex<Writer>>,
     sealer: Arc<Sealer>,
     guard: Arc<dyn RollbackGuard>,
+    /// The root keys of tokens, as last seen.
+    roots: [u8; 32],
+    roots_changed: Arc<OnceLock<SyncSender<()>>>,
 }
+
+/// How a writer learns of changes.
+type Learn = fn(&mut Writer, &Sealer, &dyn RollbackGuard, &Index) -> Result<Option<Index>>;
 
 /// Reads each change that `changed` announces, until the store is dropped.
 ///
 /// # Errors
 /// An error if the system cannot start a thread.
 pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<()> {
-    let follower = Follower {
+    let mut follower = Follower {
         index: Arc::downgrade(&keystore.index),
         writer: Arc::downgrade(&keystore.writer),
         sealer: Arc::clone(&keystore.sealer),
         guard: Arc::clone(&keystore.guard),
+        roots: keystore.token_roots(),
+        roots_changed: Arc::clone(&keystore.roots_changed),
     };
     let run = move || {
         while let Ok(Changed) = changed.recv() {
-            while follower.catch_up().is_some_and(|result| result.is_err_and(|error| error.retryable)) {
+            let mut learn: Learn = Writer::take_announced;
+            while follower.learn(learn).is_some_and(|result| result.is_err_and(|error| error.retryable)) {
                 std::thread::sleep(PAUSE);
+                // What was announced was taken.
+                learn = Writer::catch_up;
             }
         }
     };
@@ -77,8 +90,19 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
 impl Follower {
     /// Catches up once; `None` if the keystore is gone. Problems of the store are not reported here: the next write
     /// reports them.
-    fn catch_up(&self) -> Option<Result<()>> {
+    fn learn(&mut self, learn: Learn) -> Option<Result<()>> {
         let (index, writer) = (self.index.upgrade()?, self.writer.upgrade()?);
-        Some(catch_up(&index, &writer, &self.sealer, &*self.guard))
+        let learned = shared_snapshot::refresh(&*index, &*writer, |writer, index| {
+            learn(writer, &self.sealer, &*self.guard, index)
+        });
+        // Whoever brought the change here, its notice came to this thread.
+        let roots = index.load().token_roots();
+        if std::mem::replace(&mut self.roots, roots) != roots
+            && let Some(changed) = self.roots_changed.get()
+        {
+            // If the channel is full, a notice is waiting there.
+            let _ = changed.try_send(());
+        }
+        Some(learned)
     }
 }

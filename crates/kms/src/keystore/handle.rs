@@ -1,7 +1,8 @@
 //! The keystore's handle: the type [`Keystore`] and its fields.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 
@@ -9,6 +10,7 @@ use super::index::Index;
 use super::options::Observers;
 use super::writer::Writer;
 use crate::backend::Backends;
+use crate::lease::UseLease;
 use crate::rollback::RollbackGuard;
 use crate::seal::Sealer;
 
@@ -28,6 +30,10 @@ pub struct Keystore {
     pub(super) sealer: Arc<Sealer>,
     pub(super) backends: Backends,
     pub(super) guard: Arc<dyn RollbackGuard>,
+    /// Limits the use of private keys; none for a keystore that no other process changes.
+    pub(super) lease: Option<Arc<UseLease>>,
+    /// Who hears of other processes' changes to the root keys of tokens.
+    pub(super) roots_changed: Arc<OnceLock<SyncSender<()>>>,
 }
 
 impl fmt::Debug for Keystore {

@@ -15,12 +15,20 @@ use crate::policy::VersionState;
 use crate::record::{KeyRecord, VersionRecord};
 use crate::seal::{Place, Sealer};
 
+/// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's block, which has no prefix of its own.
+/// Every build enforces this, because builds with different features may use one store.
+pub(super) const TOKENS: &str = "tokens";
+
 /// All keys at one moment. A change makes a new index, which shares the unchanged parts with the old one.
 #[derive(Clone, Default)]
 pub(super) struct Index {
     keys: HashTrieMapSync<KeyFamily, Arc<LoadedKey>>,
     /// The keys by tenant and label.
     labels: HashTrieMapSync<(Name, Name), KeyFamily>,
+    /// The number of the change that led here.
+    generation: u64,
+    /// The exclusive or of the bindings of all root keys of tokens.
+    token_roots: [u8; 32],
 }
 
 impl Index {
@@ -54,9 +62,27 @@ impl Index {
         self.labels.get(&(tenant.clone(), label.clone()))
     }
 
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn set_generation(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+
+    pub(super) fn token_roots(&self) -> [u8; 32] {
+        self.token_roots
+    }
+
     /// Inserts a key, or replaces its former state.
     pub(super) fn insert(&mut self, key: Arc<LoadedKey>) {
         let family = key.record.key.clone();
+        if family.purpose().as_str() == TOKENS {
+            let old = self.keys.get(&family).map(|old| old.binding);
+            for binding in old.iter().chain([&key.binding]) {
+                self.token_roots.iter_mut().zip(binding).for_each(|(byte, other)| *byte ^= other);
+            }
+        }
         if let Some(label) = self.keys.get(&family).and_then(|old| old.record.label.clone()) {
             self.labels.remove_mut(&(family.tenant().clone(), label));
         }

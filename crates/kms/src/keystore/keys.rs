@@ -186,6 +186,8 @@ impl Keystore {
     /// [`Code::InvalidCiphertext`]; errors of the backend.
     pub fn decapsulate(&self, key: &KeyId, ciphertext: &[u8]) -> Result<SharedKey> {
         self.observed(Subject::message(Operation::Decapsulate, key, ciphertext), || {
+            // Before the keys are read: they are then at least as current as the lease says.
+            self.check_lease()?;
             let index = self.index.load();
             let loaded = index.key(key.family())?;
             if key.family().algorithm().usage() == Use::Signature {

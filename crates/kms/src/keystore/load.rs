@@ -73,6 +73,7 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
             "the keystore was edited: it has a private key that belongs to no version",
         ));
     }
+    index.set_generation(state.generation);
     Ok((state, sealed_state, index))
 }
 
@@ -188,6 +189,7 @@ pub(super) fn advance(
     if !found.binds_the_same(&new_state) || !private_keys.all(|((_, id), sealed)| belongs(id, sealed)) {
         return Ok(None);
     }
+    next.set_generation(new_state.generation);
     Ok(Some((new_state, sealed_state.clone(), next)))
 }
 

@@ -23,6 +23,7 @@ mod open_etcd;
 mod options;
 mod reseal;
 mod set_guard;
+mod shared;
 mod shared_snapshot;
 mod signing;
 mod snapshot;

@@ -226,6 +226,8 @@ fn begin(
         backends: options.backends.clone(),
         guard: Arc::clone(&options.guard),
         observers: options.into(),
+        lease: None,
+        roots_changed: Arc::default(),
     };
     if let Some(changed) = changed {
         follow::follow(&keystore, changed)?;

@@ -85,14 +85,19 @@ fn open(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Resul
 }
 
 fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {
-    Ok(load::protection(&read(etcd)?.1)?.method())
+    Ok(load::protection(&complete(etcd, EtcdStore::open(etcd)?.meta()?)?)?.method())
 }
 
 fn read(etcd: &EtcdOptions) -> Result<(EtcdStore, Rows)> {
     let mut store = EtcdStore::open(etcd)?;
     let rows = store.load()?;
+    Ok((store, complete(etcd, rows)?))
+}
+
+/// The rows, if they are those of a keystore.
+fn complete(etcd: &EtcdOptions, rows: Rows) -> Result<Rows> {
     if rows.meta.contains_key(STATE) {
-        return Ok((store, rows));
+        return Ok(rows);
     }
     let prefix = &etcd.prefix;
     Err(KmsError::new(Code::NotFound, format!("there is no keystore {prefix} in this etcd cluster")))

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::handle::Keystore;
-use super::index::LoadedKey;
+use super::index::{LoadedKey, TOKENS};
 use super::lifecycle::check_enabled;
 use super::observe::Subject;
 use super::writer::Edit;
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::{CheckpointSigner, OneCheckpoint, Operation, UnsignedCheckpoint};
+use crate::audit_log::{CheckpointSigner, OneCheckpoint, Operation, TreeHead, UnsignedCheckpoint};
 use crate::backend::{SOFTWARE, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, KeyRef, Name};
@@ -70,6 +70,7 @@ impl Keystore {
             return Err(wrong_use(key.family().algorithm()));
         }
         check_purpose(key)?;
+        self.check_lease()?;
         self.head_for_one_use(key)
     }
 
@@ -80,10 +81,12 @@ impl Keystore {
         key: KeyRef<'_>,
         message: impl FnOnce(&KeyId, &PublicKey) -> Vec<u8>,
     ) -> Result<Signature> {
-        let signing = match check_purpose(key).and_then(|()| self.one_signature(key)) {
-            Ok(signing) => signing,
-            Err(error) => return self.observed(Subject::key(Operation::Sign, key), || Err(error)),
-        };
+        let signing =
+            match check_purpose(key).and_then(|()| self.check_lease()).and_then(|()| self.one_signature(key))
+            {
+                Ok(signing) => signing,
+                Err(error) => return self.observed(Subject::key(Operation::Sign, key), || Err(error)),
+            };
         let message = message(&signing.id, signing.public_key());
         self.observed(Subject::message(Operation::Sign, key, &message), || signing.sign(&message))
     }
@@ -105,6 +108,7 @@ impl Keystore {
         }
         self.observed(Subject::key(Operation::Sign, key), || {
             check_purpose(key)?;
+            self.check_lease()?;
             let (id, loaded) = self.head_for_one_use(key)?;
             let message = message(&id, &loaded.record.head_version().public_key);
             let signer = loaded.signer(&self.sealer, &self.backends)?;
@@ -144,6 +148,7 @@ impl Keystore {
     pub fn attest_signed(&self, family: &KeyFamily) -> Result<SignedAttestation> {
         self.observed(Subject::key(Operation::Attest, family), || {
             check_purpose(family.into())?;
+            self.check_lease()?;
             let signing = self.one_signature(KeyRef::Family(family))?;
             let attestation = Attestation::from(&signing.loaded.record);
             let signature = signing.sign(&attestation.signed_bytes())?;
@@ -219,10 +224,6 @@ impl Keystore {
     }
 }
 
-/// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's block, which has no prefix of its own.
-/// Every build enforces this, because builds with different features may use one store.
-pub(super) const TOKENS: &str = "tokens";
-
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     if key.family().purpose().as_str() != TOKENS {
         return Ok(());
@@ -269,5 +270,9 @@ impl OneCheckpoint for OneSignature<'_> {
 
     fn sign_checkpoint(&self, checkpoint: &UnsignedCheckpoint) -> Result<Signature> {
         self.sign(checkpoint.signed_text().as_bytes())
+    }
+
+    fn sign_tree_head(&self, head: &TreeHead) -> Result<Signature> {
+        self.sign(head.signed_text().as_bytes())
     }
 }

@@ -32,6 +32,7 @@ impl Keystore {
     pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(Operation::Sign, &root), || {
+            self.check_lease()?;
             let (id, loaded) = self.head_for_one_use(KeyRef::Family(&root))?;
             let seed = loaded.material(&id, &self.sealer, &self.backends)?;
             Token::mint(&seed, id.version(), grant)

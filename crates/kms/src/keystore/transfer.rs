@@ -1,11 +1,11 @@
 //! Importing keys, and the only way to export a private key.
 
 use super::handle::Keystore;
+#[cfg(feature = "tokens")]
+use super::index::TOKENS;
 use super::keys::NewKey;
 use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
-#[cfg(feature = "tokens")]
-use super::signing::TOKENS;
 use super::writer::NewVersion;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
@@ -106,6 +106,8 @@ impl Keystore {
     /// The private key of a version that may be used, wrapped for a recipient.
     #[cfg(feature = "tokens")]
     pub(super) fn wrap_key(&self, key: &KeyId, recipient: &PublicKey) -> Result<WrappedKey> {
+        // Before the keys are read: they are then at least as current as the lease says.
+        self.check_lease()?;
         let index = self.index.load();
         let loaded = index.key(key.family())?;
         // A token that took it out could make tokens that permit more than itself.

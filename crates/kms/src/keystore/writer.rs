@@ -15,7 +15,7 @@ use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::rollback::{RollbackGuard, rolled_back};
 use crate::seal::{Place, Sealer};
-use crate::store::{Change, Row, STATE, Store, Table};
+use crate::store::{Change, Changes, Row, STATE, Store, Table};
 use crate::time::Timestamp;
 
 /// The store and what is needed to write to it.
@@ -67,7 +67,35 @@ impl Writer {
         guard: &dyn RollbackGuard,
         index: &Index,
     ) -> Result<Option<Index>> {
-        let changed = match self.store.changes(&self.sealed_state)? {
+        let changes = self.store.changes(&self.sealed_state)?;
+        self.apply(changes, sealer, guard, index)
+    }
+
+    /// The same with what the store was told of other processes' changes. It asks the store only if that is not all.
+    ///
+    /// # Errors
+    /// Those of [`Writer::catch_up`].
+    pub(super) fn take_announced(
+        &mut self,
+        sealer: &Sealer,
+        guard: &dyn RollbackGuard,
+        index: &Index,
+    ) -> Result<Option<Index>> {
+        match self.store.announced() {
+            Some(changes) => self.apply(Some(changes), sealer, guard, index),
+            None => self.catch_up(sealer, guard, index),
+        }
+    }
+
+    /// Applies changed rows; `None` stands for unknown ones, for which everything is read.
+    fn apply(
+        &mut self,
+        changes: Option<Changes>,
+        sealer: &Sealer,
+        guard: &dyn RollbackGuard,
+        index: &Index,
+    ) -> Result<Option<Index>> {
+        let changed = match changes {
             Some(rows) if rows.is_empty() => return Ok(None),
             Some(rows) => load::advance(sealer, &self.state, index, &rows)?,
             None => None,

@@ -16,6 +16,7 @@ use super::module::lock;
 use super::token::{Access, At, Token};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request};
+use crate::encoding::hex;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 use crate::verdict::Verdict;
@@ -254,7 +255,7 @@ impl TokenKey {
         if let Err(lost) = at.check_present() {
             return lost;
         }
-        let id: String = self.id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex(&self.id);
         Fault::Failed(KmsError::new(
             Code::KeyNotFound,
             format!(

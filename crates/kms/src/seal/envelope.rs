@@ -3,9 +3,9 @@
 //! ```text
 //! magic       4   "BENV"
 //! format      1   1
-//! kind        1   1 root key, 2 store state, 3 key record, 4 private key, 5 data key
+//! kind        1   1 root key, 2 store state, 3 key record, 4 private key, 5 data key, 6 note
 //! subject     2   length, big-endian
-//!             n   UTF-8: the owner; for a private key its key id, for a key record its key family
+//!             n   UTF-8: the owner; for a private key its key id, for a key record its key family, for a note its name
 //! nonce       24  random, fresh for each envelope
 //! ciphertext  m
 //! tag         16
@@ -38,6 +38,8 @@ pub(crate) enum Place {
     KeyRecord(String),
     /// The private key of the key version with this id.
     PrivateKey(String),
+    /// A note with this name, of processes that share the store.
+    Note(String),
     /// The key that encrypts sealed data.
     #[cfg(feature = "soft-seal")]
     DataKey,
@@ -52,6 +54,7 @@ impl Place {
             Self::PrivateKey(_) => 4,
             #[cfg(feature = "soft-seal")]
             Self::DataKey => 5,
+            Self::Note(_) => 6,
         }
     }
 
@@ -60,13 +63,13 @@ impl Place {
             Self::RootKey | Self::StoreState => "",
             #[cfg(feature = "soft-seal")]
             Self::DataKey => "",
-            Self::KeyRecord(subject) | Self::PrivateKey(subject) => subject,
+            Self::KeyRecord(subject) | Self::PrivateKey(subject) | Self::Note(subject) => subject,
         }
     }
 
     fn header(&self) -> Vec<u8> {
         let subject = self.subject();
-        let length = u16::try_from(subject.len()).expect("a key id has at most 200 characters");
+        let length = u16::try_from(subject.len()).expect("subjects have at most 512 bytes");
         let mut header = Vec::with_capacity(FIXED_HEADER + subject.len());
         header.extend_from_slice(MAGIC);
         header.extend_from_slice(&[FORMAT, self.kind()]);
@@ -83,6 +86,7 @@ impl Place {
             (4, _) => Some(Self::PrivateKey(subject.to_owned())),
             #[cfg(feature = "soft-seal")]
             (5, "") => Some(Self::DataKey),
+            (6, _) => Some(Self::Note(subject.to_owned())),
             _ => None,
         }
     }
@@ -97,6 +101,7 @@ impl fmt::Display for Place {
             Self::DataKey => f.write_str("the data's key"),
             Self::KeyRecord(family) => write!(f, "the record of {family}"),
             Self::PrivateKey(key) => write!(f, "the private key of {key}"),
+            Self::Note(name) => write!(f, "the note {name}"),
         }
     }
 }

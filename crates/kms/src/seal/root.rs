@@ -103,6 +103,7 @@ impl RootKey {
 pub(crate) struct Sealer {
     sealing: [u8; 32],
     binding: [u8; 32],
+    notes: [u8; 32],
     store: [u8; 16],
 }
 
@@ -112,6 +113,7 @@ impl Sealer {
         Self {
             sealing: blake3::derive_key("bulla keystore v1 envelope key", &root.0),
             binding: blake3::derive_key("bulla keystore v1 record binding key", &root.0),
+            notes: blake3::derive_key("bulla keystore v1 note digest key", &root.0),
             store: *name.first_chunk().expect("32 bytes have 16"),
         }
     }
@@ -140,6 +142,11 @@ impl Sealer {
     /// One record's contribution to the store's state: see `crate::record::StoreState`.
     pub(crate) fn bind(&self, record: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.binding, record).as_bytes()
+    }
+
+    /// A digest for notes that only holders of the root key can compute.
+    pub(crate) fn note_digest(&self, bytes: &[u8]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.notes, bytes).as_bytes()
     }
 }
 

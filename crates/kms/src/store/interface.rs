@@ -98,6 +98,12 @@ pub(crate) trait Store: Send {
         Ok(None)
     }
 
+    /// The rows that other processes changed since then, as far as the store was told of them by itself: it asks nobody. `None` if
+    /// it may have missed some; then the caller must ask, by [`Store::changes`].
+    fn announced(&mut self) -> Option<Changes> {
+        None
+    }
+
     /// Announces other processes' changes as they are made, until the store is dropped. `None` if there are none, or the
     /// store cannot announce them.
     fn watch(&mut self) -> Option<Receiver<Changed>> {

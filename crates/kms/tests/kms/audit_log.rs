@@ -455,6 +455,39 @@ fn a_log_that_was_edited_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_log_that_lacks_what_a_checkpoint_elsewhere_seals_is_not_opened() {
+    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    place.sign(4);
+    let first = place.seal();
+    let older = place.files();
+    place.sign(20);
+    let (second, whole) = (place.seal(), place.files());
+    let another = self::place(by_hand()).seal();
+    let open = |files: &BTreeMap<String, Vec<u8>>, known: &[&Checkpoint]| {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
+        let options = AuditLogOptions { known: known.iter().copied().cloned().collect(), ..by_hand() };
+        let opened = AuditLog::open(folder.path(), options).map(|log| log.len());
+        let unchanged =
+            files.iter().all(|(name, bytes)| fs::read(folder.path().join(name)).unwrap() == *bytes);
+        assert!(unchanged);
+        opened
+    };
+    assert_eq!(open(&older, &[]).unwrap(), first.size);
+    assert_eq!(open(&older, &[&first, &another]).unwrap(), first.size);
+    let error = open(&older, &[&first, &second]).unwrap_err();
+    assert_eq!(error.code, Code::LogDamaged);
+    assert!(error.message.contains("the log ends before entries 5 to 24"), "{error}");
+    for known in [&[&first][..], &[&second], &[&second, &first], &[&another]] {
+        assert_eq!(open(&whole, known).unwrap(), second.size);
+    }
+    // A checkpoint of as many entries, which this log does not have.
+    let other: Checkpoint = first.to_string().replacen("\n5\n", "\n6\n", 1).parse().unwrap();
+    assert_eq!(open(&whole, &[&other]).unwrap_err().code, Code::LogDamaged);
+    assert_eq!(audit_log::log_id(place.path()).unwrap(), first.log);
+}
+
+#[test]
 fn a_log_has_one_writer_and_can_be_verified_meanwhile() {
     let place = place(by_hand());
     place.sign(2);

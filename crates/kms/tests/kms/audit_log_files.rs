@@ -101,7 +101,7 @@ fn what_is_missing_is_named_by_its_numbers() {
     place.seal();
     let text = String::from_utf8(place.files()[FIRST].clone()).unwrap();
     let lines: Vec<_> = text.lines().collect();
-    // The first line is none of an entry, and the last one is the checkpoint.
+    // The first line is the header, and the last one is the checkpoint.
     let without = |gone: std::ops::Range<usize>| {
         let kept = lines.iter().enumerate().filter(|(line, _)| !gone.contains(line));
         let text: String = kept.map(|(_, line)| format!("{line}\n")).collect();

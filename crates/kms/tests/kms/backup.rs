@@ -14,6 +14,37 @@ fn create_key(keystore: &Keystore, label: &str, algorithm: Algorithm) -> KeyFami
     keystore.create_key(new.label(label.parse().unwrap())).unwrap().family().clone()
 }
 
+#[cfg(feature = "etcd")]
+#[test]
+fn a_backup_of_more_keys_than_a_transaction_takes_is_restored_in_etcd() {
+    use crate::support::etcd::Cluster;
+    use bulla_kms::EtcdOptions;
+    let folder = tempfile::tempdir().unwrap();
+    KeyFile::create(&folder.path().join("key")).unwrap();
+    let unlock = Unlock::KeyFile(folder.path().join("key"));
+    let keystore = Keystore::in_memory();
+    let keys: Vec<_> =
+        (0..150).map(|key| create_key(&keystore, &format!("key-{key}"), Algorithm::Ed25519)).collect();
+    let head = keystore.rotate(&keys[149]).unwrap();
+    let signed = keystore.sign(&keys[149], b"message").unwrap();
+    let identity = Identity::generate(IdentityKind::Age).unwrap();
+    let mut backup = Vec::new();
+    keystore.backup(&mut backup, &[&identity.recipient()]).unwrap();
+
+    let backup = read(&backup, &identity).unwrap();
+    let cluster = Cluster::start(1);
+    let options = EtcdOptions::new(cluster.endpoints(), "bulla/restored");
+    let restored = backup.restore_etcd(&options, &unlock, &KeystoreOptions::default()).unwrap();
+    let other = Keystore::open_etcd(&options, &unlock).unwrap();
+    assert_eq!(restored.list().unwrap(), keystore.list().unwrap());
+    assert_eq!(other.list().unwrap(), keystore.list().unwrap());
+    assert!(other.revision() > keystore.revision(), "it goes on counting changes");
+    assert!(other.verify(&head, b"message", &signed.bytes).unwrap().is_valid());
+    assert_eq!(other.rotate(&keys[149]).unwrap().version(), 3);
+    let error = backup.restore_etcd(&options, &unlock, &KeystoreOptions::default()).err().unwrap();
+    assert_eq!(error.code, Code::AlreadyExists);
+}
+
 fn read(bytes: &[u8], with: &Identity) -> bulla_kms::Result<Backup> {
     Backup::read(bytes, &[with], Backends::software())
 }

@@ -115,6 +115,50 @@ fn what_one_node_changes_the_others_see_by_themselves() {
     });
 }
 
+/// etcd's count of requests of this kind.
+fn handled(cluster: &Cluster, method: &str) -> f64 {
+    let metrics = cluster.http(0, "GET", "/metrics", "").expect("etcd has metrics");
+    let name = format!("grpc_server_handled_total{{grpc_code=\"OK\",grpc_method=\"{method}\"");
+    let number = |line: &str| line.strip_prefix(&name)?.rsplit(' ').next()?.parse::<f64>().ok();
+    metrics.lines().filter_map(number).sum()
+}
+
+#[test]
+fn a_node_that_is_told_of_changes_does_not_ask_for_them() {
+    const CHANGES: u32 = 50;
+    let (cluster, secret) = (Cluster::start(1), Secret::new());
+    let options = options(cluster.endpoints());
+    let first = Keystore::create_etcd(&options, &secret.unlock()).unwrap();
+    let key = first.create_key(new_key()).unwrap().family().clone();
+    let others = [(); 3].map(|()| Keystore::open_etcd(&options, &secret.unlock()).unwrap());
+    let all_have = |version| others.iter().all(|other| head(other, &key) == version);
+    // Once each watch has begun, nothing is missed.
+    first.rotate(&key).unwrap();
+    eventually("the watches have begun", || all_have(2));
+    let before = handled(&cluster, "Range");
+    for version in 3..3 + CHANGES {
+        first.rotate(&key).unwrap();
+        eventually("a rotation is seen", || all_have(version));
+    }
+    let asked = handled(&cluster, "Range") - before;
+    assert_eq!(asked, f64::from(CHANGES), "the node that changes looks first, and nobody else asks");
+}
+
+#[test]
+fn a_change_of_a_root_key_of_tokens_is_announced_and_other_changes_are_not() {
+    let (_cluster, _secret, keystores, key) = three();
+    let (changed, changes) = std::sync::mpsc::sync_channel(1);
+    keystores[1].notify_of_token_roots(changed);
+    keystores[0].rotate(&key).unwrap();
+    eventually("a rotation is seen", || head(&keystores[1], &key) == 2);
+    assert!(changes.recv_timeout(Duration::from_millis(50)).is_err());
+    let roots = keystores[1].token_roots();
+    let root = NewKey::new("local".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519);
+    keystores[0].create_key(root).unwrap();
+    changes.recv_timeout(PATIENCE).expect("a root key of tokens is announced");
+    assert_ne!(keystores[1].token_roots(), roots, "it is seen when it is announced");
+}
+
 #[test]
 fn writers_on_all_nodes_lose_none_of_each_others_rotations() {
     const EACH: u32 = 15;

@@ -14,6 +14,7 @@ mod concurrency;
 mod crash;
 mod etcd;
 mod etcd_limits;
+mod etcd_table;
 mod keys;
 mod lifecycle;
 mod manifest;

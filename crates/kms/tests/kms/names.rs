@@ -1,6 +1,6 @@
 //! The text forms of names: one for each value, and no other text is read.
 
-use bulla_kms::{Code, KeyFamily, KeyId, Name};
+use bulla_kms::{Code, KeyFamily, KeyId, KeyName, Name};
 use proptest::prelude::*;
 
 const ID: &str = "local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";
@@ -15,6 +15,15 @@ fn a_key_id_has_its_parts() {
     assert_eq!(id.version(), 3);
     assert_eq!(id.to_string(), ID);
     assert_eq!(format!("{}/v3", id.family()), ID);
+}
+
+#[test]
+fn the_name_of_a_key_is_one_version_or_all_of_them() {
+    let id: KeyId = ID.parse().unwrap();
+    for name in [KeyName::Version(id.clone()), KeyName::Family(id.family().clone())] {
+        assert_eq!(name.to_string().parse::<KeyName>().unwrap(), name);
+    }
+    assert_eq!(KeyName::Version(id).to_string(), ID);
 }
 
 #[test]

@@ -85,6 +85,19 @@ fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
     assert_eq!(refused(&age.recipient()), Code::WrongUse, "a public key opens nothing");
 }
 
+/// The form is that of files which exist: a provider under another name would not open them.
+#[test]
+fn the_capsule_of_a_key_file_has_no_name_and_a_salt_behind_twelve_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    KeyFile::create(&path).unwrap();
+    let sealed = data::seal(b"", &[&KeyFileProvider::new(&path)], b"").unwrap();
+    let header = Header::read(&mut &sealed[..]).unwrap();
+    let capsule = header.capsules().next().unwrap();
+    assert_eq!((capsule.method(), capsule.key_name()), ("key-file", ""));
+    assert_eq!((&capsule.bytes()[..12], capsule.bytes().len()), (&[0; 12][..], 12 + 32));
+}
+
 #[test]
 fn other_associated_data_opens_nothing() {
     let key = identity(IdentityKind::Age);
@@ -184,6 +197,8 @@ fn a_newer_format_and_other_files_are_told_apart_from_damage() {
     let mut sealed = data::seal(b"", &[&key], CONTEXT).unwrap();
     sealed[4] = 2;
     assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::SealedTooNew);
+    sealed[4] = 0;
+    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::MalformedSealed);
     for other in [&b""[..], b"BSEA", b"PK\x03\x04 a file of another program", &[0; 100]] {
         assert_eq!(data::open(other, &[&key], CONTEXT).unwrap_err().code, Code::MalformedSealed);
     }
@@ -199,6 +214,24 @@ fn a_header_of_four_gigabytes_is_refused_before_it_is_read() {
         // The header's own words: it is refused by its length, before there is room for it.
         assert!(error.message.ends_with("its header is too long"), "{error}");
     }
+}
+
+#[test]
+fn the_longest_header_is_read_before_it_is_judged() {
+    let start = [&b"BSEA\x01"[..], &(1_u32 << 18).to_be_bytes()].concat();
+    let error = Header::read(&mut &start[..]).unwrap_err();
+    assert!(error.message.ends_with("its header is cut"), "{error}");
+}
+
+#[test]
+fn a_source_that_fails_is_not_taken_for_one_that_ends() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::TimedOut.into())
+        }
+    }
+    assert_eq!(Header::read(&mut Failing).unwrap_err().code, Code::Io);
 }
 
 /// A source of which nothing is read.

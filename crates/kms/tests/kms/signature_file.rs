@@ -209,6 +209,7 @@ fn malformed_files_are_refused_with_the_line_and_the_field() {
         ("bulla signature v1", "bulla signature", "line 1"),
         ("bulla signature v1", "bulla signature v0", "line 1"),
         ("bulla signature v1", "bulla signature v01", "line 1"),
+        ("bulla signature v1", "bulla signature v02", "line 1"),
         ("bulla signature v1", "Bulla signature v1", "line 1"),
         ("bulla signature v1", "\u{feff}bulla signature v1", "line 1"),
         ("bulla signature v1\n", "bulla signature v1\n\n", "line 2, kind"),
@@ -249,13 +250,13 @@ fn malformed_files_are_refused_with_the_line_and_the_field() {
         ("comment: a word", "comment: a\u{7f}word", "line 9, comment"),
         ("comment: a word", "comment: a\u{85}word", "line 9, comment"),
         ("comment: a word", "comment: a\rword", "line 9, comment"),
-        ("comment: a word", &long_line, "line 9, comment"),
+        ("comment: a word", &long_line, "line 9, comment: it is longer than 4095 bytes"),
         ("comment: a word", &long_comment, "line 9, comment"),
         ("comment: a word\n", "comment: a word\ncomment: a word\n", "line 10, signature"),
         ("Wg==\n", "Wg=\n", "line 10, signature"),
         ("Wg==\n", "Wh==\n", "line 10, signature"),
         ("Wg==\n", "Wg== \n", "line 10, signature"),
-        ("Wg==\n", "Wg==", "line 10, signature"),
+        ("Wg==\n", "Wg==", "line 10, signature: it is cut"),
         ("Wg==\n", "Wg==\n\n", "after the line of the signature"),
         ("Wg==\n", "Wg==\nmore", "after the line of the signature"),
     ] {
@@ -279,6 +280,37 @@ fn bytes_that_are_not_utf_8_are_refused_with_the_line() {
 fn a_newer_format_is_named_as_such() {
     let error = SignatureFile::parse(FIXED.replace("signature v1", "signature v3").as_bytes()).unwrap_err();
     assert_eq!(error.code, Code::SignatureTooNew);
+}
+
+/// One with the longest signature, which is not valid.
+#[cfg(feature = "slhdsa")]
+fn longest() -> SignatureFile {
+    let algorithm = Algorithm::SlhDsaShake256f;
+    SignatureFile {
+        key: format!("local/files/{algorithm}/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3").parse().unwrap(),
+        public_key: PublicKey::from_bytes(algorithm, &[7; 64]).unwrap(),
+        signature: vec![0x5a; 49_856],
+        ..fixed()
+    }
+}
+
+#[test]
+#[cfg(feature = "slhdsa")]
+fn the_line_of_the_longest_signature_is_read_and_no_longer_one() {
+    let text = longest().to_string();
+    assert_eq!(SignatureFile::parse(text.as_bytes()).unwrap(), longest());
+    let error = SignatureFile::parse(text.replace("signature: ", "signature: W").as_bytes()).unwrap_err();
+    let length = text.lines().last().unwrap().len();
+    let expected = format!("line 10, signature: it is longer than {length} bytes");
+    assert!(error.message.contains(&expected), "{error}");
+}
+
+#[test]
+#[cfg(feature = "slhdsa")]
+fn a_digest_is_signed_by_keys_of_ed25519_alone() {
+    let file = SignatureFile { prehash: Some(Prehash::Blake3), ..longest() };
+    let error = SignatureFile::parse(file.to_string().as_bytes()).unwrap_err();
+    assert!(error.message.contains("prehash: digests are signed by keys of ed25519 alone"), "{error}");
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::num::NonZeroU32;
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::succession::{Succession, follow};
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFamily, KeyId, Keystore, NamedPublicKey, NewKey, Timestamp, Unlock,
+    Algorithm, Code, KeyChange, KeyFamily, KeyId, Keystore, NamedPublicKey, NewKey, PublicKey, Timestamp,
+    Unlock,
 };
+use ed25519_dalek::{Signer as _, SigningKey};
 use proptest::prelude::*;
 
 /// A keystore with a key that was rotated so often.
@@ -105,7 +107,8 @@ fn texts_that_are_no_statements_are_refused_by_line() {
     let error = Succession::parse_all(FIXED.replace("v1", "v2").as_bytes()).unwrap_err();
     assert_eq!(error.code, Code::SignatureTooNew);
     assert_eq!(Succession::parse_all(FIXED.repeat(3).as_bytes()).unwrap().len(), 3);
-    assert!(FIXED.repeat(2).parse::<Succession>().is_err());
+    let error = FIXED.repeat(2).parse::<Succession>().unwrap_err();
+    assert!(error.message.contains("line 8: nothing may follow"), "{error}");
     assert!(Succession::parse_all(b"\xff\n").is_err());
 }
 
@@ -196,6 +199,42 @@ fn another_keys_statement_leads_nowhere() {
     let trusted = named(&keystore, &other, 1).public_key;
     assert_eq!(follow(&trusted, Some(&key.version(number(1))), &theirs), []);
     assert_eq!(follow(&trusted, None, &theirs), [named(&keystore, &other, 2)]);
+}
+
+/// A statement about `to` that `from` signs. Any name may stand in it.
+fn stated((key, from): (&KeyId, &SigningKey), (successor, to): (&KeyId, &SigningKey)) -> Succession {
+    let public =
+        |key: &SigningKey| PublicKey::from_bytes(Algorithm::Ed25519, key.verifying_key().as_bytes()).unwrap();
+    let mut one = Succession {
+        key: key.clone(),
+        public_key: public(from),
+        successor: successor.clone(),
+        successor_public_key: public(to),
+        time: Timestamp::from_unix_millis(0).unwrap(),
+        signature: Vec::new(),
+    };
+    one.signature = from.sign(&one.signed_bytes()).to_bytes().to_vec();
+    one
+}
+
+/// A stranger can sign under the name of a version that was found, and the holder of a key under any name.
+#[test]
+fn a_link_has_both_the_name_and_the_key_that_were_found() {
+    let ids = |tenant: &str| {
+        let family: KeyFamily =
+            format!("{tenant}/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11").parse().unwrap();
+        [1, 2, 3].map(|version| family.version(number(version)))
+    };
+    let (ours, others) = (ids("local"), ids("other"));
+    let [first, second, third, stranger] = [1, 2, 3, 4].map(|seed| SigningKey::from_bytes(&[seed; 32]));
+    let link = stated((&ours[0], &first), (&ours[1], &second));
+    let found = |next: Succession| {
+        assert!(next.verify().is_valid());
+        follow(&link.public_key, Some(&link.key), &[link.clone(), next]).len()
+    };
+    assert_eq!(found(stated((&ours[1], &second), (&ours[2], &third))), 2);
+    assert_eq!(found(stated((&ours[1], &stranger), (&ours[2], &third))), 1);
+    assert_eq!(found(stated((&others[1], &second), (&others[2], &third))), 1);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
         let local = name("local");
         let in_tenant = Request::in_tenant(operation, &local, Timestamp::now().unwrap());
         let error = keystore.authorize(&token, &in_tenant, &Revocations::default()).unwrap_err();
-        assert_eq!(error.code, Code::TokenRefused, "a token for keys is none for the tenant");
+        assert_eq!(error.code, Code::TokenRefused, "a token for some keys gives no right on the tenant");
     }
 }
 
@@ -126,6 +126,29 @@ fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
     assert_eq!(
         token.attenuate(&Limits { keys: Some(Vec::new()), ..Limits::default() }).unwrap_err().code,
         Code::InvalidArgument
+    );
+}
+
+#[test]
+fn a_refusal_says_what_was_asked_and_whether_a_restriction_forbids_it() {
+    let (keystore, key) = keystore();
+    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let ended = token.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
+    let (now, local, key) = (Timestamp::now().unwrap(), name("local"), key.family());
+    let said = |token: &Token, request: Request<'_>| {
+        keystore.authorize(token, &request, &Revocations::default()).unwrap_err().message
+    };
+    assert_eq!(
+        said(&token, Request::on_key(Operation::Verify, key, now)),
+        format!("the token does not permit this: verify with the key {key}")
+    );
+    assert_eq!(
+        said(&token, Request::in_tenant(Operation::Create, &local, now)),
+        "the token does not permit this: create in the tenant local"
+    );
+    assert_eq!(
+        said(&ended, Request::on_key(Operation::Sign, key, now)),
+        format!("the token has expired, or a restriction forbids this: sign with the key {key}")
     );
 }
 
@@ -254,6 +277,22 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     assert_eq!(ask(&keystore, &second, Operation::Sign, key.family()), Ok(()));
     keystore.disable(&root).unwrap();
     assert_eq!(ask(&keystore, &second, Operation::Sign, key.family()), Err(Code::KeyDisabled));
+}
+
+#[test]
+fn a_list_of_revocations_holds_what_was_added_and_not_removed() {
+    let mut list: Revocations = "# why\n\n ab12 \n".parse().unwrap();
+    list.add("00cd");
+    assert!(list.contains("ab12") && list.contains("00cd") && !list.contains("ab"));
+    assert_eq!(list.ids().collect::<Vec<_>>(), ["00cd", "ab12"]);
+    assert_eq!(list.to_string(), "00cd\nab12\n");
+    list.remove("00cd");
+    assert_eq!(list.to_string(), "ab12\n");
+    for bad in ["abc", "AB", "xy", "ab 12"] {
+        let error = format!("# why\n{bad}\n").parse::<Revocations>().unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument, "{bad}");
+        assert!(error.message.starts_with("line 2 is not a revocation id"), "{error}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{
 const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
 
 /// The functions that work only on as many inputs as the widest registers have lanes.
-const WIDE: &[&str] = &["group", "far_group", "merge", "ungroup", "output"];
+const WIDE: &[&str] = &["group", "merge", "ungroup", "output"];
 
 /// The functions of a BLAKE2 kernel that work on one input.
 const ONE: &[&str] = &["compress_2b", "compress_2s"];

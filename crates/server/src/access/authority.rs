@@ -1,4 +1,4 @@
-//! What a caller may do, whatever proved who it is.
+//! A caller's rights, however it proved its identity.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl<'a> FromIterator<&'a Operation> for OperationSet {
 pub(crate) struct Authority {
     pub(crate) tenant: Name,
     pub(crate) operations: OperationSet,
-    /// None for all keys of the tenant, and for what is about no key.
+    /// None for all keys of the tenant, and for operations that concern no key.
     pub(crate) keys: Option<BTreeSet<KeyFamily>>,
     pub(crate) expires: Option<Timestamp>,
     /// Whether the caller may mint tokens and revoke those of others. A token never gives that.
@@ -92,7 +92,7 @@ mod tests {
             assert_eq!(one.permits(operation, &key("local", 1)), granted);
             assert!(!one.permits(operation, &key("local", 2)));
             assert!(!one.permits(operation, &key("other", 1)));
-            assert!(!one.permits_in_tenant(operation), "one for keys is none for the tenant");
+            assert!(!one.permits_in_tenant(operation), "a right on some keys is no right on the tenant");
             let all = authority(&[operation], None);
             assert!(all.permits(operation, &key("local", 7)) && all.permits_in_tenant(operation));
             assert!(!all.permits(operation, &key("other", 7)));

@@ -1,12 +1,14 @@
 //! How many requests a caller may make.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// A rate: so many requests a second, and so many at once after a pause.
+/// A rate: requests per second, and the most at once after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
@@ -20,7 +22,7 @@ pub struct Rate {
 #[derive(Debug)]
 pub(crate) struct Limiter {
     start: Instant,
-    /// When the caller would have made so many requests at the steady rate; nanoseconds after `start`.
+    /// When the caller could have made its requests at the steady rate, in nanoseconds after `start`.
     due: AtomicU64,
     interval: u64,
     tolerance: u64,
@@ -31,16 +33,25 @@ impl Limiter {
         Self::spaced(Duration::from_nanos(1_000_000_000 / u64::from(rate.per_second.get())), rate.burst)
     }
 
-    /// One request in each `interval`, and so many at once after a pause.
+    /// One request in each `interval`, and at most `burst` at once after a pause.
     pub(crate) fn spaced(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
         let tolerance = interval.saturating_mul(u64::from(burst.get() - 1));
         Self { start: Instant::now(), due: AtomicU64::new(0), interval, tolerance }
     }
 
-    /// Counts so many requests, or refuses all of them and says for how long.
+    /// Counts `requests`, or refuses all of them and returns how long to wait.
     pub(crate) fn take(&self, requests: u32) -> Result<(), Duration> {
-        self.take_at(requests, u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.take_at(requests, self.now())
+    }
+
+    /// Whether the caller could make its whole burst at once.
+    fn is_idle(&self) -> bool {
+        self.due.load(Ordering::Relaxed) <= self.now()
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn take_at(&self, requests: u32, now: u64) -> Result<(), Duration> {
@@ -48,7 +59,7 @@ impl Limiter {
         let mut due = self.due.load(Ordering::Relaxed);
         loop {
             let begin = due.max(now);
-            // The first request of a batch is as due as a single one; the others come after it.
+            // The first request of a batch is due like a single one. The others follow it.
             let last = begin.saturating_add(cost - self.interval.min(cost));
             let wait = last.saturating_sub(now.saturating_add(self.tolerance));
             if wait > 0 {
@@ -60,6 +71,53 @@ impl Limiter {
                 Err(other) => due = other,
             }
         }
+    }
+}
+
+/// The most limiters that are kept. Each is one token that an operator minted, so callers cannot fill them.
+const MOST: usize = 65_536;
+
+/// The limiters of tokens, each by the id of the token from which its holder may have made others.
+#[derive(Debug)]
+pub(crate) struct Limiters(Mutex<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    /// None lets everything pass.
+    rate: Option<Rate>,
+    by_id: HashMap<String, Arc<Limiter>>,
+}
+
+impl Limiters {
+    pub(crate) fn new(rate: Option<Rate>) -> Self {
+        Self(Mutex::new(Kept { rate, by_id: HashMap::new() }))
+    }
+
+    /// Sets everybody's rate. If it differs from the old one, all limiters start again.
+    pub(crate) fn set_rate(&self, rate: Option<Rate>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.rate != rate {
+            *kept = Kept { rate, by_id: HashMap::new() };
+        }
+    }
+
+    /// The limiter for `id`: the same one each time, also after a session was forgotten.
+    pub(crate) fn of(&self, id: &str) -> Option<Arc<Limiter>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rate = kept.rate?;
+        if let Some(limiter) = kept.by_id.get(id) {
+            return Some(Arc::clone(limiter));
+        }
+        if kept.by_id.len() >= MOST {
+            // A new limiter decides like one whose caller is not ahead of its rate.
+            kept.by_id.retain(|_, limiter| Arc::strong_count(limiter) > 1 || !limiter.is_idle());
+        }
+        if kept.by_id.len() >= MOST {
+            kept.by_id.clear();
+        }
+        let limiter = Arc::new(Limiter::new(rate));
+        kept.by_id.insert(id.to_owned(), Arc::clone(&limiter));
+        Some(limiter)
     }
 }
 
@@ -100,5 +158,37 @@ mod tests {
             limiter.take_at(0, SECOND / 10).is_err(),
             "nothing passes while the caller is ahead of its rate"
         );
+    }
+
+    #[test]
+    fn an_id_has_one_limiter_until_the_rate_changes() {
+        let rate = |per_second: u32| {
+            Some(Rate { per_second: per_second.try_into().unwrap(), burst: 5.try_into().unwrap() })
+        };
+        let limiters = Limiters::new(None);
+        assert!(limiters.of("a").is_none());
+        limiters.set_rate(rate(1));
+        let first = limiters.of("a").unwrap();
+        assert!(Arc::ptr_eq(&first, &limiters.of("a").unwrap()));
+        assert!(!Arc::ptr_eq(&first, &limiters.of("b").unwrap()));
+        limiters.set_rate(rate(1));
+        assert!(Arc::ptr_eq(&first, &limiters.of("a").unwrap()));
+        limiters.set_rate(rate(2));
+        assert!(!Arc::ptr_eq(&first, &limiters.of("a").unwrap()));
+    }
+
+    #[test]
+    fn limiters_do_not_grow_without_bound_and_forget_the_idle_first() {
+        let second = 1.try_into().unwrap();
+        let limiters = Limiters::new(Some(Rate { per_second: second, burst: 5.try_into().unwrap() }));
+        let busy = limiters.of("busy").unwrap();
+        busy.take(5).unwrap();
+        let address = Arc::as_ptr(&busy);
+        drop(busy);
+        for number in 0..MOST {
+            limiters.of(&number.to_string());
+        }
+        assert!(limiters.0.lock().unwrap().by_id.len() < 10);
+        assert_eq!(Arc::as_ptr(&limiters.of("busy").unwrap()), address);
     }
 }

@@ -6,7 +6,7 @@ mod session;
 mod sessions;
 
 pub(crate) use self::authority::{Authority, OperationSet};
-pub(crate) use self::limiter::Limiter;
 pub use self::limiter::Rate;
+pub(crate) use self::limiter::{Limiter, Limiters};
 pub(crate) use self::session::Session;
 pub(crate) use self::sessions::{Seen, Sessions};

@@ -1,5 +1,7 @@
 //! A caller whose credential was verified.
 
+use std::sync::Arc;
+
 use bulla_kms::audit_log::Actor;
 use bulla_kms::token::Operation;
 use bulla_kms::{KeyFamily, Timestamp};
@@ -14,8 +16,8 @@ pub(crate) struct Session {
     pub(crate) authority: Authority,
     /// The name of the caller in the audit log.
     pub(crate) actor: Actor,
-    /// None for a caller without a limit.
-    pub(crate) limiter: Option<Limiter>,
+    /// None for a caller without a limit. Tokens that were made from each other share one.
+    pub(crate) limiter: Option<Arc<Limiter>>,
     /// The revocation ids of a token's blocks.
     pub(crate) revocation_ids: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Verified credentials, remembered until something about them may have changed.
+//! Verified credentials, remembered until they may be wrong.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ pub(crate) type Epoch = u64;
 /// The digest of a credential. Credentials themselves are not kept, and a lookup compares no secret byte by byte.
 pub(crate) type Seen = [u8; 32];
 
-/// The most sessions that are remembered. A caller who presents more valid tokens than these only makes the service verify them again.
+/// The most sessions that are remembered. A caller with more valid tokens only makes the service verify them again.
 const MOST: usize = 65_536;
 
 /// Sessions by the digest of their credential, all of one epoch.
@@ -79,7 +79,7 @@ mod tests {
         assert!(sessions.get(&[1; 32], 1).is_none());
         sessions.insert([2; 32], 1, session());
         assert!(sessions.get(&[1; 32], 1).is_none() && sessions.get(&[2; 32], 1).is_some());
-        // Verified before the revocation, and remembered by nobody after it.
+        // It was verified before the revocation, and must not be remembered after it.
         sessions.insert([3; 32], 0, session());
         assert!(sessions.get(&[3; 32], 0).is_none() && sessions.get(&[3; 32], 1).is_none());
     }

@@ -1,7 +1,7 @@
-//! What a key says of itself: attestations, and statements of succession.
+//! Attestations of keys, and statements of succession.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::Succession;
 use bulla_kms::token::Operation;
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::keys::{KEY, Rotation};
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, resolve};
+use crate::request::{Caller, Content, Path, resolve};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, Entry, InclusionProof, Report};
 use bulla_kms::token::Operation;
-use bulla_kms::{Code, KeyFamily, KeyId, Keystore, KmsError, PublicKey, VersionState};
+use bulla_kms::{Code, KeyId, Keystore, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,10 +16,11 @@ use utoipa_axum::routes;
 
 use super::scope::check_operator;
 use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::log_key::{log_key, trusted_log_keys};
 use crate::request::{Caller, Content, Path, Query, parse};
 use crate::service::App;
 
-/// What only reads the log, even where it takes a body.
+/// Endpoints that only read the log, although some take a body.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(entries))
@@ -69,17 +70,19 @@ struct EntryView {
     /// What was done.
     #[schema(example = "sign")]
     operation: String,
-    /// With which key, or version of a key.
+    /// The key, or the version of a key, that was used.
     key: Option<String>,
     /// `ok`, a verdict, or the code of an error.
     #[schema(example = "ok")]
     result: String,
     /// The BLAKE3 digest of the message, in hexadecimal.
     digest: Option<String>,
+    /// The entry's line in the log.
+    line: String,
 }
 
-impl From<&Entry> for EntryView {
-    fn from(entry: &Entry) -> Self {
+impl From<(Entry, String)> for EntryView {
+    fn from((entry, line): (Entry, String)) -> Self {
         Self {
             number: entry.number,
             time: entry.time.to_string(),
@@ -88,6 +91,7 @@ impl From<&Entry> for EntryView {
             key: entry.key.as_ref().map(ToString::to_string),
             result: entry.result.to_string(),
             digest: entry.digest().map(|digest| digest.to_hex().to_string()),
+            line,
         }
     }
 }
@@ -97,13 +101,13 @@ impl From<&Entry> for EntryView {
 struct EntryPage {
     /// The entries, the oldest first.
     entries: Vec<EntryView>,
-    /// What `after` takes for the next page; none on the last.
+    /// The value of `after` for the next page; none on the last.
     next: Option<u64>,
 }
 
 /// Read entries of the audit log.
 ///
-/// A page proves nothing: proofs and `verify` do.
+/// A page proves nothing. Use the proofs and `verify` for that.
 #[utoipa::path(get, path = "/api/v1/audit-log/entries", tag = "audit-log", params(ReadEntries),
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "A page of entries", body = EntryPage), (status = "default", body = ErrorBody)))]
@@ -122,8 +126,8 @@ async fn entries(
     let mut found = page.await?;
     let more = found.len() > limit;
     found.truncate(limit);
-    let next = found.last().filter(|_| more).map(|entry| entry.number);
-    Ok(Json(EntryPage { entries: found.iter().map(Into::into).collect(), next }))
+    let next = found.last().filter(|_| more).map(|(entry, _)| entry.number);
+    Ok(Json(EntryPage { entries: found.into_iter().map(Into::into).collect(), next }))
 }
 
 /// A checkpoint: a signed statement of the log's length and content.
@@ -163,7 +167,7 @@ impl From<&Checkpoint> for CheckpointView {
     responses((status = 200, description = "The newest checkpoint", body = CheckpointView), (status = "default", body = ErrorBody)))]
 async fn checkpoint(State(app): State<App>, caller: Caller) -> Result<Json<CheckpointView>> {
     let log = log(&app, &caller)?;
-    // The log may be writing, and its lock with it.
+    // The log may hold its lock while it writes.
     let newest = app.aside(&caller.opened, &caller.session, move |_| Ok(log.newest_checkpoint())).await?;
     let none = || KmsError::new(Code::NotFound, "the audit log has no checkpoint yet; make one by POST");
     Ok(Json((&newest.ok_or_else(none)?).into()))
@@ -176,17 +180,10 @@ async fn checkpoint(State(app): State<App>, caller: Caller) -> Result<Json<Check
 async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<CheckpointView>> {
     let log = log(&app, &caller)?;
     let made = app.aside(&caller.opened, &caller.session, move |keystore| {
-        let key = signer(keystore, &log)?;
+        let key = log_key(keystore, &log)?;
         log.checkpoint(keystore, &key)
     });
     Ok(Json((&made.await?).into()))
-}
-
-/// The key that signs checkpoints.
-fn signer(keystore: &Keystore, log: &AuditLog) -> bulla_kms::Result<KeyFamily> {
-    let missing = || KmsError::new(Code::KeyNotFound, "the keystore has no key that signs the audit log");
-    let (tenant, label) = log.signer().ok_or_else(missing)?;
-    keystore.find(tenant, label)?.ok_or_else(missing)
 }
 
 /// That an entry is in the log that a checkpoint seals. `bulla audit-log verify --proof` checks it.
@@ -323,16 +320,9 @@ async fn verify(State(app): State<App>, caller: Caller, Content(body): Content) 
     let known =
         checkpoints.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Checkpoint>>>()?;
     let report = app.aside(&caller.opened, &caller.session, move |keystore| {
-        let trusted = trusted(keystore, &log)?;
+        let trusted = trusted_log_keys(keystore, &log)?;
         let find = |id: &KeyId| Some(trusted.iter().find(|(trusted, _)| trusted == id)?.1.clone());
         log.verify(&find, &known)
     });
     Ok(Json(report.await?.into()))
-}
-
-/// The public keys whose checkpoints count: those of the key that signs them, without its revoked versions.
-fn trusted(keystore: &Keystore, log: &AuditLog) -> bulla_kms::Result<Vec<(KeyId, PublicKey)>> {
-    let versions = keystore.attest(&signer(keystore, log)?)?.versions.into_iter();
-    let usable = versions.filter(|version| version.state != VersionState::Revoked);
-    Ok(usable.map(|version| (version.id, version.public_key)).collect())
 }

@@ -11,13 +11,13 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bulla_kms::KmsError;
 use bulla_kms::seal::{KeyProvider, Recipient};
 use bulla_kms::token::Operation;
+use bulla_kms::{BackupSummary, KmsError};
 use hyper::body::{Bytes, Frame};
 use serde::Deserialize;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// The bytes that are sent together.
 const PIECE: usize = 64 << 10;
-/// How many pieces wait for the network, before the backup waits for it.
+/// How many pieces may wait for the network. Then the backup itself waits.
 const PIECES: usize = 4;
 
 /// A backup to make.
@@ -57,10 +57,13 @@ struct BackupFile(Vec<u8>);
 ///
 /// It has the private keys of all tenants, and those that sign tokens. So a token's holder can have one made only for recipients that the
 /// service's configuration names (`backup_recipients`). A caller who may mint tokens names any.
-/// If the answer ends early, the backup failed: only a whole one opens.
+/// If the answer ends early, the backup failed: only a whole one opens. The headers say what the backup has.
 #[utoipa::path(post, path = "/api/v1/backup", tag = "operator", request_body = MakeBackup,
     extensions(("x-permission" = json!("operator:backup"))),
-    responses((status = 200, description = "The backup", body = BackupFile, content_type = "application/octet-stream"),
+    responses((status = 200, description = "The backup", body = BackupFile, content_type = "application/octet-stream", headers(
+            ("bulla-backup-keys" = u64, description = "How many keys it has"),
+            ("bulla-backup-private-keys" = u64, description = "How many private keys these have"),
+            ("bulla-backup-made" = String, description = "When it was made"))),
         (status = "default", body = ErrorBody)))]
 async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
     check_operator(&app, &caller, Operation::Backup)?;
@@ -71,9 +74,16 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
     let (opened, session) = (caller.opened.clone(), caller.session.clone());
     let patience = app.service.limits().body_time();
     let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), patience };
+    let (told, summary) = oneshot::channel();
     spawn_blocking(move || {
         let to: Vec<_> = to.iter().map(|recipient| recipient as &dyn KeyProvider).collect();
-        let made = session.actor.acting(|| opened.keystore.backup(&mut sink, &to));
+        let target = &mut sink;
+        let begin = move |summary: &BackupSummary| {
+            // The caller may have gone away.
+            let _ = told.send(*summary);
+            target
+        };
+        let made = session.actor.acting(|| opened.keystore.backup_to(begin, &to));
         // The end is sent only now: a backup that could not be recorded does not open.
         let _ = match made {
             Ok(_) => sink.send_buffer(),
@@ -82,9 +92,14 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
     });
     let lost = || ApiError::internal("a part of the service failed; its log says where");
     let first = pieces.recv().await.ok_or_else(lost)??;
+    let BackupSummary { keys, private_keys, made, .. } = summary.await.map_err(|_| lost())?;
     let mut response = no_store(Response::new(Body::new(Pieces { first: Some(first), rest: pieces })));
     let content_type = HeaderValue::from_static("application/octet-stream");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert("bulla-backup-keys", keys.into());
+    headers.insert("bulla-backup-private-keys", private_keys.into());
+    headers.insert("bulla-backup-made", HeaderValue::from_str(&made.to_string()).map_err(|_| lost())?);
     Ok(response)
 }
 

@@ -1,4 +1,4 @@
-//! What the description of the service says of every operation, so that no endpoint has to.
+//! The parts of the description that all operations have in common.
 
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{Content, OpenApi, Ref, ResponseBuilder};
@@ -10,7 +10,7 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static 
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The answers to every caller that is asked for a credential.
+/// The answers of every endpoint that needs a credential.
 const COMMON: [(&str, &str, &str); 4] = [
     ("401", "Unauthenticated", "The request carries no credential"),
     ("403", "Refused", "The credential does not permit this, or what the request names does not exist"),
@@ -18,15 +18,30 @@ const COMMON: [(&str, &str, &str); 4] = [
     ("503", "Unavailable", "The service is sealed, or has too much to do"),
 ];
 
+/// The prefix of the names of the same answers to clients of Vault. For them, 403 also answers a request without a credential.
+const VAULT: &str = "Vault";
+
 /// Completes the description: every operation gets an id of its own and the answers that all have in common.
 pub(crate) fn complete(description: &mut OpenApi) {
     let components = description.components.get_or_insert_default();
-    for (_, name, text) in COMMON {
-        let content = Content::new(Some(Ref::from_schema_name("ErrorBody")));
-        let response = ResponseBuilder::new().description(text).content("application/json", content).build();
-        components.responses.insert(name.to_owned(), response.into());
+    for (status, name, text) in COMMON {
+        let mut add = |name: String, schema: &str| {
+            let content = Content::new(Some(Ref::from_schema_name(schema)));
+            let response =
+                ResponseBuilder::new().description(text).content("application/json", content).build();
+            components.responses.insert(name, response.into());
+        };
+        add(name.to_owned(), "ErrorBody");
+        if status != "401" {
+            add(format!("{VAULT}{name}"), "VaultErrorBody");
+        }
     }
-    for (_, operation) in description.paths.paths.values_mut().flat_map(operations) {
+    let paths = description.paths.paths.iter_mut();
+    let all = paths.flat_map(|(path, item)| {
+        let is_vault = path.starts_with(crate::transit::PREFIX);
+        operations(item).map(move |(_, operation)| (is_vault, operation))
+    });
+    for (is_vault, operation) in all {
         let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
         if let Some(id) = &mut operation.operation_id {
             let tag = tag.replace('-', "_") + "_";
@@ -39,7 +54,11 @@ pub(crate) fn complete(description: &mut OpenApi) {
             continue;
         }
         for (status, name, _) in COMMON {
-            let response = Ref::from_response_name(name);
+            let response = match is_vault {
+                true if status == "401" => continue,
+                true => Ref::from_response_name(format!("{VAULT}{name}")),
+                false => Ref::from_response_name(name),
+            };
             operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
         }
     }

@@ -1,10 +1,10 @@
-//! The only way by which a private key leaves the service: wrapped for a recipient.
+//! A private key leaves the service only like this: wrapped for a recipient.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use bulla_kms::token::{Grant, Keys, Operation, Token};
 use bulla_kms::{Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey, Timestamp};
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::keys::KEY;
 use super::scope::check_purpose;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, exact, parse, resolve, token};
+use crate::request::{Caller, Content, Path, exact, parse, resolve, token};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -1,13 +1,16 @@
-//! Whether the service runs, and whether it can work. Everybody may ask.
+//! Whether the service runs, and whether it can sign. These endpoints need no credential.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::cluster::Freshness;
+use crate::error::ErrorBody;
+use crate::request::Query;
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -28,8 +31,37 @@ pub(crate) struct Health {
 pub(crate) struct Readiness {
     /// Whether requests are served.
     ready: bool,
-    /// Whether the keystore is closed, and waits to be unsealed.
+    /// Whether the keystore is closed until somebody unseals it.
     sealed: bool,
+    /// How current the node is, if it shares the keystore with others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<StoreView>,
+}
+
+/// How current a node is.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StoreView {
+    /// The newest change that the node knows.
+    revision: u64,
+    /// For how long it has not known whether there is a newer one, in milliseconds.
+    age: u64,
+    /// Whether that is so long that the node uses no private keys. It still verifies.
+    stale: bool,
+}
+
+impl From<Freshness> for StoreView {
+    fn from(Freshness { revision, age, stale }: Freshness) -> Self {
+        Self { revision, age: u64::try_from(age.as_millis()).unwrap_or(u64::MAX), stale }
+    }
+}
+
+/// What is asked.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Asked {
+    /// Whether a node that uses no private keys, because it cannot reach the store, counts as not ready.
+    #[serde(default)]
+    current: bool,
 }
 
 /// Tell whether the service runs.
@@ -40,11 +72,17 @@ async fn health() -> Json<Health> {
 }
 
 /// Tell whether the service can sign.
-#[utoipa::path(get, path = "/api/v1/ready", tag = "health", extensions(("x-permission" = json!("open"))),
+///
+/// A node that shares its keystore in etcd also says how current it is. By default it is ready as long as it can verify.
+#[utoipa::path(get, path = "/api/v1/ready", params(Asked), tag = "health", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service can sign", body = Readiness),
-        (status = 503, description = "The service is sealed", body = Readiness)))]
-async fn ready(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
+        (status = 503, description = "The service is sealed, or not current where the request asks for that", body = Readiness),
+        (status = "default", body = ErrorBody)))]
+async fn ready(State(app): State<App>, Query(asked): Query<Asked>) -> (StatusCode, Json<Readiness>) {
     let sealed = app.service.is_sealed();
-    let status = if sealed { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    (status, Json(Readiness { ready: !sealed, sealed }))
+    let store = app.service.cluster.as_ref().and_then(|cluster| cluster.freshness()).map(StoreView::from);
+    let is_stale = store.as_ref().is_some_and(|store| store.stale);
+    let ready = !sealed && (!asked.current || !is_stale);
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(Readiness { ready, sealed, store }))
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use bulla_kms::token::Operation;
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey, import_public};
@@ -22,7 +22,7 @@ use super::public::PublicKeyFormat;
 use super::scope::check_purpose;
 use super::view::KeyView;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, SecretContent, SecretText, decode, decode_secret, parse, resolve};
+use crate::request::{Caller, Path, SecretContent, SecretText, decode, decode_secret, parse, resolve};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -144,7 +144,7 @@ struct PublicKeyText<'a> {
     algorithm: Option<Algorithm>,
 }
 
-/// What a request brings, decoded and not yet understood.
+/// The key in a request, decoded and not parsed yet.
 enum Brought {
     Private {
         bytes: Zeroizing<Vec<u8>>,
@@ -159,7 +159,7 @@ enum Brought {
     Public(PublicKey),
 }
 
-/// A key that was understood.
+/// A parsed key.
 enum Material {
     Private(PrivateKeyData),
     Public(PublicKey),
@@ -191,14 +191,14 @@ impl Brought {
         }
     }
 
-    /// Understands it. This may take long: the passphrase of a file is stretched.
+    /// Parses it. This may take long, because the passphrase of a file is stretched.
     fn read(self, keystore: &Keystore) -> bulla_kms::Result<Material> {
         match self {
             Self::Private { bytes, format, algorithm, passphrase } => {
                 PrivateKeyData::read(&bytes, format, algorithm, passphrase.as_ref()).map(Material::Private)
             }
             Self::Wrapped { wrapped, recipient } => {
-                // Whichever version it was wrapped for.
+                // It may have been wrapped for any version.
                 let versions = keystore.attest(&recipient)?.versions;
                 let is_recipient = |key: &PublicKey| wrapped.check_recipient(key).is_ok();
                 let version = versions.iter().find(|version| is_recipient(&version.public_key));
@@ -258,8 +258,8 @@ impl Material {
 /// Import a key as a new one: a private key, one that was wrapped for a key of this keystore, or a public key alone.
 ///
 /// A private key may come in the clear, because TLS protects the connection: never send one over a connection without TLS. The service cannot
-/// wipe every copy of it that the network left in memory, and does not know where else the key is.
-/// A wrapped key has neither weakness. To import one, the caller must also have the right `decapsulate` on its recipient.
+/// wipe every copy that the network libraries left in memory, and does not know where else the key is stored.
+/// A wrapped key has no such weakness. To import one, the caller must also have the right `decapsulate` on its recipient.
 #[utoipa::path(post, path = "/api/v1/import", tag = "keys", request_body = ImportKey,
     extensions(("x-permission" = json!("import"))),
     responses((status = 201, description = "The key is imported", body = KeyView), (status = "default", body = ErrorBody)))]

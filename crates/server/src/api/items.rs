@@ -11,9 +11,6 @@ use crate::error::{ApiError, ErrorBody, Problem, Result};
 use crate::request::{Caller, decode_into, exact, resolve};
 use crate::service::App;
 
-/// How many signatures one thread computes before it looks at its other connections.
-pub(crate) const STEP: usize = 256;
-
 /// Bytes of many items, one after another.
 #[derive(Default)]
 pub(crate) struct Buffer(Vec<u8>);
@@ -23,7 +20,7 @@ impl Buffer {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// Appends what `text` encodes, and says where it is.
+    /// Appends the bytes that `text` encodes, and returns their place.
     ///
     /// # Errors
     /// The text is not base64.
@@ -43,7 +40,7 @@ pub(crate) struct Keys<'a> {
     caller: &'a Caller,
     operation: Operation,
     found: HashMap<(&'a str, Option<NonZeroU32>), Result<usize>>,
-    /// The last one that was asked for: most batches have one key.
+    /// The key of the last item: most batches have one key.
     last: Option<((&'a str, Option<NonZeroU32>), usize)>,
     keys: Vec<KeyName>,
 }
@@ -86,14 +83,14 @@ impl<'a> Keys<'a> {
     /// The versions: the newest one of a key that is named as a whole.
     ///
     /// # Errors
-    /// The key does not exist, for whoever may know.
+    /// The key does not exist. Only callers with rights on all keys learn this.
     pub(crate) fn into_ids(self) -> Vec<Result<KeyId>> {
         let caller = self.caller;
         self.keys.into_iter().map(|key| exact(caller, key, None)).collect()
     }
 }
 
-/// Counts the items of a batch, of which the request itself was one.
+/// Counts the items of a batch. The request itself was counted as the first.
 ///
 /// # Errors
 /// There are too many, or none.
@@ -116,7 +113,7 @@ pub(crate) fn key_of<'a>(item: Option<&'a str>, batch: Option<&'a str>) -> Resul
     item.or(batch).ok_or_else(|| ApiError::malformed("each item needs a `key`, or the batch has one for all"))
 }
 
-/// Writes `,"error":{...}` or, as the first of an object, without the comma.
+/// Writes `"error":{...}`.
 pub(crate) fn write_error(out: &mut Vec<u8>, error: &ErrorBody) {
     out.extend_from_slice(b"\"error\":");
     let json = serde_json::to_vec(error).unwrap_or_default();

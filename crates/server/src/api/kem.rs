@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::Keystore;
 use bulla_kms::token::Operation;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::keys::KEY;
 use crate::error::{ErrorBody, Result};
-use crate::request::{Caller, Content, decode, encode, exact, parse, resolve, secret_json};
+use crate::request::{Caller, Content, Path, decode, encode, exact, parse, resolve, secret_json};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

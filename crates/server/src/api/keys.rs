@@ -34,7 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rotation {
-    /// A version signs no longer than this many seconds.
+    /// A version signs for at most this many seconds.
     #[schema(value_type = Option<u64>, minimum = 1)]
     max_age_seconds: Option<NonZeroU64>,
     /// A version makes at most this many signatures.
@@ -68,6 +68,9 @@ struct CreateKey {
     exportable: bool,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
+    /// What makes and keeps the private keys: `pkcs11` is the token with which the service was started. In software when absent.
+    #[schema(value_type = Option<String>, example = "software")]
+    backend: Option<Name>,
 }
 
 pub(crate) fn default_purpose() -> Name {
@@ -88,14 +91,17 @@ async fn create(
     Content(body): Content,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(Operation::Create)?;
-    let CreateKey { purpose, algorithm, label, exportable, rotation } = parse(&body)?;
-    // Whoever made a root key would have one that mints tokens.
+    let CreateKey { purpose, algorithm, label, exportable, rotation, backend } = parse(&body)?;
+    // The caller could mint tokens with a root key.
     if purpose.as_str() == ROOT && !caller.session.authority.mints {
         return Err(ApiError::refused());
     }
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
-    let new = NewKey { label, exportable, rotation, ..NewKey::new(tenant, purpose, algorithm) };
+    let mut new = NewKey { label, exportable, rotation, ..NewKey::new(tenant, purpose, algorithm) };
+    if let Some(backend) = backend {
+        new.backend = backend.to_string();
+    }
     let key = app.aside(&caller.opened, &caller.session, move |keystore| {
         let key = keystore.create_key(new)?;
         keystore.attest(key.family())
@@ -122,7 +128,7 @@ struct ListKeys {
 struct KeyPage {
     /// The keys, sorted by their names.
     keys: Vec<KeyView>,
-    /// What `after` takes for the next page; none on the last.
+    /// The value of `after` for the next page; none on the last.
     next: Option<String>,
 }
 
@@ -193,7 +199,7 @@ async fn rotate(
 struct UpdateKey {
     /// The revision that the key must be at; any when absent.
     revision: Option<u64>,
-    /// Another label; an empty one takes the label away.
+    /// A new label. An empty text removes the label.
     label: Option<String>,
     /// Whether the key signs.
     enabled: Option<bool>,
@@ -205,7 +211,9 @@ struct UpdateKey {
 }
 
 impl UpdateKey {
-    fn changes(&self) -> Result<Vec<KeyChange>> {
+    /// # Errors
+    /// It names no change, or several.
+    fn change(&self) -> Result<KeyChange> {
         let mut changes = Vec::new();
         if let Some(label) = &self.label {
             let label = if label.is_empty() { None } else { Some(label.parse()?) };
@@ -218,8 +226,8 @@ impl UpdateKey {
             changes.push(KeyChange::Rotation(rotation.into()));
         }
         changes.extend(self.enabled.map(|on| if on { KeyChange::Enable } else { KeyChange::Disable }));
-        match changes.len() {
-            1 => Ok(changes),
+        match (changes.pop(), changes.pop()) {
+            (Some(change), None) => Ok(change),
             _ => Err(ApiError::malformed(
                 "name exactly one of `label`, `enabled`, `minimum_version` and `rotation`: each change is made on its own",
             )),
@@ -240,11 +248,7 @@ async fn update(
     let key = resolve(&caller, &key, Operation::Update)?;
     let update: UpdateKey = parse(&body)?;
     let family = key.as_ref().family().clone();
-    let mut changed = None;
-    for change in update.changes()? {
-        changed = Some(apply(&app, &caller, family.clone(), update.revision, change).await?);
-    }
-    let changed = changed.ok_or_else(|| ApiError::internal("there was nothing to change"))?;
+    let changed = apply(&app, &caller, family, update.revision, update.change()?).await?;
     Ok(Json((&changed).into()))
 }
 

@@ -1,4 +1,4 @@
-//! What the service counts, for Prometheus.
+//! The service's metrics, for Prometheus.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Read the metrics of the keystore and of the service.
 ///
-/// While the service is sealed, no token can be verified: then it answers the callers that the configuration names.
+/// A sealed service cannot verify tokens. Then only callers that the configuration names can read the metrics.
 #[utoipa::path(get, path = "/metrics", tag = "metrics", extensions(("x-permission" = json!("operator:read"))),
     responses((status = 200, description = "The metrics, as OpenMetrics", body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]
@@ -55,7 +55,10 @@ fn text(service: &Service) -> String {
     let (mut registry, mut text) = (Registry::default(), String::new());
     service.metrics.register(&mut registry);
     service.counts.register(&mut registry, service.is_sealed());
-    // A string takes all that is written to it.
+    if let Some(cluster) = &service.cluster {
+        cluster.register(&mut registry);
+    }
+    // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
     text
 }

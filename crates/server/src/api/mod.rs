@@ -12,12 +12,13 @@ mod kem;
 mod keys;
 mod metrics;
 mod once;
-mod operator;
+pub(crate) mod operator;
 mod prehash;
 mod public;
 pub(crate) mod scope;
 mod seal;
 mod sign;
+mod statement;
 mod tokens;
 mod verify;
 mod view;
@@ -41,16 +42,17 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(attest::routes())
         .merge(public::routes())
         .merge(prehash::routes())
+        .merge(statement::routes())
         .merge(kem::routes())
         .merge(seal::routes())
-        .merge(import::routes())
         .merge(export::routes())
         .merge(backup::routes())
 }
 
-/// Those that change something: they take an idempotency key, and [`once`] stands around them.
+/// The endpoints that change something. They take an idempotency key: [`once`] wraps them.
 pub(crate) fn changes() -> OpenApiRouter<App> {
-    let mut changes = OpenApiRouter::new().merge(keys::routes()).merge(tokens::changes());
+    let mut changes =
+        OpenApiRouter::new().merge(keys::routes()).merge(import::routes()).merge(tokens::changes());
     once::describe(changes.get_openapi_mut());
     changes
 }

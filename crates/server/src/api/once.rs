@@ -1,7 +1,8 @@
-//! Requests that are made once, however often they are sent: the header `Idempotency-Key`.
+//! The header `Idempotency-Key`: a request has its effect once, however often it is sent.
 //!
-//! It stands around the endpoints that change something. A request without the header passes through it untouched.
+//! It wraps the endpoints that change something. A request without the header passes unchanged.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, to_bytes};
@@ -17,9 +18,10 @@ use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
 use utoipa::openapi::{ObjectBuilder, OpenApi, Required, Type};
 
 use super::described::operations;
+use crate::cluster::{Begun, Ticket};
 use crate::error::{ApiError, Problem, Result};
 use crate::request::{Caller, Content};
-use crate::service::{Answer, App, Before, Ended, Owner, RequestDigest};
+use crate::service::{Answer, App, Before, Ended, Opened, Owner, RequestDigest};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// What an answer that is given again has.
@@ -40,10 +42,10 @@ pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -
 async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
     let key = key_of(request.headers())?;
     let (parts, body) = request.into_parts();
-    // Only a caller who was verified learns what was answered. The request is counted by its handler, or below.
-    let session = Caller::verified(&parts, &app)?.session;
+    // Only a verified caller gets a stored answer. The handler counts the request, or the code below does.
+    let Caller { session, opened } = Caller::verified(&parts, &app)?;
     let Content(body) = Content::from_request(Request::new(body), &app).await?;
-    let request = digest(&app, &parts, body.clone()).await?;
+    let request = digest(&app, &opened, &parts, body.clone()).await?;
     let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());
     let owner = Owner { tenant, actor };
     let before = app.service.answers.begin(&owner, &key, request, Instant::now());
@@ -51,9 +53,14 @@ async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
         session.count(1)?;
         return again(before);
     }
-    let running = Running { app, owner, key, ended: None };
-    // A caller who goes away does not stop it: what was begun is done, and a repetition gets its answer.
+    let mut running = Running { app, opened, owner, key, ended: Some(Ended::Again), ticket: None };
+    // It runs to its end even if the caller goes away. A repetition then gets its answer.
     let run = tokio::spawn(async move {
+        if let Some(before) = running.ask_others(request).await? {
+            session.count(1)?;
+            return again(before);
+        }
+        running.ended = None;
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         running.keep(response).await
     });
@@ -72,7 +79,7 @@ fn key_of(headers: &HeaderMap) -> Result<String> {
     }
 }
 
-async fn digest(app: &App, parts: &Parts, body: Bytes) -> Result<RequestDigest> {
+async fn digest(app: &App, opened: &Opened, parts: &Parts, body: Bytes) -> Result<RequestDigest> {
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let mut text = Vec::with_capacity(path.len() + 64);
     text.extend_from_slice(parts.method.as_str().as_bytes());
@@ -86,8 +93,12 @@ async fn digest(app: &App, parts: &Parts, body: Bytes) -> Result<RequestDigest> 
         hash.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?
     };
     text.extend_from_slice(body.as_bytes());
-    // Under the service's secret: what is remembered of a request with a secret in it says nothing about it.
-    Ok(app.service.digest(&text))
+    // Hashed with the service's secret, so that the stored digest reveals nothing about a secret in the request.
+    Ok(match app.service.cluster {
+        None => app.service.digest(&text),
+        // All nodes must find the same.
+        Some(_) => opened.keystore.note_digest(&text),
+    })
 }
 
 /// The answer to a repetition.
@@ -122,15 +133,41 @@ fn again(before: Before) -> Result<Response> {
     }
 }
 
-/// A request that runs. Whatever happens to it, the list of answers is told.
+/// A request that runs. When it ends in any way, the list of answers is told.
 struct Running {
     app: App,
+    opened: Arc<Opened>,
     owner: Owner,
     key: String,
     ended: Option<Ended>,
+    /// The request as the other nodes know it, if there are others.
+    ticket: Option<Ticket>,
 }
 
 impl Running {
+    /// Asks what the other nodes know of the request. If they know nothing, this node runs it from now on.
+    async fn ask_others(&mut self, request: RequestDigest) -> Result<Option<Before>> {
+        let Some(cluster) = self.app.service.cluster.clone() else { return Ok(None) };
+        let (opened, owner, key) = (Arc::clone(&self.opened), self.owner.clone(), self.key.clone());
+        let begun = spawn_blocking(move || cluster.begin(&opened.keystore, &owner, &key, request)).await;
+        match begun.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?? {
+            Begun::Run(ticket) => {
+                self.ticket = Some(ticket);
+                Ok(None)
+            }
+            Begun::Before(before) => Ok(Some(before)),
+        }
+    }
+
+    /// Tells the other nodes how the request ended, before its caller learns it.
+    async fn tell_others(&mut self) {
+        let others = self.app.service.cluster.clone().zip(self.ticket.take()).zip(self.ended.clone());
+        let Some(((cluster, ticket), ended)) = others else { return };
+        let opened = Arc::clone(&self.opened);
+        // If this fails, the row says that the request runs, until this node ends.
+        let _ = spawn_blocking(move || cluster.end(&opened.keystore, ticket, &ended)).await;
+    }
+
     async fn keep(mut self, response: Response) -> Result<Response> {
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await;
@@ -144,14 +181,18 @@ impl Running {
             let content_type = parts.headers.get(header::CONTENT_TYPE).cloned();
             Ended::Answered(Answer { status: parts.status, content_type, body: body.clone() })
         });
+        self.tell_others().await;
         Ok(Response::from_parts(parts, Body::from(body)))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Without an end, the handler panicked: nobody knows what it had done.
+        // The request did not end: the handler panicked, and may have changed something.
         let ended = self.ended.take().unwrap_or(Ended::Unkept);
+        if let (Some(cluster), Some(ticket)) = (&self.app.service.cluster, self.ticket.take()) {
+            cluster.end_later(&self.opened.keystore, ticket, &ended);
+        }
         self.app.service.answers.end(&self.owner, &self.key, ended);
     }
 }

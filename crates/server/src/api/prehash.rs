@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::prehash::{Digest, Prehashed};
 use bulla_kms::token::Operation;
@@ -16,7 +16,7 @@ use super::keys::KEY;
 use super::sign::{Signed, json, write_one};
 use super::verify::{Verified, verdict_text};
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, decode, exact, parse, resolve};
+use crate::request::{Caller, Content, Path, decode, exact, parse, resolve};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -26,7 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// How a message was hashed.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum DigestKind {
+pub(crate) enum DigestKind {
     /// BLAKE3, 32 bytes. The signature is one of Ed25519 of a frame around the digest.
     Blake3,
     /// SHA-512, 64 bytes. The signature is one of Ed25519ph (RFC 8032, section 5.1).
@@ -101,7 +101,7 @@ struct VerifyDigest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     signature: Cow<'a, str>,
-    /// The version that is said to have signed; the newest when absent.
+    /// The version that signed, as the caller says; the newest when absent.
     #[schema(value_type = Option<u32>)]
     version: Option<NonZeroU32>,
 }

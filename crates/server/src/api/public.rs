@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::Operation;
@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::keys::KEY;
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, encode, exact, resolve};
+use crate::request::{Caller, Path, encode, exact, resolve};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -75,7 +75,7 @@ impl PublicKeyFormat {
     }
 }
 
-/// Which public key, and how it is written.
+/// The version and the format of a public key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PublicQuery {
@@ -104,7 +104,7 @@ struct PublicKeyView {
     public_key: String,
 }
 
-/// What caches may do with public keys: keep them for a minute, for this caller.
+/// Caches may keep public keys for a minute, for this caller.
 const CACHING: [(HeaderName, HeaderValue); 2] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60")),
     (header::VARY, HeaderValue::from_static("authorization, x-vault-token")),
@@ -178,7 +178,7 @@ struct Jwk {
 
 /// Read all public keys that verify signatures, as a JSON Web Key Set.
 ///
-/// It has every usable version of each key that the caller may read, if the algorithm has a JSON Web Key. Others are left out.
+/// It has every usable version of each key that the caller may read. Keys whose algorithm has no JSON Web Key are left out.
 #[utoipa::path(get, path = "/api/v1/jwks", tag = "keys", extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The keys", body = Jwks), (status = "default", body = ErrorBody)))]
 async fn jwks(State(app): State<App>, caller: Caller) -> Result<([(HeaderName, HeaderValue); 2], Response)> {
@@ -208,7 +208,7 @@ fn jwks_of(keystore: &Keystore, key: &Attestation) -> bulla_kms::Result<Vec<Jwk>
     made.collect()
 }
 
-/// The JSON Web Key of a public key; none where its algorithm has none.
+/// The JSON Web Key of a public key; `None` if its algorithm has no such form.
 fn jwk(key: &PublicKey) -> bulla_kms::Result<Option<Jwk>> {
     let text = match export_public(key, PublicFormat::Jwk) {
         Err(error) if error.code == Code::UnsupportedFormat => return Ok(None),

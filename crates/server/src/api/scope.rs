@@ -1,7 +1,7 @@
-//! What an endpoint asks of its caller, as the description of the service says it: the extension `x-permission` of each operation.
+//! The permission that an endpoint needs. The description of the service has it as the extension `x-permission` of each operation.
 //!
-//! `open` for everybody, `caller` for every verified credential, an operation for one with that operation on the key or in the tenant,
-//! `operator:OPERATION` for one with that operation in the operators' tenant, `minter` for a caller that may mint tokens.
+//! `open` needs no credential; `caller` any valid one; the name of an operation one with that operation on the key or in the tenant;
+//! `operator:OPERATION` one with that operation in the operators' tenant; `minter` a caller that may mint tokens.
 
 use bulla_kms::Name;
 use bulla_kms::token::{Operation, ROOT};
@@ -14,7 +14,7 @@ use crate::service::App;
 /// The caller may do `operation` in its tenant, and that is the operators' tenant.
 ///
 /// # Errors
-/// One of the two is not so.
+/// The caller may not, or it is another tenant.
 pub(crate) fn check_operator(app: &App, caller: &Caller, operation: Operation) -> Result<()> {
     check_operator_session(app, &caller.session, operation)
 }

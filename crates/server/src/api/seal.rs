@@ -26,7 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(seal)).routes(routes!(open))
 }
 
-/// The associated data of what the command `bulla seal` makes.
+/// The associated data of files that the command `bulla seal` makes.
 const FILE: &[u8] = b"bulla file v1";
 /// The start of associated data that bulla uses itself.
 const RESERVED: &[u8] = b"bulla ";
@@ -118,7 +118,7 @@ struct Opened<'a> {
     data: &'a str,
 }
 
-/// The keys of the keystore with which a caller may decapsulate. All others do not exist for it.
+/// The keys of the keystore with which a caller may decapsulate. Other keys are treated as missing.
 #[derive(Debug)]
 struct CallerIdentity<'a> {
     keystore: KeystoreIdentity<'a>,

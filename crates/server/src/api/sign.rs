@@ -2,25 +2,23 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::Operation;
 use bulla_kms::{KeyName, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
-use tokio::task::yield_now;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::items::{Buffer, Keys, STEP, count, key_of, write_error};
+use super::items::{Buffer, Keys, count, key_of, write_error};
 use super::keys::KEY;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, decode, encode, parse, resolve};
-use crate::service::App;
+use crate::request::{Caller, Content, Path, decode, encode, parse, resolve};
+use crate::service::{App, Cost};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(sign)).routes(routes!(sign_many))
@@ -77,7 +75,7 @@ pub(crate) fn write_one(signature: &Signature) -> Vec<u8> {
 fn write_signature(out: &mut Vec<u8>, signature: &Signature) {
     use std::io::Write as _;
     let (key, version) = (&signature.key, signature.key.version());
-    // A vector takes all that is written to it.
+    // Writing to a vector cannot fail.
     let _ = write!(out, "\"key\":\"{key}\",\"version\":{version},\"signature\":\"");
     out.extend_from_slice(encode(&signature.bytes).as_bytes());
     out.extend_from_slice(b"\"");
@@ -141,30 +139,15 @@ struct Failed {
 
 /// Sign many messages, each with a key's newest version.
 ///
-/// One item's error does not touch the others.
+/// An item's error does not affect the others.
 #[utoipa::path(post, path = "/api/v1/sign", tag = "signatures", request_body = SignMany, extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "A signature or an error for each item", body = SignedMany), (status = "default", body = ErrorBody)))]
 async fn sign_many(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    let batch = Arc::new(read(&app, &caller, &body)?);
-    let mut results = Vec::with_capacity(batch.items.len());
-    if batch.keys.iter().all(|key| caller.opened.keystore.signs_quickly(key.as_ref()))
-        && !caller.opened.waits_for_disk
-    {
-        for from in (0..batch.items.len()).step_by(STEP) {
-            if from > 0 {
-                yield_now().await;
-            }
-            let actor = &caller.session.actor;
-            results.extend(actor.acting(|| batch.sign(&caller.opened.keystore, from)));
-        }
-    } else {
-        let signing = Arc::clone(&batch);
-        let made = app.aside(&caller.opened, &caller.session, move |keystore| {
-            let steps = (0..signing.items.len()).step_by(STEP);
-            Ok(steps.flat_map(|from| signing.sign(keystore, from)).collect::<Vec<_>>())
-        });
-        results = made.await?;
-    }
+    let batch = read(&app, &caller, &body)?;
+    let Caller { session, opened } = &caller;
+    let quick = batch.keys.iter().all(|key| opened.keystore.signs_quickly(key.as_ref()));
+    let items = batch.items.len();
+    let results = app.in_steps(opened, session, Cost::quick_if(quick), batch, items, Batch::sign).await?;
     Ok(json(write(&results)))
 }
 
@@ -172,7 +155,7 @@ async fn sign_many(State(app): State<App>, caller: Caller, Content(body): Conten
 struct Batch {
     keys: Vec<KeyName>,
     buffer: Buffer,
-    /// The key and the message of each item, or why it cannot be signed.
+    /// The key and the message of each item, or the reason why it cannot be signed.
     items: Vec<Result<(usize, Range<usize>)>>,
 }
 
@@ -192,8 +175,8 @@ fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
 
 impl Batch {
     /// The results of one step of the items.
-    fn sign(&self, keystore: &Keystore, from: usize) -> Vec<Result<Signature>> {
-        let step = &self.items[from..self.items.len().min(from + STEP)];
+    fn sign(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<Signature>> {
+        let step = &self.items[step];
         let good = step.iter().filter_map(|item| item.as_ref().ok());
         let items = good.map(|(key, message)| SignItem {
             key: self.keys[*key].as_ref(),

@@ -22,7 +22,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(own)).routes(routes!(attenuate))
 }
 
-/// What changes the keystore, or which tokens are honoured.
+/// Endpoints that change the keystore or the list of revoked tokens.
 pub(crate) fn changes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(mint)).routes(routes!(revoke))
 }
@@ -34,7 +34,7 @@ struct MintToken {
     /// What the token permits. The caller must be permitted it, too.
     #[schema(value_type = Vec<String>, min_items = 1, example = json!(["sign", "verify"]))]
     operations: Vec<Operation>,
-    /// The keys, by their labels or names; all keys of the tenant when absent, and what is about no key.
+    /// The keys, by their labels or names. When absent: all keys of the tenant, and the operations that concern no key.
     #[schema(example = json!(["invoices"]))]
     keys: Option<Vec<String>>,
     /// The token's lifetime. It cannot be made longer later.
@@ -47,7 +47,7 @@ struct MintToken {
 struct Minted {
     /// The token. The service does not keep it.
     token: String,
-    /// What revokes it, and all tokens that are made from it.
+    /// The id that revokes it, and all tokens that are made from it.
     revocation_id: String,
     /// When it expires, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ fn families(caller: &Caller, keys: &[String], operations: &[Operation]) -> Resul
     keys.iter().map(family).collect()
 }
 
-/// Restrictions of a token. What is absent restricts nothing.
+/// Restrictions of a token. An absent field restricts nothing.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AttenuateToken {
@@ -194,13 +194,13 @@ struct OwnAuthority {
     /// What the caller may do.
     #[schema(value_type = Vec<String>)]
     operations: Vec<Operation>,
-    /// The keys; none for all keys of the tenant, and what is about no key.
+    /// The keys. None means all keys of the tenant, and the operations that concern no key.
     keys: Option<Vec<String>>,
-    /// Until when; none for a caller without a token.
+    /// When they end; none for a caller without a token.
     expires: Option<String>,
     /// Whether the caller may mint tokens, and revoke those of others.
     mints: bool,
-    /// What revokes the token: the last id names this very token, the others those that it was made from.
+    /// The ids that revoke the token: the last id names this token, the others those that it was made from.
     revocation_ids: Vec<String>,
 }
 
@@ -267,7 +267,7 @@ async fn revoke(
         None => {
             let none = || ApiError::malformed("the request carries no token: name one by `revocation_id`");
             let own = session.revocation_ids.last().cloned().ok_or_else(none)?;
-            // What the caller says of its own token does not count: the token itself says when it expires.
+            // For its own token, the caller's time does not count: the token itself says when it expires.
             (own, session.authority.expires, Revoker::Holder)
         }
     };

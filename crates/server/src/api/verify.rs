@@ -3,24 +3,22 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::Operation;
 use bulla_kms::{Algorithm, KeyId, Keystore, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
-use tokio::task::yield_now;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::items::{Buffer, Keys, STEP, count, key_of, write_error};
+use super::items::{Buffer, Keys, count, key_of, write_error};
 use super::keys::KEY;
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, decode, exact, parse, resolve};
-use crate::service::App;
+use crate::request::{Caller, Content, Path, decode, exact, parse, resolve};
+use crate::service::{App, Cost};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(verify)).routes(routes!(verify_many))
@@ -38,7 +36,7 @@ struct Verify<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     signature: Cow<'a, str>,
-    /// The version that is said to have signed; the newest when absent.
+    /// The version that signed, as the caller says; the newest when absent.
     #[schema(value_type = Option<u32>)]
     version: Option<NonZeroU32>,
 }
@@ -47,7 +45,7 @@ struct Verify<'a> {
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "it describes what is written by hand")]
 pub(crate) struct Verified {
-    /// Whether the key version made the signature of this very message.
+    /// Whether the key version made this signature of this message.
     valid: bool,
 }
 
@@ -90,7 +88,7 @@ struct VerifyMany<'a> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct VerifyOne<'a> {
-    /// The key; its name with a version, as signing returns it, is the surest.
+    /// The key. Best give its name with a version, as signing returns it.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     key: Option<Cow<'a, str>>,
@@ -102,7 +100,7 @@ struct VerifyOne<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     signature: Cow<'a, str>,
-    /// The version that is said to have signed; the newest when absent.
+    /// The version that signed, as the caller says; the newest when absent.
     #[schema(value_type = Option<u32>)]
     version: Option<NonZeroU32>,
 }
@@ -114,7 +112,7 @@ struct VerifiedMany {
     results: Vec<VerifiedOne>,
 }
 
-/// A verdict. Where nothing could be verified, it is not valid, and `error` says why.
+/// A verdict. If nothing could be verified, it is not valid, and `error` says why.
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "it describes what is written by hand")]
 struct VerifiedOne {
@@ -129,26 +127,12 @@ struct VerifiedOne {
 #[utoipa::path(post, path = "/api/v1/verify", tag = "signatures", request_body = VerifyMany, extensions(("x-permission" = json!("verify"))),
     responses((status = 200, description = "A verdict for each item", body = VerifiedMany), (status = "default", body = ErrorBody)))]
 async fn verify_many(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    let batch = Arc::new(read(&app, &caller, &body)?);
-    let mut results = Vec::with_capacity(batch.items.len());
+    let batch = read(&app, &caller, &body)?;
     let is_quick =
         |key: &Result<KeyId>| key.as_ref().is_ok_and(|key| key.family().algorithm() == Algorithm::Ed25519);
-    if batch.keys.iter().all(is_quick) && !caller.opened.waits_for_disk {
-        for from in (0..batch.items.len()).step_by(STEP) {
-            if from > 0 {
-                yield_now().await;
-            }
-            let actor = &caller.session.actor;
-            results.extend(actor.acting(|| batch.verify(&caller.opened.keystore, from)));
-        }
-    } else {
-        let verifying = Arc::clone(&batch);
-        let made = app.aside(&caller.opened, &caller.session, move |keystore| {
-            let steps = (0..verifying.items.len()).step_by(STEP);
-            Ok(steps.flat_map(|from| verifying.verify(keystore, from)).collect::<Vec<_>>())
-        });
-        results = made.await?;
-    }
+    let cost = Cost::quick_if(batch.keys.iter().all(is_quick));
+    let items = batch.items.len();
+    let results = app.in_steps(&caller.opened, &caller.session, cost, batch, items, Batch::verify).await?;
     Ok(json(write(&results)))
 }
 
@@ -159,7 +143,7 @@ type Item = (usize, Range<usize>, Range<usize>);
 struct Batch {
     keys: Vec<Result<KeyId>>,
     buffer: Buffer,
-    /// The key, the message and the signature of each item, or why there is nothing to verify.
+    /// The key, the message and the signature of each item, or the reason why it cannot be verified.
     items: Vec<Result<Item>>,
 }
 
@@ -180,8 +164,8 @@ fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
 
 impl Batch {
     /// The results of one step of the items.
-    fn verify(&self, keystore: &Keystore, from: usize) -> Vec<Result<bool>> {
-        let step = &self.items[from..self.items.len().min(from + STEP)];
+    fn verify(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<bool>> {
+        let step = &self.items[step];
         let usable: Vec<_> = step.iter().map(|item| self.item(item)).collect();
         let items: Vec<_> = usable.iter().filter_map(|item| item.as_ref().ok().copied()).collect();
         let mut verdicts = keystore.verify_batch(&items).into_iter();

@@ -29,6 +29,10 @@ pub(crate) struct KeyView {
     backend: String,
     /// Whether the private keys may ever be exported.
     exportable: bool,
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time; absent if they may not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    deletion_allowed: bool,
     /// Older versions do not verify.
     minimum_version: u32,
     /// When the keystore rotates the key by itself.
@@ -42,7 +46,7 @@ pub(crate) struct KeyView {
 /// When the keystore rotates a key by itself.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RotationView {
-    /// A version signs no longer than this many seconds.
+    /// A version signs for at most this many seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_age_seconds: Option<u64>,
     /// A version makes at most this many signatures.
@@ -107,6 +111,7 @@ impl From<&Attestation> for KeyView {
             revision: key.revision,
             backend: key.backend.clone(),
             exportable: key.exportable,
+            deletion_allowed: key.deletion_allowed,
             minimum_version: key.minimum_version,
             rotation: RotationView {
                 max_age_seconds: key.rotation.max_age_seconds.map(Into::into),

@@ -6,17 +6,28 @@ use toml::Value;
 
 use super::*;
 
-/// The settings with something in each of them. Whoever adds a setting adds it here, or nothing compiles.
+/// Settings with a value in each field. A new setting must be added here, or this does not compile.
 fn everything() -> Config {
     let some = || Some(PathBuf::from("a"));
     let one = std::num::NonZeroU32::MIN;
     let tls = TlsConfig { certificate: "a".into(), key: "a".into(), client_ca: some() };
     Config {
         keystore: KeystoreConfig {
+            store: StoreKind::Etcd,
+            guard: some(),
             folder: some(),
             passphrase_file: some(),
             passphrase_fd: Some(3),
             credential: Some("a".to_owned()),
+        },
+        etcd: EtcdConfig {
+            endpoints: vec!["http://127.0.0.1:1".to_owned()],
+            ca: some(),
+            certificate: some(),
+            key: some(),
+            user: Some("a".to_owned()),
+            password_file: some(),
+            ..EtcdConfig::default()
         },
         listen: vec![Listen {
             address: "127.0.0.1:1".parse().ok(),
@@ -25,7 +36,11 @@ fn everything() -> Config {
             tls: Some(tls),
         }],
         limits: Limits { rate: Some(Rate { per_second: one, burst: one }), ..Limits::default() },
-        audit: AuditConfig::default(),
+        audit: AuditConfig { cosignatures: Some(1), ..AuditConfig::default() },
+        witness: vec![WitnessConfig {
+            url: "https://witness.example.org".to_owned(),
+            key: "witness.example.org+ac94e85e+BNdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea".parse().unwrap(),
+        }],
         identity: vec![IdentityConfig {
             name: "a".to_owned(),
             uid: Some(1),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Rate;
 
-/// What a caller may ask for at most, and for how long.
+/// The limits of requests, in size and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -42,11 +42,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The shortest bound of a head: the HTTP library refuses to work with less.
+    /// The smallest limit of a head: the HTTP library does not accept less.
     const LEAST_HEADER_BYTES: usize = 8 << 10;
 
     /// # Errors
-    /// [`Code::InvalidArgument`] for a limit that lets nothing pass.
+    /// [`Code::InvalidArgument`] for a limit that no request passes.
     pub(super) fn check(&self) -> Result<()> {
         let zero = [self.body_bytes, self.items, self.connections].contains(&0)
             || self.header_seconds == 0

@@ -92,7 +92,7 @@ impl Listen {
             (Some(_), None) if self.mode.is_some() => Err(invalid("`mode` is for a Unix socket")),
             (Some(_), None) => Ok(()),
             (None, Some(_)) if self.tls.is_some() => Err(invalid("a Unix socket takes no TLS")),
-            // A name that begins with a zero byte is in no file system, where a mode would guard it.
+            // A name that begins with a zero byte is not in the file system, so no mode protects it.
             (None, Some(path)) if path.as_os_str().as_encoded_bytes().contains(&0) => {
                 Err(invalid("the path of a Unix socket has no zero bytes"))
             }
@@ -104,7 +104,7 @@ impl Listen {
         }
     }
 
-    /// What is settled when the socket is bound. Certificates are not.
+    /// The settings that need a new socket. Certificates do not.
     pub(super) fn socket(&self) -> impl PartialEq + use<'_> {
         (self.address, self.unix.as_deref(), self.mode, self.tls.is_some())
     }

@@ -1,4 +1,4 @@
-//! What the service tells about itself while it runs.
+//! The settings of the log and of traces.
 
 use bulla_kms::{Code, KmsError, Result};
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
-    /// The least important lines that are written.
+    /// The lowest level that is written.
     pub level: LogLevel,
     /// Text or JSON.
     pub format: LogFormat,
-    /// Whether each request is written, whatever the level: its id, method, path, status, time and caller.
+    /// Whether each request is written, at any level: its id, method, path, status, time and caller.
     pub access: bool,
 }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod documented;
 mod environment;
+mod etcd;
 mod limits;
 mod listen;
 mod log;
@@ -11,11 +12,14 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use bulla_client::Address;
+use bulla_kms::audit_log::WitnessKey;
 use bulla_kms::seal::Recipient;
 use bulla_kms::token::Operation;
 use bulla_kms::{Code, KeyFamily, KmsError, Name, Result};
 use serde::{Deserialize, Serialize};
 
+pub use self::etcd::{EtcdConfig, StoreKind};
 pub use self::limits::Limits;
 pub use self::listen::{Listen, SocketMode, TlsConfig};
 pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
@@ -27,12 +31,16 @@ pub use crate::access::Rate;
 pub struct Config {
     /// The keystore, and what opens it.
     pub keystore: KeystoreConfig,
+    /// The etcd cluster with the keystore, if nodes share it.
+    pub etcd: EtcdConfig,
     /// Where the service listens.
     pub listen: Vec<Listen>,
     /// What a caller may ask for at most.
     pub limits: Limits,
     /// The audit log.
     pub audit: AuditConfig,
+    /// The witnesses that cosign the audit log's checkpoints.
+    pub witness: Vec<WitnessConfig>,
     /// Callers who prove themselves by a client certificate or as a user of this machine.
     pub identity: Vec<IdentityConfig>,
     /// How the service runs.
@@ -47,6 +55,10 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeystoreConfig {
+    /// Where the keystore is stored: in a file of its folder, or in the etcd cluster of the table `[etcd]`.
+    pub store: StoreKind,
+    /// The file of the rollback guard of a keystore in etcd. It detects that the cluster was restored from an older copy.
+    pub guard: Option<PathBuf>,
     /// The keystore's folder, as for the other commands; the platform's place for data by default.
     pub folder: Option<PathBuf>,
     /// A file with the passphrase; its first line counts. Without one, a key file in the folder opens the keystore, and a keystore with a
@@ -66,6 +78,20 @@ pub struct AuditConfig {
     pub durability: AuditDurability,
     /// Whether verifications are recorded too.
     pub verifications: bool,
+    /// How many witnesses must cosign a checkpoint; all by default.
+    pub cosignatures: Option<usize>,
+    /// How often, in seconds, witnesses are asked to cosign a new checkpoint.
+    pub witness_seconds: u64,
+}
+
+/// A witness: somebody else's service that cosigns the checkpoints of the audit log, if the log only grew (C2SP `tlog-witness`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WitnessConfig {
+    /// Its submission prefix, `https://HOST/PATH`.
+    pub url: String,
+    /// Its public key, `NAME+HASH+KEY`.
+    pub key: WitnessKey,
 }
 
 /// When an entry is on the disk.
@@ -81,7 +107,12 @@ pub enum AuditDurability {
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { durability: AuditDurability::Grouped, verifications: false }
+        Self {
+            durability: AuditDurability::Grouped,
+            verifications: false,
+            cosignatures: None,
+            witness_seconds: 60,
+        }
     }
 }
 
@@ -145,15 +176,31 @@ impl Config {
     /// # Errors
     /// [`Code::NotFound`], [`Code::Io`]; [`Code::InvalidArgument`] for a file or a variable that says nothing the service knows.
     pub fn load(path: Option<&Path>, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
-        let mut table = match path {
+        let table = match path {
             None => toml::Table::new(),
             Some(path) => parse(path)?,
         };
+        let file = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
+        Self::of(table, variables, &file)
+    }
+
+    /// The same of a text.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`], as for [`Config::load`].
+    pub(crate) fn read(text: &str, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
+        let table = text.parse().map_err(|error: toml::de::Error| invalid(error.message()))?;
+        Self::of(table, variables, "")
+    }
+
+    fn of(
+        mut table: toml::Table,
+        variables: impl Iterator<Item = (String, String)>,
+        file: &str,
+    ) -> Result<Self> {
         environment::apply(&mut table, variables)?;
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
-            let file = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
-            invalid(format!("{file}{}", error.message()))
-        })?;
+        let wrong = |error: toml::de::Error| invalid(format!("{file}{}", error.message()));
+        let config: Self = table.try_into().map_err(wrong)?;
         config.check()?;
         Ok(config)
     }
@@ -163,6 +210,7 @@ impl Config {
     pub fn check(&self) -> Result<()> {
         self.listen.iter().try_for_each(Listen::check)?;
         self.keystore.check()?;
+        self.etcd.check(self.keystore.store)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for identity in &self.identity {
             if identity.uid.is_some() == identity.certificate.is_some() {
@@ -189,8 +237,33 @@ impl Config {
             let wrong = |error: KmsError| invalid(format!("[service] backup_recipients: {}", error.message));
             recipient.parse::<Recipient>().map_err(wrong)?;
         }
+        self.check_witnesses()?;
         self.trace.check()?;
         self.limits.check()
+    }
+
+    fn check_witnesses(&self) -> Result<()> {
+        let mut keys = HashSet::new();
+        for WitnessConfig { url, key } in &self.witness {
+            let wrong = |why: &str| invalid(format!("the witness {}: {why}", key.name()));
+            url.parse::<Address>().map_err(|_| wrong("`url` is not https://HOST/PATH"))?;
+            // Two keys of one witness would count as two witnesses.
+            if !keys.insert(key.name()) {
+                return Err(wrong("it is named twice"));
+            }
+        }
+        if self.required_witnesses() > self.witness.len() {
+            return Err(invalid("[audit] cosignatures: there are fewer witnesses"));
+        }
+        if self.audit.witness_seconds == 0 {
+            return Err(invalid("[audit] witness_seconds must be at least 1"));
+        }
+        Ok(())
+    }
+
+    /// How many witnesses must cosign a checkpoint.
+    pub fn required_witnesses(&self) -> usize {
+        self.audit.cosignatures.unwrap_or(self.witness.len())
     }
 
     /// The settings as TOML, with every default. It contains no secret: settings only say where secrets are.
@@ -205,8 +278,10 @@ impl Config {
     pub(crate) fn needing_restart(&self, new: &Self) -> Vec<&'static str> {
         let differs = [
             ("keystore", self.keystore != new.keystore),
+            ("etcd", self.etcd != new.etcd),
             ("listen", !self.listen.iter().map(Listen::socket).eq(new.listen.iter().map(Listen::socket))),
             ("audit", self.audit != new.audit),
+            ("witness", self.witness != new.witness),
             ("service", self.service != new.service),
             ("log", self.log != new.log),
             ("trace", self.trace != new.trace),
@@ -217,6 +292,11 @@ impl Config {
 
 impl KeystoreConfig {
     fn check(&self) -> Result<()> {
+        if self.guard.is_some() && self.store == StoreKind::File {
+            return Err(invalid(
+                "[keystore]: `guard` is for a keystore in etcd; a file names its guard itself",
+            ));
+        }
         let sources =
             [self.passphrase_file.is_some(), self.passphrase_fd.is_some(), self.credential.is_some()];
         if sources.into_iter().filter(|is_set| *is_set).count() > 1 {
@@ -294,6 +374,9 @@ mod tests {
             "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\n[[identity]]\nname = \"b\"\ntenant = \"local\"\nuid = 1",
             "[log]\nlevel = \"loud\"",
             "[trace]\notlp = \"127.0.0.1:4318\"",
+            "[audit]\ncosignatures = 1",
+            "[audit]\nwitness_seconds = 0",
+            "[[witness]]\nurl = \"https://a\"\nkey = \"a+00000000+BA==\"",
             "[limits]\nbody_bytes = 0",
             "not toml",
         ] {

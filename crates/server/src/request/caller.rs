@@ -11,11 +11,11 @@ use crate::access::Session;
 use crate::error::{ApiError, Problem, Result};
 use crate::service::{App, Opened};
 
-/// What a connection proves by itself: a client certificate, or a user of this machine. An extension of each of its requests.
+/// The identity that a connection proves: by a client certificate, or as a user of this machine. Each request has it as an extension.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) session: Option<Arc<Session>>,
-    /// Where the access log learns who the caller is; none where nothing is logged.
+    /// Tells the access log who the caller is; none if requests are not logged.
     pub(crate) witness: Option<Witness>,
 }
 
@@ -45,7 +45,7 @@ impl Caller {
     /// Verifies the credential, without counting the request.
     ///
     /// # Errors
-    /// There is none, it is refused, or the service is sealed.
+    /// The request has no credential, the credential is refused, or the service is sealed.
     pub(crate) fn verified(parts: &Parts, app: &App) -> Result<Self> {
         let token = token(&parts.headers);
         let connection = parts.extensions.get::<Peer>();
@@ -56,7 +56,7 @@ impl Caller {
         }
         let opened = app.service.opened()?;
         let session = match (token, peer) {
-            // A token counts more than the connection: whoever shows one wants no more than it permits.
+            // A token counts more than the connection: a caller who sends one wants only the rights of that token.
             (Some(token), _) => app.session(&opened, token)?,
             (None, peer) => peer.cloned().ok_or_else(ApiError::refused)?,
         };

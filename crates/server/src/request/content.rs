@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::error::{ApiError, Problem, Result};
 use crate::service::App;
 
-/// A whole body, within the bounds of length and time.
+/// A complete body, within the limits of length and time.
 pub(crate) struct Content(pub(crate) Bytes);
 
 impl FromRequest<App> for Content {
@@ -35,13 +35,13 @@ impl FromRequest<App> for Content {
     }
 }
 
-/// Reads a body as JSON. What is text there is borrowed where it needs no escapes.
+/// Reads a body as JSON. Texts without escapes are borrowed from the body.
 ///
 /// # Errors
 /// It is not the JSON of a `T`.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| {
-        // What the library quotes is part of the body, which may contain a secret.
+        // The library's error quotes the body, which may contain a secret.
         let at = format!("line {}, column {}", error.line(), error.column());
         let what = match error.classify() {
             serde_json::error::Category::Data => data_error(&error),

@@ -1,4 +1,4 @@
-//! Bodies with secrets in them. Memory that is ours alone is wiped; the copies of the HTTP and TLS libraries are not.
+//! Bodies with secrets in them. We wipe our own memory; the HTTP and TLS libraries do not wipe their copies.
 
 use std::borrow::Cow;
 use std::mem;

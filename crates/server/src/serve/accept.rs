@@ -1,4 +1,4 @@
-//! Listening sockets, and which thread gets a new connection.
+//! Listening sockets, and the choice of a thread for each new connection.
 
 use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,18 +21,18 @@ pub(super) enum Listener {
     Unix(UnixListener, SocketFile),
 }
 
-/// The file of a Unix socket, which goes with it.
+/// The file of a Unix socket, which is removed together with it.
 #[derive(Debug)]
 pub(super) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Nobody can connect to it any more; one that cannot be removed is removed by the next service.
+        // Nobody can connect to it any more. If this fails, the next service removes it.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// What clients of a socket address speak.
+/// The protocol that clients use on a socket address.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scheme {
     Http,
@@ -95,7 +95,7 @@ fn tcp(address: SocketAddr) -> std::io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// A socket to which nobody can connect before it has its mode.
+/// A socket that accepts no connection before it has its mode.
 fn unix(path: &Path, mode: SocketMode) -> std::io::Result<UnixListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
@@ -110,7 +110,7 @@ fn unix(path: &Path, mode: SocketMode) -> std::io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Removes a socket that a killed service left behind. One that somebody listens on stays.
+/// Removes a socket that a killed service left behind, but never one on which a program listens.
 fn remove_stale(path: &Path) -> Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
     if is_socket && UnixStream::connect(path).is_err() {

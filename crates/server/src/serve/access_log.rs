@@ -10,7 +10,7 @@ use tracing::Level;
 use crate::request::Witness;
 
 /// The target of the lines, which are at the level debug.
-const TARGET: &str = "bulla::access";
+pub const ACCESS_TARGET: &str = "bulla::access";
 
 /// The most characters of a path that are logged.
 const MOST: usize = 256;
@@ -26,14 +26,14 @@ pub(super) struct Entry {
 impl Entry {
     /// None where nobody reads the log.
     pub(super) fn begin(request: &Request<Body>) -> Option<Self> {
-        if !tracing::enabled!(target: TARGET, Level::DEBUG) {
+        if !tracing::enabled!(target: ACCESS_TARGET, Level::DEBUG) {
             return None;
         }
         let path = request.uri().path().chars().take(MOST).collect();
         Some(Self { start: Instant::now(), method: request.method().clone(), path, caller: Arc::default() })
     }
 
-    /// Where the handler says who the caller is.
+    /// The handler stores the caller here.
     pub(super) fn witness(&self) -> Witness {
         Arc::clone(&self.caller)
     }
@@ -42,6 +42,6 @@ impl Entry {
         let microseconds = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let actor = self.caller.get().map_or("", |session| session.actor.as_str());
         let (method, path, status) = (self.method.as_str(), self.path.as_str(), status.as_u16());
-        tracing::debug!(target: TARGET, request = id, method, path, status, microseconds, actor, "request");
+        tracing::debug!(target: ACCESS_TARGET, request = id, method, path, status, microseconds, actor, "request");
     }
 }

@@ -73,7 +73,7 @@ impl Connections {
             }
         };
         if let Err(error) = ended {
-            // A peer that goes away, or does not speak HTTP, is nobody's fault here.
+            // A peer that disconnects or does not speak HTTP is not an error of the service.
             tracing::debug!("a connection ended: {error}");
         }
     }
@@ -97,14 +97,14 @@ async fn answer(
             entry.end(&id, response.status());
         }
         if let Ok(id) = HeaderValue::from_str(&id) {
-            // An answer may have named its request already, in its body too.
+            // Some answers have the request id already, because it is also in their body.
             response.headers_mut().entry(REQUEST_ID).or_insert(id);
         }
         response
     })
 }
 
-/// How a connection is served that begins now.
+/// The settings for a connection that begins now.
 fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder

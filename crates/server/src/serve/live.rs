@@ -1,4 +1,4 @@
-//! What a reload replaces while the service runs: limits, rates, identities, certificates.
+//! The settings that a reload replaces while the service runs: limits, rates, identities, certificates, the list of revoked tokens.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use super::tls::{self, Loaded, Tls};
 use crate::config::{Config, Listen};
 use crate::service::Service;
 
-/// What a reload replaces while the service runs.
+/// The settings that a reload replaces while the service runs. `Service` has the list of revoked tokens.
 pub(super) struct Live {
     pub(super) service: Arc<Service>,
     pub(super) peers: ArcSwap<Peers>,
@@ -22,18 +22,26 @@ pub(super) struct Live {
 
 impl Live {
     /// # Errors
-    /// A certificate or a key cannot be used; an identity's name is none.
+    /// A certificate or a key cannot be used; the name of an identity is not valid.
     pub(super) fn new(service: Arc<Service>, config: Config) -> Result<Self> {
         let (peers, now) = (Peers::new(&config)?, Timestamp::now()?);
         let load = |listen: &Listen| -> Result<Option<Tls>> {
             let Some(settings) = &listen.tls else { return Ok(None) };
             let loaded = tls::load(settings)?;
-            // Whoever comes by a Unix socket needs no certificate: the service starts.
+            // The service starts, because callers on a Unix socket need no certificate.
             loaded.remind(now);
             Ok(Some(Tls::new(loaded)))
         };
         let tls = config.listen.iter().map(load).collect::<Result<_>>()?;
-        Ok(Self { service, peers: ArcSwap::from_pointee(peers), tls, config: Mutex::new(config) })
+        let live = Self { service, peers: ArcSwap::from_pointee(peers), tls, config: Mutex::new(config) };
+        live.tell_expiry();
+        Ok(live)
+    }
+
+    /// Tells the metrics when the first of the certificates expires.
+    fn tell_expiry(&self) {
+        let first = self.tls.iter().flatten().map(Tls::end).min();
+        self.service.counts.set_certificate_expiry(first);
     }
 
     /// The TLS of the listener with this number.
@@ -41,24 +49,26 @@ impl Live {
         self.tls[listener].as_ref()
     }
 
-    /// Takes other settings, or none of them. Tells which of them need a restart.
+    /// Takes all of the new settings or, after an error, none. Returns those that need a restart.
     ///
     /// # Errors
-    /// The settings contradict each other; a certificate or a key cannot be used.
+    /// The settings contradict each other; a certificate, a key or the list of revoked tokens cannot be used.
     pub(super) fn reload(&self, mut new: Config) -> Result<Vec<&'static str>> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         new.service.development = config.service.development;
         let (peers, certificates) = read(&new)?;
+        self.service.reload_revocations()?;
         for (listen, tls) in config.listen.iter().zip(&self.tls) {
             let same = certificates.iter().find(|(address, _)| *address == listen.address);
             if let (Some(tls), Some((_, loaded))) = (tls, same) {
                 tls.replace(loaded.clone());
             }
         }
+        self.tell_expiry();
         self.peers.store(Arc::new(peers));
         self.service.set_limits(new.limits);
         let needing_restart = config.needing_restart(&new);
-        // What needs a restart is still as it was, and is compared with that again.
+        // The settings that need a restart keep their old values, and the next reload compares with these.
         (config.limits, config.identity) = (new.limits, new.identity);
         Ok(needing_restart)
     }
@@ -66,7 +76,7 @@ impl Live {
 
 type Certificates = Vec<(Option<std::net::SocketAddr>, Loaded)>;
 
-/// Everything that settings name and that can be read before it is used.
+/// The files that the settings name, read before any is used.
 ///
 /// # Errors
 /// The settings contradict each other; a certificate or a key cannot be used, or has expired.

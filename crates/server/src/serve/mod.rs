@@ -10,4 +10,6 @@ mod tls;
 mod unread;
 mod validity;
 
+pub use self::access_log::ACCESS_TARGET;
 pub use self::server::{Handle, Server};
+pub(crate) use self::validity::fuzz_certificate;

@@ -10,7 +10,7 @@ use super::validity::Validity;
 use crate::access::{Authority, Limiter, OperationSet, Session};
 use crate::config::{Config, IdentityConfig};
 
-/// What a connection shows, verified once, when it begins.
+/// The evidence of a connection, verified once, when it begins.
 #[derive(Clone, Debug)]
 pub(super) enum Evidence {
     /// Nothing.
@@ -31,7 +31,7 @@ pub(super) struct Certificate {
 impl Evidence {
     /// That of a certificate in DER.
     pub(super) fn certificate(der: &[u8]) -> Self {
-        let digest = digest(&SHA256, der).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(digest(&SHA256, der));
         Self::Certificate(Arc::new(Certificate { digest, validity: Validity::of(der) }))
     }
 }
@@ -47,7 +47,7 @@ pub(super) struct Peers {
 
 impl Peers {
     /// # Errors
-    /// An identity's name is none.
+    /// The name of an identity is not valid.
     pub(super) fn new(config: &Config) -> Result<Self> {
         let mut peers = Self::default();
         if config.service.development {
@@ -77,7 +77,7 @@ impl Peers {
         Ok(peers)
     }
 
-    /// Whose connection it is, as the configuration names the evidence. A connection may outlive its certificate, and proves nothing then.
+    /// The caller whose evidence the configuration names. A connection may outlive its certificate, and proves nothing then.
     pub(super) fn session(&self, evidence: &Evidence) -> Option<Arc<Session>> {
         let named = match evidence {
             Evidence::Nothing => None,
@@ -106,6 +106,6 @@ fn session(identity: &IdentityConfig, config: &Config) -> Result<Session> {
         expires: None,
         mints: identity.mints,
     };
-    let limiter = config.limits.rate.map(Limiter::new);
+    let limiter = config.limits.rate.map(|rate| Arc::new(Limiter::new(rate)));
     Ok(Session { authority, actor: identity.name.parse()?, limiter, revocation_ids: Vec::new() })
 }

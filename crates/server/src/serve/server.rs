@@ -37,7 +37,7 @@ struct Shared {
     connections: Arc<AtomicUsize>,
 }
 
-/// What steers a running service from elsewhere.
+/// Controls a running service from another thread.
 #[derive(Clone)]
 pub struct Handle {
     shutdown: watch::Sender<bool>,
@@ -45,7 +45,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Accepts no more connections, answers what was asked, and ends [`Server::run`].
+    /// Stops accepting connections, answers the requests that have arrived, and ends [`Server::run`].
     pub fn shut_down(&self) {
         self.shutdown.send_replace(true);
     }
@@ -54,7 +54,7 @@ impl Handle {
     /// need a restart.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] and others: the settings contradict each other, or a certificate cannot be used. Then all stays as it was.
+    /// [`Code::InvalidArgument`] and others: the settings contradict each other, or a certificate cannot be used. Then no setting changes.
     /// [`Code::Closed`]: the service has ended.
     pub fn reload(&self, config: Config) -> Result<()> {
         let ended = || KmsError::new(Code::Closed, "the service has ended");
@@ -77,14 +77,14 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// Where a thread gets its connections from.
+/// The source of a thread's connections.
 type Inbox = mpsc::UnboundedReceiver<Accepted>;
 
 impl Server {
     /// Binds the addresses of the configuration. The keystore is not opened yet.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] for a configuration that contradicts itself or names no address; an address cannot be had.
+    /// [`Code::InvalidArgument`] for a configuration that contradicts itself or names no address; an address cannot be bound.
     pub fn bind(config: Config, source: Box<dyn KeystoreSource>) -> Result<Self> {
         config.check()?;
         if config.listen.is_empty() {
@@ -96,6 +96,10 @@ impl Server {
         let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = config.service.threads.unwrap_or_else(processors).get();
         let service = Arc::new(Service::new(config.clone(), threads, source)?);
+        if let Some(cluster) = &service.cluster {
+            let member: Weak<Service> = Arc::downgrade(&service);
+            cluster.tell(member);
+        }
         let live = Arc::new(Live::new(Arc::clone(&service), config)?);
         let connections = Arc::clone(&service.counts.connections);
         let shared = Arc::new(Shared { service, live, connections });
@@ -116,7 +120,7 @@ impl Server {
         self.listeners.iter().map(Listener::address).collect()
     }
 
-    /// What steers the service from another thread.
+    /// A handle that controls the service from another thread.
     pub fn handle(&self) -> Handle {
         Handle { shutdown: self.shutdown.clone(), live: Arc::downgrade(&self.shared.live) }
     }
@@ -126,7 +130,7 @@ impl Server {
         self.shared.service.opens_by_itself()
     }
 
-    /// Opens the keystore. Before, the service answers that it is sealed.
+    /// Opens the keystore. Until then, the service answers that it is sealed.
     ///
     /// # Errors
     /// Those of the source.
@@ -134,7 +138,7 @@ impl Server {
         self.shared.service.unseal(passphrase)
     }
 
-    /// Serves until [`Handle::shut_down`] is called and what was asked is answered.
+    /// Serves until [`Handle::shut_down`] is called and all requests that have arrived are answered.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -176,7 +180,7 @@ fn cannot_start(error: std::io::Error) -> KmsError {
     KmsError::new(Code::Io, format!("cannot start a thread: {error}"))
 }
 
-/// One thread: takes connections until the service shuts down, and then waits for those that it has.
+/// One thread: it takes connections until the service shuts down, and then waits until its connections end.
 async fn serve(
     shared: &Arc<Shared>,
     number: usize,
@@ -207,7 +211,7 @@ async fn serve(
             () = shut_down(&mut down) => break,
         }
     }
-    // What was accepted before may have been asked something already.
+    // The connections that it accepted before may have sent requests already.
     inbox.close();
     while let Some(accepted) = inbox.recv().await {
         connect(&mut open, accepted, down.clone());
@@ -215,12 +219,22 @@ async fn serve(
     while open.join_next().await.is_some() {}
 }
 
+/// Counts a connection as open until it ends or its task panics.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Shared {
     async fn connect(&self, accepted: Accepted, connections: &Connections, down: watch::Receiver<bool>) {
+        let _counted = Counted(&self.connections);
         match accepted {
             Accepted::Tcp(stream, listener) => {
                 if let Ok(stream) = TcpStream::from_std(stream) {
-                    // On the heap: else each plain connection would hold the room of one with TLS, and the reverse.
+                    // On the heap: otherwise each plain connection would take the memory of one with TLS, and the reverse.
                     match self.live.tls(listener) {
                         None => Box::pin(connections.serve(stream, Evidence::Nothing, down)).await,
                         Some(tls) => Box::pin(self.connect_tls(stream, tls, connections, down)).await,
@@ -235,7 +249,6 @@ impl Shared {
                 }
             }
         }
-        self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     async fn connect_tls(
@@ -294,7 +307,7 @@ async fn accept(
                 turn += 1;
             }
             Err(error) => {
-                // No file descriptor is free, for example. Connections that end will give some back.
+                // For example, no file descriptor is free. Connections that end will free some.
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

@@ -1,4 +1,4 @@
-//! TLS: a listener's certificate and key, and what a client's certificate proves.
+//! TLS: a listener's certificate and key, and the verification of client certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,20 +20,25 @@ use crate::config::TlsConfig;
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// A listener's TLS, which a reload replaces.
-pub(super) struct Tls(ArcSwap<ServerConfig>);
+pub(super) struct Tls(ArcSwap<Loaded>);
 
 impl Tls {
     pub(super) fn new(loaded: Loaded) -> Self {
-        Self(ArcSwap::new(loaded.config))
+        Self(ArcSwap::from_pointee(loaded))
     }
 
     pub(super) fn replace(&self, loaded: Loaded) {
-        self.0.store(loaded.config);
+        self.0.store(Arc::new(loaded));
     }
 
     /// What makes the next handshake.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.0.load_full())
+        TlsAcceptor::from(Arc::clone(&self.0.load().config))
+    }
+
+    /// Until when its certificate is valid.
+    pub(super) fn end(&self) -> Timestamp {
+        self.0.load().validity.end()
     }
 }
 
@@ -52,7 +57,7 @@ impl Loaded {
         self.validity.check(now).map_err(|why| invalid(format!("the certificate {} {why}", self.name)))
     }
 
-    /// Tells the log what will soon need somebody, and what is too late.
+    /// Logs a warning for a certificate that expires soon or has expired.
     pub(super) fn remind(&self, now: Timestamp) {
         if let Err(error) = self.check_time(now) {
             tracing::warn!("{}: clients will refuse it", error.message);
@@ -96,7 +101,7 @@ pub(super) fn load(settings: &TlsConfig) -> Result<Loaded> {
         config.ticketer =
             Ticketer::new().map_err(|error| KmsError::new(Code::RandomUnavailable, error.to_string()))?;
     } else {
-        // A resumed session would bring a client's certificate back without its being verified again.
+        // A resumed session would restore a client's certificate without verifying it again.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
@@ -119,7 +124,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     if read.is_empty() { Err(unreadable(path, "certificate", &pem::Error::NoItemsFound)) } else { Ok(read) }
 }
 
-/// What is wrong with a file, without what is in it.
+/// The error about a file. It quotes nothing of the file.
 fn unreadable(path: &Path, what: &str, error: &pem::Error) -> KmsError {
     let path = path.display();
     match error {

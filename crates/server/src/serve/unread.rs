@@ -7,7 +7,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
-/// How much of a body is read that nobody wants.
+/// How many bytes of an unwanted body are read.
 const MOST: usize = 64 << 10;
 
 /// For how long.

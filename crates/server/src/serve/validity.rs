@@ -1,4 +1,4 @@
-//! From when until when a certificate is valid (RFC 5280, section 4.1.2.5).
+//! The validity of a certificate (RFC 5280, section 4.1.2.5).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use der::{Decode as _, Header, SliceReader, Tag, TagNumber};
 /// How long before its end a certificate is worth a warning.
 const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// From when until when a certificate is valid.
+/// The time in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     begin: Timestamp,
@@ -17,7 +17,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// That of a certificate in DER. None for bytes that are no certificate.
+    /// Reads it from a certificate in DER. None if the bytes are no certificate.
     pub(super) fn of(certificate: &[u8]) -> Option<Self> {
         let (begin, end) = times(certificate).ok()?;
         let stamp = |time: Duration| Timestamp::from_unix_millis(u64::try_from(time.as_millis()).ok()?).ok();
@@ -25,7 +25,7 @@ impl Validity {
     }
 
     /// # Errors
-    /// What is wrong, as the end of a sentence.
+    /// What is wrong with it now, as the end of a sentence.
     pub(super) fn check(self, now: Timestamp) -> Result<(), String> {
         if now < self.begin {
             Err(format!("is not valid before {}", self.begin))
@@ -46,7 +46,7 @@ impl Validity {
     }
 }
 
-/// Reads a certificate up to its two times. What comes after them is for rustls.
+/// Reads a certificate up to its two times. rustls reads the rest.
 fn times(certificate: &[u8]) -> der::Result<(Duration, Duration)> {
     let mut reader = SliceReader::new(certificate)?;
     // Certificate, and TBSCertificate in it.
@@ -72,6 +72,15 @@ fn time(reader: &mut SliceReader<'_>) -> der::Result<Duration> {
     match Tag::peek(reader)? {
         Tag::UtcTime => UtcTime::decode(reader).map(|time| time.to_unix_duration()),
         _ => GeneralizedTime::decode(reader).map(|time| time.to_unix_duration()),
+    }
+}
+
+/// Reads bytes as a certificate; for the fuzzers.
+pub(crate) fn fuzz_certificate(bytes: &[u8]) {
+    if let Some(validity) = Validity::of(bytes) {
+        let is_valid = validity.check(validity.begin).is_ok();
+        assert_eq!(is_valid, validity.begin <= validity.end);
+        assert!(validity.ends_soon(validity.end));
     }
 }
 

@@ -21,7 +21,7 @@ const MOST_CALLERS: usize = 256;
 /// The digest of a request.
 pub(crate) type RequestDigest = [u8; 32];
 
-/// Whose key it is. Callers do not see each other's keys.
+/// The caller who sent the key. Callers do not see each other's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) tenant: Name,
@@ -37,20 +37,20 @@ pub(crate) struct Answer {
 }
 
 /// What a request ended with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Ended {
     /// An answer to keep.
     Answered(Answer),
-    /// One that is not kept: it holds a secret, or nobody knows it. A repetition must not make the change again.
+    /// An answer that is not kept, because it contains a secret or is unknown. A repetition must not make the change again.
     Unkept,
     /// Nothing was changed, and the caller may try again.
     Again,
 }
 
-/// What is known of a key when a request comes with it.
+/// The state of a key when a request arrives with it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// Nothing: the request is to be run, and [`Answers::end`] to be told.
+    /// The key is new: the caller must run the request, and then call [`Answers::end`].
     Nothing,
     /// It is the key of another request.
     AnotherRequest,
@@ -144,7 +144,7 @@ type OfTenant = HashMap<Actor, OfCaller>;
 pub(crate) struct Answers(Mutex<HashMap<Name, OfTenant>>);
 
 impl Answers {
-    /// Looks a key up. If nothing is known of it, its request runs from now on.
+    /// Looks a key up. If it is new, its request counts as running from now on.
     pub(crate) fn begin(&self, owner: &Owner, key: &str, request: RequestDigest, now: Instant) -> Before {
         let mut tenants = self.lock();
         let callers = tenants.entry(owner.tenant.clone()).or_default();
@@ -175,7 +175,7 @@ impl Answers {
         Before::Nothing
     }
 
-    /// Takes note of what a request ended with.
+    /// Stores how a request ended.
     pub(crate) fn end(&self, owner: &Owner, key: &str, ended: Ended) {
         let mut tenants = self.lock();
         let Some(caller) = tenants.get_mut(&owner.tenant).and_then(|callers| callers.get_mut(&owner.actor))
@@ -191,7 +191,7 @@ impl Answers {
             State::Answered(answer) => answer.body.len(),
             State::Running | State::Unkept => 0,
         };
-        // The request itself still runs as far as the list knows, so it is not among those that make room.
+        // In the list the request itself still runs, so it is not removed to make room.
         while caller.bytes() + bytes > MOST_BYTES && caller.remove_oldest().is_some() {}
         if let Some(known) = caller.keys.get_mut(key) {
             known.state = state;

@@ -1,4 +1,4 @@
-//! What the service counts about itself. Each thread that serves has its own numbers, so that counting waits for nobody.
+//! The service's own counters. Each serving thread has its own, so that counting never waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use bulla_kms::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
@@ -46,17 +47,19 @@ const NANOS: [u64; BOUNDS.len()] = [
 #[repr(align(128))]
 struct OfThread {
     classes: [AtomicU64; CLASSES.len()],
-    /// The last one is of what took longer than every bound.
+    /// The last one counts the requests that took longer than every bound.
     times: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
 
-/// What the service counts about itself.
+/// The service's own counters.
 #[derive(Debug)]
 pub(crate) struct Counts {
     threads: Arc<[OfThread]>,
     /// How many connections there are.
     pub(crate) connections: Arc<AtomicUsize>,
+    /// When the first certificate expires, in seconds since 1970; 0 without one.
+    certificate_expiry: AtomicU64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,7 +69,14 @@ struct Class {
 
 impl Counts {
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads: (0..threads).map(|_| OfThread::default()).collect(), connections: Arc::default() }
+        let threads = (0..threads).map(|_| OfThread::default()).collect();
+        Self { threads, connections: Arc::default(), certificate_expiry: AtomicU64::new(0) }
+    }
+
+    /// Stores when the first of the service's certificates expires, if it has any.
+    pub(crate) fn set_certificate_expiry(&self, first: Option<Timestamp>) {
+        let seconds = first.map_or(0, |first| first.unix_millis() / 1000);
+        self.certificate_expiry.store(seconds, Ordering::Relaxed);
     }
 
     /// Counts an answer of a thread.
@@ -99,6 +109,13 @@ impl Counts {
         let sealed = Gauge::<i64>::default();
         sealed.set(i64::from(is_sealed));
         registry.register("bulla_sealed", "1 while the service is sealed, and 0 otherwise", sealed);
+        let expiry = self.certificate_expiry.load(Ordering::Relaxed);
+        if expiry > 0 {
+            let first = Gauge::<i64>::default();
+            first.set(i64::try_from(expiry).unwrap_or(i64::MAX));
+            let help = "When the first of the service's TLS certificates expires, in seconds since 1970";
+            registry.register("bulla_tls_certificate_expiry_seconds", help, first);
+        }
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("bulla_build", "The version of the service", build);
     }
@@ -151,6 +168,7 @@ mod tests {
             counts.answered(thread, StatusCode::from_u16(status).unwrap(), Duration::from_nanos(nanos));
         }
         counts.connections.store(7, Ordering::Relaxed);
+        counts.set_certificate_expiry("2026-01-31T09:30:00.999Z".parse().ok());
         let mut registry = Registry::default();
         counts.register(&mut registry, true);
         let mut text = String::new();
@@ -167,6 +185,7 @@ mod tests {
             "bulla_http_answer_seconds_count 4",
             "bulla_http_open_connections 7",
             "bulla_sealed 1",
+            "bulla_tls_certificate_expiry_seconds 1769851800",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

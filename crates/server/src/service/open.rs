@@ -8,6 +8,9 @@ use bulla_kms::batcher::{Batcher, BatcherOptions};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::{Keystore, Result, SecretString};
 
+use crate::config::Config;
+use crate::witness::Witnessing;
+
 /// A keystore and its audit log, as a [`KeystoreSource`] opens them.
 #[derive(Debug)]
 pub struct OpenKeystore {
@@ -17,7 +20,7 @@ pub struct OpenKeystore {
     pub audit: Option<(Arc<AuditLog>, Durability)>,
 }
 
-/// What opens the keystore, at the start and after each unsealing.
+/// Opens the keystore, at the start and at each unsealing.
 pub trait KeystoreSource: Send + Sync {
     /// Whether [`KeystoreSource::open`] needs a passphrase that the service was not given.
     fn needs_passphrase(&self) -> bool;
@@ -43,16 +46,22 @@ pub(crate) struct Opened {
     /// Whether computing a batch waits for the disk.
     pub(crate) waits_for_disk: bool,
     batchers: Vec<Batcher>,
+    _witnessing: Option<Witnessing>,
 }
 
 impl Opened {
-    pub(crate) fn new(open: OpenKeystore, threads: usize) -> Result<Self> {
+    pub(crate) fn new(open: OpenKeystore, threads: usize, config: &Config) -> Result<Self> {
         let keystore = Arc::new(open.keystore);
         let options = BatcherOptions::default();
         let batchers = (0..threads).map(|_| Batcher::without_threads(Arc::clone(&keystore), &options));
         let batchers = batchers.collect::<Result<_>>()?;
         let waits_for_disk = matches!(open.audit, Some((_, Durability::Grouped)));
-        Ok(Self { keystore, audit: open.audit.map(|(log, _)| log), waits_for_disk, batchers })
+        let audit = open.audit.map(|(log, _)| log);
+        let witnessing = match &audit {
+            Some(log) => Witnessing::start(config, &keystore, log)?,
+            None => None,
+        };
+        Ok(Self { keystore, audit, waits_for_disk, batchers, _witnessing: witnessing })
     }
 
     /// The batcher of one thread.

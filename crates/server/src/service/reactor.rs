@@ -1,5 +1,6 @@
 //! One thread that serves, and the batch that it computes for all of its connections.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,8 +19,26 @@ pub(crate) struct Reactor {
     pub(crate) number: usize,
     /// Sessions of this thread's connections, so that threads do not wait for each other.
     recent: Sessions,
-    /// Whether a task will compute what waits.
+    /// Whether a task is scheduled that computes the waiting calls.
     computing: AtomicBool,
+}
+
+/// How many signatures one thread computes before it looks at its other connections.
+const STEP: usize = 256;
+
+/// How long an item of a batch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// Some microseconds.
+    Quick,
+    /// It takes longer, or the item waits for a device.
+    Long,
+}
+
+impl Cost {
+    pub(crate) fn quick_if(quick: bool) -> Self {
+        if quick { Self::Quick } else { Self::Long }
+    }
 }
 
 /// What handlers get.
@@ -45,10 +64,10 @@ impl Reactor {
         }
     }
 
-    /// Signs a message, together with what the other connections ask for.
+    /// Signs a message, in one batch with the calls of the other connections.
     ///
     /// # Errors
-    /// Those of [`Keystore::sign`]; the keystore has too much to do.
+    /// Those of [`Keystore::sign`]; the keystore is too busy.
     pub(crate) async fn sign(
         self: &Arc<Self>,
         opened: &Arc<Opened>,
@@ -64,10 +83,10 @@ impl Reactor {
         Ok(answer.await?)
     }
 
-    /// Verifies a signature, together with what the other connections ask for.
+    /// Verifies a signature, in one batch with the calls of the other connections.
     ///
     /// # Errors
-    /// Those of [`Keystore::verify`]; the keystore has too much to do.
+    /// Those of [`Keystore::verify`]; the keystore is too busy.
     pub(crate) async fn verify(
         self: &Arc<Self>,
         opened: &Arc<Opened>,
@@ -85,7 +104,7 @@ impl Reactor {
         Ok(answer.await?)
     }
 
-    /// Runs what takes long, waits for a disk or asks a device, so that this thread goes on serving.
+    /// Runs slow work, or work that waits for a disk or a device, on another thread, so that this thread goes on serving.
     ///
     /// # Errors
     /// Those of `run`; it panicked.
@@ -100,7 +119,38 @@ impl Reactor {
         Ok(done.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))??)
     }
 
-    /// Has what waits computed when every connection that is ready has had its turn, so that their calls are in the batch.
+    /// The results of a batch of `items`, in their order. `step` computes those of a range of them. A quick batch is computed on this
+    /// thread, and other connections have a turn between two steps.
+    ///
+    /// # Errors
+    /// `step` panicked.
+    pub(crate) async fn in_steps<B: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        opened: &Arc<Opened>,
+        session: &Arc<Session>,
+        cost: Cost,
+        batch: B,
+        items: usize,
+        step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
+    ) -> Result<Vec<T>> {
+        let steps = (0..items).step_by(STEP).map(move |begin| begin..items.min(begin + STEP));
+        if cost == Cost::Long || opened.waits_for_disk {
+            let run = move |keystore: &Keystore| {
+                Ok(steps.flat_map(|range| step(&batch, keystore, range)).collect())
+            };
+            return self.aside(opened, session, run).await;
+        }
+        let mut results = Vec::with_capacity(items);
+        for range in steps {
+            if range.start > 0 {
+                yield_now().await;
+            }
+            results.extend(session.actor.acting(|| step(&batch, &opened.keystore, range)));
+        }
+        Ok(results)
+    }
+
+    /// Schedules the waiting calls for after every ready connection had its turn, so that the batch has all their calls.
     fn compute_soon(self: &Arc<Self>, opened: &Arc<Opened>) {
         if self.computing.swap(true, Ordering::Relaxed) {
             return;
@@ -111,7 +161,7 @@ impl Reactor {
             if opened.waits_for_disk {
                 reactor.compute_aside(&opened).await;
             }
-            // From here on, calls of others begin another batch.
+            // From here on, new calls begin another batch.
             reactor.computing.store(false, Ordering::Relaxed);
             while opened.batcher(reactor.number).compute_waiting() > 0 {
                 yield_now().await;
@@ -119,11 +169,11 @@ impl Reactor {
         });
     }
 
-    /// Computes what waits on another thread. Meanwhile calls gather for the next batch.
+    /// Computes the waiting calls on another thread. Meanwhile new calls gather for the next batch.
     async fn compute_aside(&self, opened: &Arc<Opened>) {
         while opened.batcher(self.number).waiting() > 0 {
             let (opened, number) = (Arc::clone(opened), self.number);
-            // A panic is answered by the batcher itself.
+            // The batcher itself answers after a panic.
             let _ = spawn_blocking(move || opened.batcher(number).compute_waiting()).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Tokens that are no longer honoured, kept in a file.
+//! Revoked tokens, kept in a file.
 //!
 //! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. A line `# expires TIME` says when the token of
 //! the next line expires. From a day after that on it is refused anyway, and the next change leaves it out.
@@ -14,7 +14,7 @@ use bulla_kms::{Code, KmsError, Result, Timestamp};
 const HEAD: &str = "# The revocation ids of tokens that bulla refuses. `bulla serve` writes this file.\n";
 const EXPIRES: &str = "# expires ";
 
-/// How long an expired token stays in the list: a clock that is set back does not bring it back to life at once.
+/// How long an expired token stays in the list, in case a clock is set back.
 const GRACE_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// The most revocations while holders may add their own tokens. A holder can make as many tokens as it likes.
@@ -71,10 +71,24 @@ impl Revoked {
         Ok(Self { path: Some(path), ids, expires })
     }
 
+    /// Adds the ids from the file, which another program may have written. Ids that are only in memory stay refused.
+    ///
+    /// # Errors
+    /// Those of [`Revoked::read`]. Then the list does not change.
+    pub(super) fn read_again(&mut self) -> Result<()> {
+        let Self { ids, expires, .. } = Self::read(self.path.clone())?;
+        ids.ids().for_each(|id| self.ids.add(id));
+        for (id, time) in expires {
+            let known = self.expires.entry(id).or_insert(time);
+            *known = time.max(*known);
+        }
+        Ok(())
+    }
+
     /// Adds a token, and drops those that expired long enough ago.
     ///
     /// # Errors
-    /// [`Code::Busy`] when there are too many for one more by its holder.
+    /// [`Code::Busy`] if there are too many to add one for its holder.
     pub(super) fn add(
         &mut self,
         id: &str,
@@ -96,7 +110,7 @@ impl Revoked {
             return Err(KmsError::new(Code::Busy, message));
         }
         ids.add(id);
-        // A time that is said later does not shorten one that was proven by the token.
+        // A time that the token proved is not shortened by a caller's later time.
         if let Some(expires) = expires {
             let known = self.expires.entry(id.to_owned()).or_insert(expires);
             *known = expires.max(*known);
@@ -111,7 +125,7 @@ impl Revoked {
     /// Puts the list on the disk, if it has a file.
     ///
     /// # Errors
-    /// Those of writing. The file is as it was then.
+    /// Those of writing. Then the file does not change.
     pub(super) fn write(&self) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         put(path, &self.text()).map_err(|error| {

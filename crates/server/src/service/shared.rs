@@ -1,4 +1,4 @@
-//! What all threads of the service share.
+//! The state that all threads of the service share.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,32 +13,35 @@ use bulla_kms::{Code, KeyFamily, KmsError, SecretString, Timestamp};
 
 use super::answers::Answers;
 use super::counts::Counts;
-use super::open::{KeystoreSource, Opened};
+use super::open::{KeystoreSource, OpenKeystore, Opened};
 use super::revoked::{Revoked, Revoker};
-use crate::access::{Limiter, Seen, Session, Sessions};
-use crate::config::{Config, Limits};
+use crate::access::{Limiter, Limiters, Seen, Session, Sessions};
+use crate::cluster::{Cluster, Member, Revocation};
+use crate::config::{Config, Limits, StoreKind};
 use crate::error::{ApiError, Problem, Result};
 
-/// How often the passphrase may be tried: so many times at once, and then once in each interval.
+/// How many passphrases may be tried at once. Then one more is allowed in each interval.
 const TRIES: NonZeroU32 = NonZeroU32::new(3).expect("it is not zero");
 const BETWEEN_TRIES: Duration = Duration::from_secs(20);
 
-/// What all threads of the service share.
+/// The state that all threads of the service share.
 pub(crate) struct Service {
-    /// The settings with which the service started. [`Service::limits`] are those of now.
+    /// The settings with which the service started. [`Service::limits`] returns the current limits.
     pub(crate) config: Config,
     limits: ArcSwap<Limits>,
     pub(crate) threads: usize,
-    /// What the keystore counts.
+    /// The keystore's metrics.
     pub(crate) metrics: Arc<Metrics>,
-    /// What the service counts.
+    /// The service's counters.
     pub(crate) counts: Counts,
     /// The answers to requests with an idempotency key.
     pub(crate) answers: Answers,
+    /// The other nodes, if the keystore is shared.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     source: Box<dyn KeystoreSource>,
     /// None while the service is sealed.
     opened: ArcSwapOption<Opened>,
-    /// Whoever holds it opens the keystore.
+    /// Its holder opens the keystore.
     opening: Mutex<()>,
     /// How often callers try to open it.
     tries: Limiter,
@@ -48,9 +51,10 @@ pub(crate) struct Service {
     /// Grows when remembered sessions may be wrong.
     epoch: AtomicU64,
     sessions: Sessions,
-    /// What names of requests begin with, and how many there were.
+    limiters: Limiters,
+    /// The prefix of request ids, and the number of requests so far.
     requests: (u32, AtomicU64),
-    /// Under which credentials are hashed: nobody else can compute their digests.
+    /// The key under which credentials are hashed, so that nobody else can compute their digests.
     secret: [u8; 32],
 }
 
@@ -67,14 +71,18 @@ impl Service {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)
             .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
+        let cluster = match config.keystore.store {
+            StoreKind::Etcd => Some(Arc::new(Cluster::new(&config.etcd))),
+            StoreKind::File => None,
+        };
         let revoked = Revoked::read(source.revocations())?;
         Ok(Self {
             limits: ArcSwap::from_pointee(config.limits),
-            config,
             threads,
             metrics: Arc::default(),
             counts: Counts::new(threads),
             answers: Answers::default(),
+            cluster,
             source,
             opened: ArcSwapOption::empty(),
             opening: Mutex::new(()),
@@ -83,25 +91,28 @@ impl Service {
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
             sessions: Sessions::default(),
+            limiters: Limiters::new(config.limits.rate),
+            config,
             requests: (u32::from_le_bytes([secret[0], secret[1], secret[2], secret[3]]), AtomicU64::new(0)),
             secret,
         })
     }
 
-    /// A name for a request, unlike all others of this process and unlikely to be one of another.
+    /// A new request id: unique in this process, and unlikely to equal one of another process.
     pub(crate) fn next_request_id(&self) -> String {
         let (process, requests) = &self.requests;
         format!("{process:08x}-{:010x}", requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What a caller may ask for at most, as it is now.
+    /// The limits as they are now.
     pub(crate) fn limits(&self) -> Limits {
         **self.limits.load()
     }
 
-    /// From now on, callers may ask for this at most. Each caller's rate begins anew.
+    /// Sets the limits for all requests from now on.
     pub(crate) fn set_limits(&self, limits: Limits) {
         self.limits.store(Arc::new(limits));
+        self.limiters.set_rate(limits.rate);
         self.forget_sessions();
     }
 
@@ -119,8 +130,7 @@ impl Service {
         if self.opened.load().is_some() {
             return Ok(());
         }
-        let opened =
-            self.source.open(passphrase, &self.metrics).and_then(|open| Opened::new(open, self.threads));
+        let opened = self.source.open(passphrase, &self.metrics).and_then(|open| self.join(open));
         let opened = opened.inspect_err(|error| {
             tracing::error!(code = error.code.as_str(), "the service was not unsealed: {}", error.message);
         })?;
@@ -130,19 +140,31 @@ impl Service {
         Ok(())
     }
 
+    /// Makes an open keystore ready to serve, together with the other nodes, if there are any.
+    fn join(&self, mut open: OpenKeystore) -> bulla_kms::Result<Opened> {
+        let Some(cluster) = &self.cluster else { return Opened::new(open, self.threads, &self.config) };
+        open.keystore = open.keystore.leased(cluster.lease());
+        let opened = Opened::new(open, self.threads, &self.config)?;
+        cluster.attach(&opened.keystore, opened.audit.as_ref())?;
+        Ok(opened)
+    }
+
     /// Closes the keystore as soon as the requests that use it are answered.
     pub(crate) fn seal(&self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.detach();
+        }
         if self.opened.swap(None).is_some() {
             tracing::info!("the service is sealed");
         }
         self.forget_sessions();
     }
 
-    /// Counts a try to open the keystore, of all callers together.
+    /// Counts an attempt to open the keystore. All callers share one limit.
     ///
     /// # Errors
     /// There were too many.
-    pub(crate) fn count_try(&self) -> Result<()> {
+    pub(super) fn count_try(&self) -> Result<()> {
         self.tries.take(1).map_err(|wait| {
             let message = format!("too many tries to unseal: try again in {} seconds", wait.as_secs() + 1);
             ApiError::new(Problem::RateLimited, message)
@@ -164,12 +186,12 @@ impl Service {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Has every credential verified again.
+    /// Makes the service verify every credential again.
     pub(crate) fn forget_sessions(&self) {
         self.epoch.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes note of a change to a key: the root keys of tokens decide about sessions.
+    /// Reacts to a change of a key: sessions depend on the root keys of tokens.
     pub(crate) fn key_changed(&self, key: &KeyFamily) {
         if key.purpose().as_str() == ROOT {
             self.forget_sessions();
@@ -181,19 +203,39 @@ impl Service {
     }
 
     /// Refuses a token, and all that were made from it, from the next request on. `expires` says when it expires, if that is known. It
-    /// waits for the disk.
+    /// waits for the disk, or for the other nodes' store.
     ///
     /// # Errors
     /// There are too many; the list cannot be written. The token is refused nonetheless then, until the service ends.
     pub(crate) fn revoke(&self, id: &str, expires: Option<Timestamp>, by: Revoker) -> bulla_kms::Result<()> {
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        // Ids that another program wrote into the file must stay in it.
+        let read = revoked.read_again();
         revoked.add(id, expires, by, Timestamp::now()?)?;
         self.revocations.store(Arc::new(revoked.ids().clone()));
         self.forget_sessions();
-        revoked.write()
+        read.map_err(|error| {
+            let message = format!("the token is refused until the service ends, but {}", error.message);
+            KmsError::new(Code::Io, message)
+        })?;
+        let Some(cluster) = &self.cluster else { return revoked.write() };
+        drop(revoked);
+        cluster.revoke(&Revocation { id: id.to_owned(), expires })
     }
 
-    /// The digest by which a credential is remembered.
+    /// Also refuses the tokens that another program wrote into the file.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(crate) fn reload_revocations(&self) -> bulla_kms::Result<()> {
+        let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        revoked.read_again()?;
+        self.revocations.store(Arc::new(revoked.ids().clone()));
+        self.forget_sessions();
+        Ok(())
+    }
+
+    /// The digest under which a credential is remembered.
     pub(crate) fn digest(&self, credential: &[u8]) -> Seen {
         *bulla_blake3::keyed_hash(&self.secret, credential).as_bytes()
     }
@@ -201,7 +243,7 @@ impl Service {
     /// The session of a token: remembered, or made by verifying it.
     ///
     /// # Errors
-    /// Whatever is wrong with the token, the caller learns only that it is refused.
+    /// The token is refused. The caller does not learn why.
     pub(crate) fn session(
         &self,
         opened: &Opened,
@@ -226,7 +268,28 @@ impl Service {
         let ids = rights.permit().revocation_ids.clone();
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
         let actor: Actor = format!("token {last}").parse()?;
-        let limiter = self.limits().rate.map(Limiter::new);
+        // The first block is the minted token. All tokens that are made from it share one rate.
+        let limiter = ids.first().and_then(|minted| self.limiters.of(minted));
         Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids })
+    }
+}
+
+impl Member for Service {
+    fn revoked(&self, revocations: Vec<Revocation>) {
+        let Ok(now) = Timestamp::now() else { return };
+        let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = revoked.ids().ids().len();
+        for Revocation { id, expires } in revocations {
+            // Only holders can be refused, and another node has decided that already.
+            let _ = revoked.add(&id, expires, Revoker::Minter, now);
+        }
+        if revoked.ids().ids().len() != known {
+            self.revocations.store(Arc::new(revoked.ids().clone()));
+            self.forget_sessions();
+        }
+    }
+
+    fn roots_changed(&self) {
+        self.forget_sessions();
     }
 }

@@ -11,16 +11,16 @@ use tracing::{Level, Span};
 
 #[cfg(feature = "otel")]
 pub use self::otel::Traces;
-use self::target::TARGET;
+pub use self::target::SPAN_TARGET;
 
-/// The span of a request: none where nobody traces.
+/// The span of a request; none without a collector.
 pub(crate) fn span(request: &Request<Body>, id: &str) -> Span {
-    if !tracing::span_enabled!(target: TARGET, Level::INFO) {
+    if !tracing::span_enabled!(target: SPAN_TARGET, Level::INFO) {
         return Span::none();
     }
     let (method, path) = (request.method().as_str(), request.uri().path());
     let span = tracing::info_span!(
-        target: TARGET, "request", otel.name = method, otel.kind = "server", http.request.method = method, url.path = path,
+        target: SPAN_TARGET, "request", otel.name = method, otel.kind = "server", http.request.method = method, url.path = path,
         request.id = id, http.response.status_code = Empty, otel.status_code = Empty
     );
     #[cfg(feature = "otel")]

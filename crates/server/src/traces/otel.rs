@@ -18,13 +18,13 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::target::TARGET;
+use super::target::SPAN_TARGET;
 use crate::config::TraceConfig;
 
 /// How long a collector may take, also when the service ends.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What sends spans to a collector until it is dropped.
+/// Sends spans to a collector until it is dropped.
 #[derive(Debug)]
 pub struct Traces(SdkTracerProvider);
 
@@ -32,7 +32,7 @@ impl Traces {
     /// None where the settings name no collector.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`]: the collector's address is none.
+    /// [`Code::InvalidArgument`]: the collector's address is not valid.
     pub fn start(config: &TraceConfig) -> Result<Option<Self>> {
         let Some(collector) = &config.otlp else { return Ok(None) };
         let agent = ureq::Agent::config_builder()
@@ -53,13 +53,14 @@ impl Traces {
         Ok(Some(Self(provider)))
     }
 
-    /// What makes spans of requests and of operations of the keystore.
+    /// Makes spans for requests and for operations of the keystore.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + Send + Sync + for<'a> LookupSpan<'a>,
     {
-        let wanted = Targets::new().with_target(TARGET, Level::INFO).with_target("bulla_kms", Level::DEBUG);
-        // A file and a line of ours tell an operator nothing.
+        let wanted =
+            Targets::new().with_target(SPAN_TARGET, Level::INFO).with_target("bulla_kms", Level::DEBUG);
+        // File names and line numbers of this program do not help an operator.
         tracing_opentelemetry::layer()
             .with_tracer(self.0.tracer("bulla"))
             .with_location(false)
@@ -70,7 +71,7 @@ impl Traces {
 
 impl Drop for Traces {
     fn drop(&mut self) {
-        // A collector that is away loses the last spans, and the service ends all the same.
+        // The service ends even if the collector is away and the last spans are lost.
         let _ = self.0.shutdown_with_timeout(TIMEOUT);
     }
 }

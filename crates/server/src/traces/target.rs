@@ -1,4 +1,4 @@
-//! The name under which spans of requests are found.
+//! The target of request spans.
 
-/// The target of the spans. Nothing but traces asks for it.
-pub(super) const TARGET: &str = "bulla::request";
+/// The target of the spans. Only traces subscribe to it.
+pub const SPAN_TARGET: &str = "bulla::request";

@@ -52,7 +52,7 @@ pub(super) struct TransitCreate<'a> {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     exportable: Option<bool>,
-    /// After what time a version is replaced: seconds, or a duration such as `24h`; 0 for never.
+    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for never.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(value_type = Option<String>, example = "24h")]
     auto_rotate_period: Option<Seconds>,
@@ -171,11 +171,11 @@ pub(super) struct TransitConfigure {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     deletion_allowed: Option<bool>,
-    /// After what time a version is replaced: seconds, or a duration such as `24h`; 0 for never.
+    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for never.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(value_type = Option<String>, example = "24h")]
     auto_rotate_period: Option<Seconds>,
-    /// Settled when a key is made: `true` is refused where it is not so.
+    /// This is fixed when a key is made: `true` is refused for a key that is not exportable.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     exportable: Option<bool>,
@@ -186,7 +186,7 @@ pub(super) struct TransitConfigure {
 }
 
 impl TransitConfigure {
-    /// The changes, and what the client should know of them.
+    /// The changes, and the warnings for the client.
     fn changes(&self, key: &Attestation) -> Result<(Vec<KeyChange>, Vec<String>)> {
         let (mut changes, mut warnings) = (Vec::new(), Vec::new());
         if self.exportable == Some(true) && !key.exportable {
@@ -300,13 +300,13 @@ async fn transit_trim(
             })?
         }
     };
-    // The oldest first, so that a trim that was cut short is a shorter one.
+    // The oldest first: an interrupted trim is a shorter trim.
     let versions = (trimmed.max(1)..oldest).filter_map(NonZeroU32::new);
     let key = apply(&app, &caller, key, versions.map(KeyChange::Revoke).collect()).await?;
     Ok(envelope::data(&app, &KeyData::from(&key)))
 }
 
-/// Delete a key that may be deleted: destroy its private keys, and take its name away. This cannot be undone.
+/// Delete a key that may be deleted: destroy its private keys, and free its name. This cannot be undone.
 #[utoipa::path(delete, path = "/v1/transit/keys/{name}", tag = "transit",
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 204, description = "The key is deleted"), (status = "default", body = VaultErrorBody)))]
@@ -327,7 +327,7 @@ async fn transit_delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What destroys a key at once, from wherever an earlier attempt left it.
+/// The changes that destroy a key at once, also after an earlier attempt that was interrupted.
 fn deletion(key: &Attestation) -> Result<Vec<KeyChange>> {
     let mut changes = Vec::new();
     if key.state != KeyState::Destroyed {

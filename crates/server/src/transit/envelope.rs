@@ -1,4 +1,4 @@
-//! The form of Vault's answers: what they are about in `data`, and around it what a client expects of every answer.
+//! The form of Vault's answers: the result in `data`, and around it the fields that clients expect in every answer.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -25,7 +25,7 @@ pub(super) struct Envelope<T> {
     data: T,
     /// Always null.
     wrap_info: Option<String>,
-    /// What the client should know, though the request was done.
+    /// Warnings for the client, although the request succeeded.
     warnings: Option<Vec<String>>,
     /// Always null.
     auth: Option<String>,
@@ -36,13 +36,13 @@ pub(super) fn data(app: &App, data: &impl Serialize) -> Response {
     data_and_warnings(app, data, &[])
 }
 
-/// An answer with these data, of which the client is told something.
+/// An answer with these data and warnings.
 pub(super) fn data_and_warnings(app: &App, data: &impl Serialize, warnings: &[String]) -> Response {
     let json = serde_json::to_vec(data).unwrap_or_default();
     written(app, json.len(), warnings, |out| out.extend_from_slice(&json))
 }
 
-/// An answer whose data `write` appends; about so many bytes.
+/// An answer whose data `write` appends. `length` is about their length.
 pub(super) fn written(
     app: &App,
     length: usize,

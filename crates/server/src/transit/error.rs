@@ -18,7 +18,7 @@ pub(super) type Result<T, E = VaultError> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 pub(crate) struct VaultError {
     status: StatusCode,
-    /// What Vault says; none where it answers with an empty list.
+    /// Vault's words; none where it answers with an empty list.
     words: Option<Cow<'static, str>>,
     body: ErrorBody,
 }
@@ -30,11 +30,13 @@ pub(super) struct VaultErrorBody<'a> {
     #[schema(value_type = Vec<String>, example = json!(["signing key not found"]))]
     errors: &'a [&'a str],
     /// What went wrong, for programs. Vault has no such codes.
-    #[schema(example = "key_not_found")]
+    #[schema(example = "key_not_found", required = false)]
     code: &'a str,
     /// What went wrong, in bulla's words.
+    #[schema(required = false)]
     message: &'a str,
     /// Whether the same request may succeed later without a change.
+    #[schema(required = false)]
     retryable: bool,
 }
 
@@ -56,13 +58,13 @@ impl VaultError {
         ApiError::new(Problem::NotOffered, message).into()
     }
 
-    /// What Vault answers where there is nothing: 404, and no words.
+    /// Vault's answer to a question about something that does not exist: 404 without a message.
     pub(super) fn nothing_there(message: impl Into<String>) -> Self {
         let error = Self::from(ApiError::from(KmsError::new(Code::KeyNotFound, message)));
         Self { status: StatusCode::NOT_FOUND, words: None, ..error }
     }
 
-    /// The same error as Vault calls it, if it has this code.
+    /// The same error in Vault's words, if it has this code.
     pub(super) fn called(self, code: Code, words: &'static str) -> Self {
         if self.has(code) { Self { words: Some(words.into()), ..self } } else { self }
     }
@@ -85,7 +87,7 @@ impl VaultError {
     }
 }
 
-/// Vault says 400 to all that is wrong with a request, and 403 also to one without a token.
+/// Vault answers 400 to every wrong request, and 403 also to a request without a token.
 impl From<ApiError> for VaultError {
     fn from(ApiError { status, body }: ApiError) -> Self {
         let is = |problem: Problem| body.code == problem.code();
@@ -120,7 +122,7 @@ impl IntoResponse for VaultError {
                 let body = VaultErrorBody { errors: &[words], code, message: &message, retryable };
                 serde_json::to_vec(&body).unwrap_or_default()
             }
-            // Vault's client for Go takes this for nothing, and anything more for an error.
+            // Vault's client for Go reads this as no result, and anything longer as an error.
             None => b"{\"errors\":[]}".to_vec(),
         };
         let mut response = Response::new(Body::from(json));

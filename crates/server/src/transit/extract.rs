@@ -1,4 +1,4 @@
-//! What handlers take from a request of a client of Vault: as for all others, with errors in Vault's form.
+//! Extractors for requests of Vault's clients: those of the other endpoints, with errors in Vault's form.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::{Result, VaultError};
 use crate::error::ApiError;
-use crate::request::{Caller, Content, parse};
+use crate::request::{Caller, Content, SecretContent, parse};
 use crate::service::App;
 
 /// The verified caller.
@@ -35,13 +35,34 @@ impl FromRequest<App> for Body {
 }
 
 impl Body {
-    /// Reads the body as JSON. None at all is an empty object.
+    /// Reads the body as JSON. An empty body counts as an empty object.
     ///
     /// # Errors
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         let text: &[u8] = if self.0.is_empty() { b"{}" } else { &self.0 };
         Ok(parse(text)?)
+    }
+}
+
+/// A whole body with a secret in it, which is wiped.
+pub(super) struct SecretBody(SecretContent);
+
+impl FromRequest<App> for SecretBody {
+    type Rejection = VaultError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        Ok(Self(SecretContent::from_request(request, app).await?))
+    }
+}
+
+impl SecretBody {
+    /// Reads the body as JSON.
+    ///
+    /// # Errors
+    /// It is not the JSON of a `T`.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        Ok(parse(&self.0)?)
     }
 }
 

@@ -6,7 +6,7 @@ use bulla_kms::{Algorithm, Attestation, Code, KeyFamily, KeyName, Keystore, KmsE
 use super::error::{Result, VaultError};
 use crate::request::{Caller, resolve};
 
-/// What callers and documents say about names.
+/// The description of the parameter `name`.
 pub(super) const NAME: &str = "The key's name: its label";
 
 /// A name of Vault as a label.
@@ -20,10 +20,10 @@ pub(super) fn label(name: &str) -> Result<Name> {
     })
 }
 
-/// Finds a key, if the caller may do `operation` with it. Where there is none and the caller may know, the error says so in the words `missing`.
+/// Finds a key, if the caller may do `operation` with it. If there is none and the caller may know that, the error has the text `missing`.
 ///
 /// # Errors
-/// There is none; the caller may not do it.
+/// There is no such key; the caller may not do it.
 pub(super) fn find(
     caller: &Caller,
     name: &str,
@@ -41,12 +41,12 @@ pub(super) fn find(
     }
 }
 
-/// Root keys of tokens are not seen by clients of Vault: they are about access, which is not in its transit engine.
+/// Clients of Vault do not see the root keys of tokens: Vault's transit engine has nothing like them.
 pub(super) fn is_visible(key: &KeyFamily) -> bool {
     key.purpose().as_str() != ROOT
 }
 
-/// That a key is not there, as an endpoint of Vault says it with status 400.
+/// The error for a missing key, as some endpoints of Vault give it with status 400.
 pub(super) fn missing(words: impl Into<std::borrow::Cow<'static, str>>) -> VaultError {
     let error = KmsError::new(Code::KeyNotFound, "the tenant has no key of this name");
     VaultError::in_words(words, crate::error::ApiError::from(error))
@@ -64,10 +64,10 @@ pub(super) fn existing(
     }
 }
 
-/// The algorithm that a client of Vault asks for.
+/// The algorithm for a key type of Vault.
 ///
 /// # Errors
-/// There is none, or keys of the type do not sign here.
+/// There is no such type, or keys of the type do not sign here.
 pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Result<Algorithm> {
     let Some(kind) = kind else {
         let message = "name a `type`: without one Vault makes an aes256-gcm96 key, and bulla has keys that sign: \
@@ -98,7 +98,7 @@ fn named(name: &str) -> Option<Algorithm> {
     name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() == bulla_kms::Use::Signature)
 }
 
-/// The type of a key and its parameter set, as Vault calls them.
+/// The type of a key and its parameter set, in Vault's words.
 pub(super) fn kind(algorithm: Algorithm) -> (&'static str, Option<&'static str>) {
     match algorithm {
         Algorithm::MlDsa44 => ("ml-dsa", Some("44")),

@@ -1,4 +1,4 @@
-//! Values as clients of Vault write them: its command line sends every value as text, and `null` is as good as nothing.
+//! Values as clients of Vault write them: its command line sends every value as text, and `null` counts as absent.
 
 use std::borrow::Cow;
 use std::fmt;

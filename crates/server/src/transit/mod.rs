@@ -1,11 +1,12 @@
-//! The service as clients of HashiCorp Vault and OpenBao see it: the part of their transit engine that signs, under `/v1`.
+//! The API for clients of HashiCorp Vault and OpenBao: the part of their transit engine that signs, under `/v1`.
 //!
-//! A key's name there is its label here. `docs/vault.md` says endpoint by endpoint what is offered and what differs.
+//! Vault's name of a key is its label. `docs/vault.md` lists the offered endpoints and the differences.
 
 mod change;
 mod envelope;
 mod error;
 mod extract;
+mod fuzz;
 mod key;
 mod lenient;
 mod not_offered;
@@ -21,9 +22,10 @@ mod view;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::error::VaultError;
+pub(crate) use self::fuzz::fuzz;
 use crate::service::App;
 
-/// What the paths of these endpoints begin with.
+/// How the paths of these endpoints begin.
 pub(crate) const PREFIX: &str = "/v1/";
 
 /// All endpoints, with their descriptions.

@@ -1,4 +1,4 @@
-//! What Vault's transit engine does and bulla does not: a client learns that, and not that the path is wrong.
+//! Endpoints of Vault's transit engine that bulla does not offer. The answer says so, instead of 404.
 
 use axum::http::Uri;
 use axum::routing::any;
@@ -14,7 +14,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .route("/v1/auth/token/{*rest}", any(no_tokens))
 }
 
-/// What the paths below `/v1/transit/` begin with, and what to do instead.
+/// How the paths below `/v1/transit/` begin, and what to use instead.
 const ELSEWHERE: [(&str, &str); 16] = [
     ("encrypt", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
     ("decrypt", "bulla has keys that sign, and decrypts nothing for clients of Vault"),

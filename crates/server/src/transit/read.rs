@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
@@ -52,9 +53,10 @@ pub(super) struct KeyNames {
 async fn transit_list(
     State(app): State<App>,
     By(caller): By,
-    Query(query): Query<ListQuery>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Response> {
     check(&caller)?;
+    let Query(query) = query.map_err(|_| VaultError::invalid("`list` is given more than once"))?;
     if query.list.as_deref() != Some("true") {
         return Err(ApiError::new(
             Problem::WrongMethod,
@@ -65,7 +67,7 @@ async fn transit_list(
     list(&app, &caller).await
 }
 
-/// The method LIST, which is none of HTTP's own.
+/// The method LIST. HTTP does not define it.
 async fn list_method(method: Method, State(app): State<App>, caller: Result<By>) -> Response {
     if method.as_str() != "LIST" {
         let message = format!("/v1/transit/keys does not take the method {method}");

@@ -1,4 +1,4 @@
-//! How a request wants to have something signed: what Vault's parameters mean for a key.
+//! How a request wants to sign: the meaning of Vault's parameters for a key.
 
 use bulla_kms::{Algorithm, Use};
 
@@ -14,13 +14,13 @@ pub(super) enum Marshaling {
     Jws,
 }
 
-/// The parameters of a request that say how.
+/// The parameters of a request that choose the scheme.
 #[derive(Clone, Copy)]
 pub(super) struct Parameters<'a> {
     /// The hash function in the path.
     pub(super) in_path: Option<&'a str>,
     pub(super) hash_algorithm: &'a Text<'a>,
-    /// What `hash_algorithm` was called before.
+    /// The older name of `hash_algorithm`.
     pub(super) algorithm: &'a Text<'a>,
     pub(super) prehashed: bool,
     pub(super) marshaling: &'a Text<'a>,
@@ -78,7 +78,7 @@ impl Parameters<'_> {
             (Algorithm::EcdsaP256, false, Some(hash)) if hash != "sha2-256" => {
                 refuse("an ecdsa-p256 key signs with sha2-256 alone")
             }
-            // A digest might be that of a message that the keystore signs itself alone.
+            // The digest could be that of a message that only the keystore itself may sign.
             (_, true, _) => {
                 refuse("keys of this type sign messages, not digests: send the message, with prehashed=false")
             }

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,7 +9,6 @@ use bulla_kms::prehash::{Digest, Prehashed};
 use bulla_kms::token::Operation;
 use bulla_kms::{Code, KeyFamily, KeyName, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
-use tokio::task::yield_now;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
@@ -22,10 +20,10 @@ use super::key::{NAME, find, missing};
 use super::lenient::{Text, flag, number};
 use super::scheme::{Marshaling, Parameters, Scheme};
 use super::signature;
-use crate::api::items::{STEP, count};
+use crate::api::items::count;
 use crate::error::ApiError;
 use crate::request::{Caller, decode_into};
-use crate::service::App;
+use crate::service::{App, Cost};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -40,7 +38,7 @@ pub(super) struct TransitSign<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
     input: Text<'a>,
-    /// The version that is to sign: 0 or the newest.
+    /// The version that signs: 0 or the newest.
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     key_version: Option<i64>,
@@ -80,7 +78,7 @@ pub(super) struct TransitSignItem<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     signature_context: Text<'a>,
-    /// A text that comes back with the result.
+    /// A text that the result repeats.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     reference: Text<'a>,
@@ -104,7 +102,7 @@ pub(super) struct TransitSigned {
 #[allow(dead_code, reason = "it describes what is written by hand")]
 pub(super) struct TransitSignedItem {
     signature: Option<String>,
-    /// The version that signed; 0 where none did.
+    /// The version that signed; 0 if none did.
     key_version: u32,
     /// Why there is no signature, in Vault's words.
     error: Option<String>,
@@ -167,13 +165,13 @@ async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &B
         return Err(VaultError::invalid("missing batch input to process"));
     }
     count(&app, &caller, items.len())?;
-    let batch = Arc::new(Batch::read(key, scheme, &items));
-    let results = sign_many(&app, &caller, &batch).await?;
+    let batch = Batch::read(key, scheme, &items);
+    let results = sign_many(&app, &caller, batch).await?;
     let length = 128 * results.len() + scheme.algorithm.output_length() * results.len() * 4 / 3;
     Ok(envelope::written(&app, length, &[], |out| write(out, &results, &items, scheme.marshaling)))
 }
 
-/// The key, or the version of it that is to sign.
+/// The key, or its version that signs.
 fn version(family: KeyFamily, asked: Option<i64>) -> Result<KeyName> {
     match asked.unwrap_or_default() {
         0 => Ok(family.into()),
@@ -187,7 +185,7 @@ fn version(family: KeyFamily, asked: Option<i64>) -> Result<KeyName> {
 
 const TOO_NEW: &str = "requested version for signing is higher than the latest key version";
 
-/// The keystore's error, as Vault calls it. A key signs with its newest version, as in Vault where that is the least one for signing.
+/// The keystore's error in Vault's words. A key signs with its newest version, as a key in Vault does whose minimum version is the newest.
 fn called(error: impl Into<VaultError>) -> VaultError {
     let too_old = "requested version for signing is less than the minimum encryption key version";
     error.into().called(Code::UnknownVersion, TOO_NEW).called(Code::NotHead, too_old)
@@ -214,7 +212,7 @@ async fn sign_one(
     signed.map_err(called)
 }
 
-/// Appends what an item's input encodes.
+/// Appends the bytes that an item's input encodes.
 pub(super) fn decode_input(input: &Text<'_>, buffer: &mut Vec<u8>) -> Result<Range<usize>> {
     let text = input.as_deref().ok_or_else(|| VaultError::invalid("missing input"))?;
     let begin = buffer.len();
@@ -223,7 +221,7 @@ pub(super) fn decode_input(input: &Text<'_>, buffer: &mut Vec<u8>) -> Result<Ran
     Ok(begin..buffer.len())
 }
 
-/// The context of a signature: only digests have one.
+/// The context of a signature. Only signatures of digests have one.
 pub(super) fn decode_context(context: &Text<'_>, prehashed: bool) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(text) = context.given() {
@@ -248,7 +246,7 @@ struct Batch {
     key: KeyName,
     scheme: Scheme,
     buffer: Vec<u8>,
-    /// Where each message is and the context of its signature, or why it cannot be signed.
+    /// The place of each message and the context of its signature, or the reason why it cannot be signed.
     items: Vec<Result<(Range<usize>, Vec<u8>)>>,
 }
 
@@ -265,8 +263,8 @@ impl Batch {
     }
 
     /// The results of one step of the items.
-    fn sign(&self, keystore: &Keystore, from: usize) -> Vec<Result<Signature>> {
-        let step = &self.items[from..self.items.len().min(from + STEP)];
+    fn sign(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<Signature>> {
+        let step = &self.items[step];
         if self.scheme.prehashed {
             return step.iter().map(|item| self.sign_prehashed(keystore, item)).collect();
         }
@@ -293,25 +291,11 @@ impl Batch {
     }
 }
 
-async fn sign_many(app: &App, caller: &Caller, batch: &Arc<Batch>) -> Result<Vec<Result<Signature>>> {
-    let keystore = &caller.opened.keystore;
-    let is_quick = keystore.signs_quickly(batch.key.as_ref()) && !batch.scheme.prehashed;
-    if !is_quick || caller.opened.waits_for_disk {
-        let signing = Arc::clone(batch);
-        let made = app.aside(&caller.opened, &caller.session, move |keystore| {
-            let steps = (0..signing.items.len()).step_by(STEP);
-            Ok(steps.flat_map(|from| signing.sign(keystore, from)).collect())
-        });
-        return Ok(made.await?);
-    }
-    let mut results = Vec::with_capacity(batch.items.len());
-    for from in (0..batch.items.len()).step_by(STEP) {
-        if from > 0 {
-            yield_now().await;
-        }
-        results.extend(caller.session.actor.acting(|| batch.sign(keystore, from)));
-    }
-    Ok(results)
+async fn sign_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Result<Signature>>> {
+    let Caller { session, opened } = caller;
+    let quick = opened.keystore.signs_quickly(batch.key.as_ref()) && !batch.scheme.prehashed;
+    let items = batch.items.len();
+    Ok(app.in_steps(opened, session, Cost::quick_if(quick), batch, items, Batch::sign).await?)
 }
 
 /// Writes the fields of a signature.
@@ -319,7 +303,7 @@ fn write_signature(out: &mut Vec<u8>, signature: &Signature, marshaling: Marshal
     use std::io::Write as _;
     out.extend_from_slice(b"\"signature\":\"");
     signature::write(out, signature, marshaling);
-    // A vector takes all that is written to it.
+    // Writing to a vector cannot fail.
     let _ = write!(out, "\",\"key_version\":{}", signature.key.version());
 }
 
@@ -339,7 +323,7 @@ pub(super) fn write_reference(out: &mut Vec<u8>, reference: &Text<'_>) {
 }
 
 fn write_text(out: &mut Vec<u8>, text: &str) {
-    // A vector takes all that is written to it, and every text has a form in JSON.
+    // Writing to a vector cannot fail, and every text can be written as JSON.
     let _ = serde_json::to_writer(out, text);
 }
 

@@ -14,13 +14,13 @@ use crate::error::ApiError;
 
 const PREFIX: &str = "vault:v";
 
-/// That a version is below the least one that verifies.
+/// The error for a version below the minimum version.
 pub(super) const TOO_OLD: &str = "ciphertext or signature version is disallowed by policy (too old)";
 
 /// Appends a signature.
 pub(super) fn write(out: &mut Vec<u8>, signature: &Signature, marshaling: Marshaling) {
     let version = signature.key.version();
-    // A vector takes all that is written to it.
+    // Writing to a vector cannot fail.
     let _ = write!(out, "{PREFIX}{version}:");
     let algorithm = signature.key.family().algorithm();
     match (marshaling, algorithm) {

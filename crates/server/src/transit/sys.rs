@@ -1,28 +1,30 @@
-//! `/v1/sys`: as much of Vault's system as clients of transit ask for.
+//! `/v1/sys`: the part of Vault's system endpoints that clients of transit use.
 
 #![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
 
+use std::collections::BTreeMap;
+
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bulla_kms::token::Operation;
-use bulla_kms::{Code, KmsError, SecretString, Timestamp};
+use bulla_kms::{SecretString, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-use super::envelope;
+use super::envelope::{self, Envelope};
 use super::error::{Result, VaultError, VaultErrorBody};
-use super::extract::{Body, By, Named};
-use super::lenient::{Text, flag};
+use super::extract::{By, Named, SecretBody};
+use super::lenient::flag;
+use crate::api::operator::open_again;
 use crate::api::scope::check_operator;
 use crate::error::ApiError;
+use crate::request::{Caller, Peer, SecretText};
 use crate::service::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -69,7 +71,7 @@ struct HealthQuery {
 struct HealthData {
     /// Always true.
     initialized: bool,
-    /// Whether the keystore is closed, and waits to be unsealed.
+    /// Whether the keystore is closed until somebody unseals it.
     sealed: bool,
     /// Always false.
     standby: bool,
@@ -92,7 +94,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Tell whether the service can sign.
 #[utoipa::path(get, path = "/v1/sys/health", tag = "transit", params(HealthQuery), extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service can sign", body = HealthData),
-        (status = 503, description = "The service is sealed", body = HealthData), (status = "default", body = VaultErrorBody)))]
+        (status = 503, description = "The service is sealed", body = HealthData),
+        (status = 400, description = "A status that is asked for is none", body = VaultErrorBody),
+        (status = "default", description = "The status that is asked for", body = HealthData)))]
 async fn transit_health(
     State(app): State<App>,
     query: Result<Query<HealthQuery>, QueryRejection>,
@@ -130,7 +134,7 @@ struct SealStatus {
     kind: &'static str,
     /// Always true.
     initialized: bool,
-    /// Whether the keystore is closed, and waits to be unsealed.
+    /// Whether the keystore is closed until somebody unseals it.
     sealed: bool,
     /// Always 1: one passphrase unseals.
     t: u32,
@@ -193,69 +197,125 @@ async fn transit_initialized() -> Response {
     responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
 async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response> {
     check_operator(&app, &caller, Operation::Update)?;
-    app.service.seal();
+    let Caller { session, opened } = caller;
+    app.service.close(opened, &session.actor).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// What unseals the service.
 #[derive(Deserialize, ToSchema)]
 struct TransitUnseal<'a> {
-    /// The keystore's passphrase.
+    /// The keystore's passphrase. Without it, the service uses what opened the keystore at its start: it reads its key file again, for example.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    key: Text<'a>,
-    /// Forgets the parts of a key that were given; there are none.
+    key: Option<SecretText<'a>>,
+    /// Vault forgets the key shares that it was given. Here there are no shares, and nothing happens.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     reset: Option<bool>,
 }
 
-/// One at a time: a passphrase is stretched, which takes memory and time, and everybody may ask.
-static UNSEALING: Semaphore = Semaphore::const_new(1);
-
-/// Unseal the service with the keystore's passphrase. POST does the same.
+/// Unseal the service with the keystore's passphrase or, for an operator whom the settings name, without it. POST does the same.
 #[utoipa::path(put, path = "/v1/sys/unseal", tag = "transit", request_body = TransitUnseal, extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "Whether the service is sealed", body = SealStatus),
         (status = "default", body = VaultErrorBody)))]
-async fn transit_unseal(State(app): State<App>, body: Body) -> Result<Response> {
+async fn transit_unseal(
+    State(app): State<App>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    body: SecretBody,
+) -> Result<Response> {
     let TransitUnseal { key, reset } = body.parse()?;
     if reset == Some(true) || !app.service.is_sealed() {
         return Ok(seal_status(&app));
     }
-    let missing = || VaultError::invalid("'key' must be the keystore's passphrase, or 'reset' true");
-    let passphrase = SecretString::from(key.given().ok_or_else(missing)?);
-    let busy = |_| KmsError::new(Code::Busy, "another passphrase is being tried");
-    let _one = UNSEALING.try_acquire().map_err(busy)?;
-    let service = std::sync::Arc::clone(&app.service);
-    let unsealed = spawn_blocking(move || service.unseal(Some(passphrase))).await;
-    let failed = |_| ApiError::internal("a part of the service failed; its log says where");
-    // Whatever is wrong with the passphrase is wrong with the request.
-    unsealed.map_err(failed)?.map_err(|error| VaultError::from(error).into_bad_request())?;
+    let Some(passphrase) = key.filter(|text| !text.is_empty()) else {
+        if !app.service.opens_by_itself() {
+            return Err(VaultError::invalid("'key' must be the keystore's passphrase, or 'reset' true"));
+        }
+        open_again(&app, peer, &headers).await?;
+        return Ok(seal_status(&app));
+    };
+    let unsealed = app.service.try_passphrase(SecretString::from(&*passphrase)).await;
+    // A wrong passphrase is an error in the request.
+    unsealed.map_err(|error| VaultError::from(error).into_bad_request())?;
     Ok(seal_status(&app))
 }
 
-/// The one engine that is mounted.
-fn mount() -> Value {
-    json!({
-        "type": "transit", "description": "bulla: keys that sign", "accessor": "transit_bulla", "uuid": "",
-        "config": { "default_lease_ttl": 0, "max_lease_ttl": 0, "force_no_cache": false },
-        "local": true, "seal_wrap": false, "external_entropy_access": false, "options": null,
-        "plugin_version": "", "running_plugin_version": VERSION, "running_sha256": "",
-    })
+/// An engine of Vault.
+#[derive(Serialize, ToSchema)]
+struct Mount {
+    /// Always `transit`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// What it does.
+    description: &'static str,
+    /// Always `transit_bulla`.
+    accessor: &'static str,
+    /// Always empty.
+    uuid: &'static str,
+    /// What nobody can change.
+    config: MountConfig,
+    /// Always true.
+    local: bool,
+    /// Always false.
+    seal_wrap: bool,
+    /// Always false.
+    external_entropy_access: bool,
+    /// Always null.
+    options: Option<String>,
+    /// Always empty.
+    plugin_version: &'static str,
+    /// bulla's version.
+    running_plugin_version: &'static str,
+    /// Always empty.
+    running_sha256: &'static str,
+    /// Where it is mounted, if one engine was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'static str>,
 }
+
+/// The settings of an engine.
+#[derive(Serialize, ToSchema)]
+struct MountConfig {
+    /// Always 0.
+    default_lease_ttl: u64,
+    /// Always 0.
+    max_lease_ttl: u64,
+    /// Always false.
+    force_no_cache: bool,
+}
+
+/// The one engine that is mounted.
+const MOUNT: Mount = Mount {
+    kind: "transit",
+    description: "bulla: keys that sign",
+    accessor: "transit_bulla",
+    uuid: "",
+    config: MountConfig { default_lease_ttl: 0, max_lease_ttl: 0, force_no_cache: false },
+    local: true,
+    seal_wrap: false,
+    external_entropy_access: false,
+    options: None,
+    plugin_version: "",
+    running_plugin_version: VERSION,
+    running_sha256: "",
+    path: None,
+};
 
 /// List the engines: transit alone.
 #[utoipa::path(get, path = "/v1/sys/mounts", tag = "transit", extensions(("x-permission" = json!("caller"))),
-    responses((status = 200, description = "The engines, by their paths", body = Object), (status = "default", body = VaultErrorBody)))]
+    responses((status = 200, description = "The engines, by their paths", body = Envelope<BTreeMap<String, Mount>>),
+        (status = "default", body = VaultErrorBody)))]
 async fn transit_mounts(State(app): State<App>, By(_): By) -> Response {
-    envelope::data(&app, &json!({ "transit/": mount() }))
+    envelope::data(&app, &BTreeMap::from([("transit/", MOUNT)]))
 }
 
 /// Tell which engine a path belongs to.
 #[utoipa::path(get, path = "/v1/sys/internal/ui/mounts/{path}", tag = "transit",
     params(("path" = String, Path, description = "An engine; what follows after a slash does not count", example = "transit")),
     extensions(("x-permission" = json!("caller"))),
-    responses((status = 200, description = "The engine", body = Object), (status = "default", body = VaultErrorBody)))]
+    responses((status = 200, description = "The engine", body = Envelope<Mount>), (status = "default", body = VaultErrorBody)))]
 async fn transit_mount(State(app): State<App>, By(_): By, Named(path): Named<String>) -> Result<Response> {
     mount_of(&app, &path)
 }
@@ -273,7 +333,5 @@ fn mount_of(app: &App, path: &str) -> Result<Response> {
     if path != "transit" {
         return Err(ApiError::refused().into());
     }
-    let mut mount = mount();
-    mount["path"] = "transit/".into();
-    Ok(envelope::data(app, &mount))
+    Ok(envelope::data(app, &Mount { path: Some("transit/"), ..MOUNT }))
 }

@@ -1,4 +1,4 @@
-//! `/v1/auth/token`: what a client may know of its own token.
+//! `/v1/auth/token`: a client reads about its own token.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -21,7 +21,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// The caller's own token.
 #[derive(Serialize, ToSchema)]
 pub(super) struct TokenData {
-    /// The last of the token's revocation ids. The token itself is not repeated.
+    /// The last of the token's revocation ids. The token itself is not in the answer.
     accessor: String,
     /// The caller's name in the audit log.
     display_name: String,

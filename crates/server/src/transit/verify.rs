@@ -3,15 +3,12 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::prehash::Prehashed;
 use bulla_kms::token::Operation;
 use bulla_kms::{Algorithm, Code, KeyFamily, KeyId, Keystore, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
-use tokio::task::yield_now;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
@@ -24,9 +21,9 @@ use super::lenient::{Text, flag};
 use super::scheme::{Parameters, Scheme};
 use super::sign::{decode_context, decode_input, prehashed, write_error, write_reference};
 use super::signature::{self, TOO_OLD};
-use crate::api::items::{STEP, count};
+use crate::api::items::count;
 use crate::request::Caller;
-use crate::service::App;
+use crate::service::{App, Cost};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -93,7 +90,7 @@ pub(super) struct TransitVerifyItem<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     signature_context: Text<'a>,
-    /// A text that comes back with the result.
+    /// A text that the result repeats.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     reference: Text<'a>,
@@ -164,8 +161,8 @@ async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: 
     if let Some(items) = batch_input {
         check(&items)?;
         count(&app, &caller, items.len())?;
-        let batch = Arc::new(Batch::read(&family, scheme, &items));
-        let results = verify_many(&app, &caller, &batch).await?;
+        let batch = Batch::read(&family, scheme, &items);
+        let results = verify_many(&app, &caller, batch).await?;
         return Ok(envelope::written(&app, 64 * results.len(), &[], |out| write(out, &results, &items)));
     }
     let item =
@@ -194,7 +191,7 @@ fn check(items: &[TransitVerifyItem<'_>]) -> Result<()> {
     }
 }
 
-/// The keystore's error, as Vault calls it.
+/// The keystore's error in Vault's words.
 fn called(error: impl Into<VaultError>) -> VaultError {
     let too_new = "invalid signature: version is too new";
     error.into().called(Code::UnknownVersion, too_new).called(Code::VersionRefused, TOO_OLD)
@@ -214,22 +211,12 @@ async fn verify_one(
     let key = family.version(version);
     let verdict = if scheme.prehashed {
         let digest = prehashed(&message, &context)?;
-        let verify = move |keystore: &Keystore| verify_digest(keystore, &key, &digest, &bytes);
+        let verify = move |keystore: &Keystore| keystore.verify_prehashed(&key, &digest, &bytes);
         app.aside(&caller.opened, &caller.session, verify).await
     } else {
         app.verify(&caller.opened, &caller.session, key, message, bytes).await
     };
     Ok(verdict.map_err(called)?.is_valid())
-}
-
-fn verify_digest(
-    keystore: &Keystore,
-    key: &KeyId,
-    digest: &Prehashed,
-    signature: &[u8],
-) -> bulla_kms::Result<Verdict> {
-    keystore.check_usable(key)?;
-    Ok(keystore.public_key(key)?.verify_prehashed(digest, signature))
 }
 
 /// One item that can be verified.
@@ -246,7 +233,7 @@ struct Batch {
     scheme: Scheme,
     keys: Vec<KeyId>,
     buffer: Vec<u8>,
-    /// The items, or why there is nothing to verify.
+    /// The items, or the reason why each cannot be verified.
     items: Vec<Result<Item>>,
 }
 
@@ -283,8 +270,8 @@ impl Batch {
     }
 
     /// The results of one step of the items.
-    fn verify(&self, keystore: &Keystore, from: usize) -> Vec<Result<bool>> {
-        let step = &self.items[from..self.items.len().min(from + STEP)];
+    fn verify(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<bool>> {
+        let step = &self.items[step];
         if self.scheme.prehashed {
             return step.iter().map(|item| self.verify_digest(keystore, item)).collect();
         }
@@ -314,28 +301,14 @@ impl Batch {
         let item = item.as_ref().map_err(Clone::clone)?;
         let VerifyItem { key, message, signature } = self.item(item);
         let digest = prehashed(message, &item.context)?;
-        Ok(verify_digest(keystore, key, &digest, signature).map_err(called)?.is_valid())
+        Ok(keystore.verify_prehashed(key, &digest, signature).map_err(called)?.is_valid())
     }
 }
 
-async fn verify_many(app: &App, caller: &Caller, batch: &Arc<Batch>) -> Result<Vec<Result<bool>>> {
-    let is_quick = batch.scheme.algorithm == Algorithm::Ed25519 && !batch.scheme.prehashed;
-    if !is_quick || caller.opened.waits_for_disk {
-        let verifying = Arc::clone(batch);
-        let made = app.aside(&caller.opened, &caller.session, move |keystore| {
-            let steps = (0..verifying.items.len()).step_by(STEP);
-            Ok(steps.flat_map(|from| verifying.verify(keystore, from)).collect())
-        });
-        return Ok(made.await?);
-    }
-    let mut results = Vec::with_capacity(batch.items.len());
-    for from in (0..batch.items.len()).step_by(STEP) {
-        if from > 0 {
-            yield_now().await;
-        }
-        results.extend(caller.session.actor.acting(|| batch.verify(&caller.opened.keystore, from)));
-    }
-    Ok(results)
+async fn verify_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Result<bool>>> {
+    let quick = batch.scheme.algorithm == Algorithm::Ed25519 && !batch.scheme.prehashed;
+    let (cost, items) = (Cost::quick_if(quick), batch.items.len());
+    Ok(app.in_steps(&caller.opened, &caller.session, cost, batch, items, Batch::verify).await?)
 }
 
 fn write(out: &mut Vec<u8>, results: &[Result<bool>], items: &[TransitVerifyItem<'_>]) {

@@ -24,6 +24,7 @@ pub(super) struct KeyData {
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter_set: Option<&'static str>,
     /// The versions that verify, by their numbers.
+    #[schema(value_type = BTreeMap<String, VersionData>)]
     keys: BTreeMap<u32, VersionData>,
     /// The newest version, the one that signs.
     latest_version: u32,
@@ -35,7 +36,7 @@ pub(super) struct KeyData {
     min_encryption_version: u32,
     /// Whether the key may be deleted.
     deletion_allowed: bool,
-    /// After how many seconds a version is replaced; 0 for never.
+    /// The age in seconds at which a version is replaced; 0 for never.
     auto_rotate_period: u64,
     /// Whether the private keys may ever be exported.
     exportable: bool,
@@ -103,7 +104,7 @@ impl From<&Attestation> for KeyData {
     }
 }
 
-/// The oldest version that was not trimmed, and 0 when none was. To trim versions is to revoke them, so that this is read from their states.
+/// The oldest version that was not trimmed, or 0 if none was trimmed. Trimming revokes versions, so their states say this.
 pub(super) fn min_available(key: &Attestation) -> u32 {
     let trimmed = key.versions.iter().take_while(|version| version.state == VersionState::Revoked);
     trimmed.last().map_or(0, |last| last.version + 1)

@@ -18,11 +18,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(to_page)).routes(routes!(page)).routes(routes!(file))
 }
 
-/// The page may load its own files and ask this service, and nothing else. Text never becomes code.
+/// The page may load its own files and ask this service, and nothing else. Text never runs as code.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What every answer says to browsers, beside its type and its digest.
+/// The headers for browsers that every answer has, beside its type and its digest.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
@@ -56,8 +56,8 @@ async fn page(State(app): State<App>, headers: HeaderMap) -> Response<Body> {
 /// Load a file of the page.
 #[utoipa::path(get, path = "/ui/{file}", tag = "page", params(("file" = String, Path, description = "The file's name", example = "app.js")),
     extensions(("x-permission" = json!("open"))),
-    responses((status = 200, description = "The file"), (status = 304, description = "The file has not changed"),
-        (status = "default", body = ErrorBody)))]
+    responses((status = 200, description = "The file", content((String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))),
+        (status = 304, description = "The file has not changed"), (status = "default", body = ErrorBody)))]
 async fn file(uri: Uri, headers: HeaderMap) -> Result<Response<Body>> {
     let found = uri.path().rsplit('/').next().and_then(files::find);
     let missing = || ApiError::new(Problem::NoEndpoint, "the page has no such file");

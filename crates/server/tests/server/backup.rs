@@ -61,6 +61,10 @@ fn a_restored_keystore_signs_and_honours_tokens() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     drop(service);
     let backup = Backup::read(&answer.body[..], &[&identity], Backends::software()).unwrap();
+    let summary = backup.summary();
+    let told =
+        ["keys", "private-keys", "made"].map(|name| answer.headers[&format!("bulla-backup-{name}")].clone());
+    assert_eq!(told, [summary.keys.to_string(), summary.private_keys.to_string(), summary.made.to_string()]);
     let folder = tempfile::tempdir().unwrap();
     let unlock = Unlock::Passphrase(SecretString::from("open sesame"));
     let path = folder.path().join("keystore.redb");
@@ -103,7 +107,11 @@ fn a_token_makes_backups_only_for_recipients_in_the_configuration() {
     let refused = (403, "token_refused".to_owned());
     for token in [&all, &backs_up] {
         assert_eq!(backup(token, &to(&[&named])).status, 200);
-        assert_eq!(backup(token, &to(&[&thief])).error(), refused, "whoever opens it could mint tokens");
+        assert_eq!(
+            backup(token, &to(&[&thief])).error(),
+            refused,
+            "the person who opens it could mint tokens"
+        );
         assert_eq!(backup(token, &to(&[&named, &thief])).error(), refused);
     }
     for token in [&reads, &other] {

@@ -264,7 +264,11 @@ fn imports_and_exports_need_their_rights() {
     assert_eq!(import(&exports, &wrapped).error(), refused());
     import(&unwraps, &wrapped).ok();
     let plain = json!({ "private_key": seed() });
-    assert_eq!(import(&narrow, &plain).error(), refused(), "a new key is none of the token's keys");
+    assert_eq!(
+        import(&narrow, &plain).error(),
+        refused(),
+        "the token names its keys, and a new key is not among them"
+    );
     import(&imports, &plain).ok();
     let add = |token, key: &str| service.post(Some(token), &format!("/api/v1/keys/{key}/import"), &plain);
     add(&narrow, "moving").ok();

@@ -5,12 +5,17 @@ mod attest;
 mod audit_log;
 mod backup;
 mod batches;
+#[cfg(feature = "etcd")]
+mod cluster;
+mod conforms;
 mod description;
 mod import;
 mod kem;
 mod keys;
 mod limits;
 mod matrix;
+#[cfg(feature = "etcd")]
+mod metrics;
 mod once;
 mod operator;
 mod prehash;
@@ -18,6 +23,7 @@ mod public;
 mod reload;
 mod seal;
 mod sockets;
+mod statement;
 mod support;
 mod tls;
 mod tokens;

@@ -58,7 +58,7 @@ fn asked(description: &Value, described: &Described, key: &Key) -> Asked {
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     let mut body = Vec::new();
     if !schema.is_null() {
-        // Whoever asks only for itself names no key.
+        // A request about the caller alone names no key.
         let example = Example { description, key: (permission != Permission::Caller).then_some(key) };
         let value = example.of(schema);
         let value = if value.is_null() { json!({}) } else { value };

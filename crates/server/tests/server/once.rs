@@ -3,7 +3,7 @@
 use bulla_kms::token::{Keys, Operation, Token};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, config, keystore, token};
+use crate::support::{Answer, Service, base64, config, keystore, token};
 
 fn post(service: &Service, token: Option<&Token>, path: &str, key: &str, body: &Value) -> Answer {
     service.send_with("POST", token, path, body.to_string().as_bytes(), &[("idempotency-key", key)])
@@ -35,6 +35,25 @@ fn a_repetition_gets_the_same_answer_and_changes_nothing() {
     };
     assert_eq!(patch(false).ok()["revision"], patch(false).ok()["revision"]);
     assert_eq!(patch(true).error(), (409, "idempotency_mismatch".to_owned()));
+}
+
+#[test]
+fn an_import_is_made_once() {
+    let service = Service::open();
+    let import = |path: &str, key: &str, seed: u8| {
+        let private = json!({ "format": "raw", "data": base64(&[seed; 32]), "algorithm": "ed25519" });
+        post(&service, None, path, key, &json!({ "private_key": private }))
+    };
+    let first = import("/api/v1/import", "k1", 1);
+    let again = import("/api/v1/import", "k1", 1);
+    assert_eq!((first.status, again.status, &first.body), (201, 201, &again.body));
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    assert_eq!(keys(&service, None), 1);
+    assert_eq!(import("/api/v1/import", "k1", 2).error(), (409, "idempotency_mismatch".to_owned()));
+    let path = format!("/api/v1/keys/{}/import", first.json()["key"].as_str().unwrap().replace('/', "%2F"));
+    for _ in 0..2 {
+        assert_eq!(import(&path, "k2", 3).ok()["head"], 2);
+    }
 }
 
 #[test]

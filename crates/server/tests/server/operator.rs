@@ -1,11 +1,15 @@
 //! Sealing, unsealing, and the metrics.
 
+use std::path::Path;
+
 use bulla_kms::Keystore;
 use bulla_kms::token::{Keys, Operation};
+use bulla_server::{IdentityConfig, Server};
 use serde_json::json;
 
 use crate::support::on_disk::{OnDisk, PASSPHRASE};
-use crate::support::{Answer, Service, config, keystore, token};
+use crate::support::unix::{UnixClient, my_uid, unix_config};
+use crate::support::{Answer, Service, config, keystore, name, token};
 
 fn unseal(service: &Service, passphrase: &str) -> Answer {
     service.post(None, "/api/v1/operator/unseal", &json!({ "passphrase": passphrase }))
@@ -35,10 +39,85 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
     service.get(Some(&reader), "/api/v1/keys").ok();
 }
 
+/// A sealed service on a Unix socket in `folder`, whose keystore opens with a key file. The settings name this user, with these operations.
+fn sealed_with_key_file(folder: &Path, tenant: &str, operations: &[Operation]) -> Service {
+    let mut config = unix_config(&folder.join("socket"));
+    config.identity = vec![IdentityConfig {
+        name: "me".to_owned(),
+        uid: Some(my_uid()),
+        certificate: None,
+        tenant: name(tenant),
+        operations: Some(operations.to_vec()),
+        keys: None,
+        mints: false,
+    }];
+    Service::run(Server::bind(config, Box::new(OnDisk::create_with_key_file(folder))).unwrap())
+}
+
+const UNSEAL: &str = "/api/v1/operator/unseal";
+const VAULT_UNSEAL: &str = "/v1/sys/unseal";
+
+#[test]
+fn an_operator_unseals_a_keystore_with_a_key_file_which_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = sealed_with_key_file(folder.path(), "local", &[Operation::Read, Operation::Update]);
+    let mut connection = UnixClient::connect(&folder.path().join("socket"));
+    let (key, away) = (folder.path().join("key"), folder.path().join("away"));
+    for unseal in [UNSEAL, VAULT_UNSEAL] {
+        assert_eq!(connection.get("/api/v1/keys"), 503);
+        std::fs::rename(&key, &away).unwrap();
+        let (status, body) = connection.post(unseal, "{}");
+        assert!(status >= 400 && body.contains("not_found"), "{status} {body}");
+        assert_eq!(connection.get("/api/v1/keys"), 503);
+        std::fs::rename(&away, &key).unwrap();
+        let (status, body) = connection.post(unseal, "{}");
+        assert!(status == 200 && body.contains("\"sealed\":false"), "{status} {body}");
+        assert_eq!(connection.get("/api/v1/keys"), 200);
+        assert_eq!(connection.post(unseal, "{}").0, 200, "it is not sealed");
+        assert_eq!(connection.post("/api/v1/operator/seal", "").0, 200);
+    }
+    drop(service);
+}
+
+#[test]
+fn without_a_passphrase_only_an_operator_whom_the_settings_name_unseals() {
+    for (tenant, operation) in [("local", Operation::Read), ("other", Operation::Update)] {
+        let folder = tempfile::tempdir().unwrap();
+        let _service = sealed_with_key_file(folder.path(), tenant, &[operation]);
+        let mut connection = UnixClient::connect(&folder.path().join("socket"));
+        for unseal in [UNSEAL, VAULT_UNSEAL] {
+            assert_eq!(connection.post(unseal, "{}").0, 403, "{unseal}");
+        }
+        assert_eq!(connection.get("/api/v1/ready"), 503);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = OnDisk::create_with_key_file(folder.path());
+    let operator = token(&source.keystore(), "local", Keys::All, &[Operation::Update]);
+    let service = source.start(config());
+    service.post(Some(&operator), "/api/v1/operator/seal", &json!({})).ok();
+    for caller in [None, Some(&operator)] {
+        assert_eq!(service.post(caller, UNSEAL, &json!({})).error(), (401, "unauthenticated".to_owned()));
+        assert_eq!(service.post(caller, VAULT_UNSEAL, &json!({})).status, 403);
+    }
+    assert_eq!(service.get(None, "/api/v1/ready").status, 503);
+}
+
+#[test]
+fn without_a_passphrase_a_keystore_that_needs_one_stays_sealed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config();
+    config.service.development = true;
+    let service = OnDisk::create(folder.path()).start(config);
+    service.post(None, "/api/v1/operator/seal", &json!({})).ok();
+    assert_eq!(service.post(None, UNSEAL, &json!({})).error(), (400, "wrong_passphrase".to_owned()));
+    assert_eq!(service.post(None, VAULT_UNSEAL, &json!({})).status, 400);
+    assert_eq!(unseal(&service, PASSPHRASE).ok()["sealed"], false);
+}
+
 #[test]
 fn the_passphrase_cannot_be_guessed_quickly() {
     let folder = tempfile::tempdir().unwrap();
-    let server = bulla_server::Server::bind(config(), Box::new(OnDisk::create(folder.path()))).unwrap();
+    let server = Server::bind(config(), Box::new(OnDisk::create(folder.path()))).unwrap();
     let service = Service::run(server);
     let answers: Vec<_> = (0..6).map(|_| unseal(&service, "a guess").error()).collect();
     let tried = answers.iter().filter(|answer| answer.1 == "wrong_passphrase").count();

@@ -1,10 +1,11 @@
 //! Other settings while the service runs.
 
 use bulla_kms::Code;
-use bulla_kms::token::{Keys, Operation};
+use bulla_kms::token::{Keys, Operation, Revocations, Token};
 use bulla_server::IdentityConfig;
 use serde_json::json;
 
+use crate::support::on_disk::OnDisk;
 use crate::support::tls::{Authority, Client, Files, Until};
 use crate::support::unix::{UnixClient, my_uid, unix_config};
 use crate::support::{Service, config, keystore, name, token};
@@ -84,4 +85,54 @@ fn a_reload_takes_other_identities_on_open_connections_too() {
     assert_eq!(open.get("/api/v1/keys"), 200);
     service.handle.reload(config).unwrap();
     assert_eq!(open.get("/api/v1/keys"), 401);
+}
+
+#[test]
+fn a_reload_reads_the_list_of_revoked_tokens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = OnDisk::create(folder.path());
+    let keystore = source.keystore();
+    let [mine, theirs, third] = [(); 3].map(|()| token(&keystore, "local", Keys::All, &[Operation::Read]));
+    drop(keystore);
+    let service = source.start(config());
+    let list = folder.path().join("revoked");
+    let id = |token: &Token| token.inspect().unwrap().blocks[0].revocation_id.clone();
+    let status = |token| service.get(Some(token), "/api/v1/keys").status;
+    std::fs::write(&list, format!("{}\n", id(&mine))).unwrap();
+    assert_eq!(status(&mine), 200, "nobody asked for a reload yet");
+    service.handle.reload(config()).unwrap();
+    assert_eq!((status(&mine), status(&theirs), status(&third)), (403, 200, 200));
+    // What the service writes itself keeps what another program wrote, and a shorter list brings no token back.
+    std::fs::write(&list, format!("{}\n", id(&theirs))).unwrap();
+    service.post(Some(&third), "/api/v1/tokens/revoke", &json!({})).ok();
+    let written: Revocations = std::fs::read_to_string(&list).unwrap().parse().unwrap();
+    assert!([&mine, &theirs, &third].iter().all(|token| written.contains(&id(token))));
+    assert_eq!((status(&mine), status(&theirs), status(&third)), (403, 403, 403));
+    std::fs::write(&list, "what is this\n").unwrap();
+    let error = service.handle.reload(config()).unwrap_err();
+    assert!(error.code == Code::InvalidArgument && error.message.contains("line 1"), "{error}");
+    assert_eq!(status(&mine), 403);
+}
+
+#[test]
+fn the_metrics_say_when_the_first_certificate_expires() {
+    let authority = Authority::new();
+    let files = Files::new(&authority.certify("localhost", Until::Future), None);
+    let keystore = keystore(&["local"]);
+    let reader = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let mut config = files.config();
+    config.listen.push(crate::support::config().listen.remove(0));
+    let service = Service::start(keystore, config.clone());
+    let expiry = || {
+        let mut connection = Client::new(&authority).connect(&service.url).unwrap();
+        let (status, text) = connection.text("/metrics", Some(reader.expose())).unwrap();
+        assert_eq!(status, 200);
+        let lines = text.lines().find_map(|line| line.strip_prefix("bulla_tls_certificate_expiry_seconds "));
+        lines.map(|value| value.parse::<u64>().unwrap())
+    };
+    // 2100-01-01 and 2090-01-01.
+    assert_eq!(expiry(), Some(4_102_444_800));
+    files.certificate(&authority.certify("localhost", Until::Sooner));
+    service.handle.reload(config).unwrap();
+    assert_eq!(expiry(), Some(3_786_912_000));
 }

@@ -77,6 +77,8 @@ fn a_client_refuses_a_wrong_name_an_expired_certificate_and_an_unknown_authority
     // The service starts all the same: callers on a Unix socket need no certificate.
     let expired = start(&authority.certify("localhost", Until::Past));
     assert!(error(&Client::new(&authority), &expired).contains("Expired"));
+    let later = start(&authority.certify("localhost", Until::Later));
+    assert!(error(&Client::new(&authority), &later).contains("NotValidYet"));
 }
 
 #[test]
@@ -104,6 +106,10 @@ fn a_client_certificate_that_the_configuration_names_is_a_caller() {
     assert!(get(&foreign, Some(reader.expose())).is_err(), "another authority");
     let expired = Client::showing(&authority, &authority.certify("robot", Until::Past));
     assert!(get(&expired, Some(reader.expose())).is_err(), "it has expired");
+    let later = Client::showing(&authority, &authority.certify("robot", Until::Later));
+    assert!(get(&later, Some(reader.expose())).is_err(), "it is not valid yet");
+    let server = Client::showing(&authority, &authority.certify_server("robot"));
+    assert!(get(&server, Some(reader.expose())).is_err(), "it is for servers");
 }
 
 #[test]
@@ -149,6 +155,8 @@ fn files_that_cannot_be_used_are_named_and_never_quoted() {
     assert!(refused(&config).contains("contains no private key"), "{}", refused(&config));
     files.certificate(&authority.certify("localhost", Until::Past));
     assert!(refused(&config).contains("expired at 2021-01-01"), "{}", refused(&config));
+    files.certificate(&authority.certify("localhost", Until::Later));
+    assert!(refused(&config).contains("not valid before 2090-01-01"), "{}", refused(&config));
     files.certificate(&good);
     files.write("server.pem", "hunter2");
     assert!(refused(&config).contains("server.pem contains no certificate"), "{}", refused(&config));

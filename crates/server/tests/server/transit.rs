@@ -4,6 +4,7 @@ use bulla_kms::token::{Keys, Operation};
 use bulla_kms::{Algorithm, Keystore, NewKey, PublicKey};
 use serde_json::{Value, json};
 
+use crate::support::on_disk::OnDisk;
 use crate::support::{Answer, Service, base64, config, from_base64, keystore, name, token};
 
 /// A service with a key `a` of this type.
@@ -219,6 +220,24 @@ fn a_digest_is_signed_as_ed25519ph_by_an_ed25519_key_alone() {
         let (status, _, code) = refused(&sign(&with_key(kind), &ph(json!({}))));
         assert_eq!((status, code.as_str()), (400, "not_offered"), "{kind}");
     }
+}
+
+#[test]
+fn the_verification_of_a_digest_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config();
+    config.service.development = true;
+    let service = OnDisk::create(folder.path()).start(config);
+    service.post(None, "/v1/transit/keys/a", &json!({ "type": "ed25519" })).ok();
+    let item = json!({ "input": base64(&[7; 64]), "signature": format!("vault:v1:{}", base64(&[0; 64])) });
+    let mut body = item.clone();
+    (body["prehashed"], body["hash_algorithm"]) = (true.into(), "sha2-512".into());
+    verify(&service, &body).ok();
+    body["batch_input"] = json!([item, item]);
+    verify(&service, &body).ok();
+    let metrics = service.get(None, "/metrics").text();
+    let counted = "kms_ops_total{op=\"verify\",alg=\"ed25519\"} 3";
+    assert!(metrics.lines().any(|line| line == counted), "{metrics}");
 }
 
 #[test]

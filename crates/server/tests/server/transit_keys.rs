@@ -260,4 +260,9 @@ fn a_service_is_sealed_and_unsealed() {
     service.post(None, "/v1/transit/keys/a", &json!({ "type": "ed25519" })).ok();
     assert_eq!(put("/v1/sys/seal", &json!({})).status, 204);
     assert_eq!((sealed(), service.get(None, "/v1/sys/health").status), (json!(true), 503));
+    // The right one is not tried either when there were too many.
+    let guess = |_| refused(&put("/v1/sys/unseal", &json!({ "key": "wrong" }))).2;
+    let guesses: Vec<_> = (0..4).map(guess).collect();
+    assert_eq!(guesses.last().unwrap(), "rate_limited", "{guesses:?}");
+    assert_eq!(refused(&put("/v1/sys/unseal", &json!({ "key": "right" }))).0, 429);
 }

@@ -1,5 +1,6 @@
 //! What is measured.
 
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 /// One kind of request.
@@ -9,8 +10,7 @@ pub(super) struct Case {
     /// Signatures or verdicts of one request.
     pub(super) items: usize,
     pub(super) connections: usize,
-    /// Whether it is also measured with an audit log.
-    pub(super) is_audited: bool,
+    pub(super) ways: &'static [Way],
     /// Whether its latency at half load is measured, too.
     pub(super) has_latency: bool,
 }
@@ -25,27 +25,72 @@ pub(super) enum Request {
     VerifyMany(usize),
 }
 
+/// How the service runs, and how it is reached.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    Plain,
+    /// TLS 1.3, with connections that stay.
+    Tls,
+    /// With an audit log that is on the disk at each checkpoint.
+    AtCheckpoints,
+    /// With an audit log that is on the disk before each answer.
+    Grouped,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Tls, Self::AtCheckpoints, Self::Grouped];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Tls => "tls",
+            Self::AtCheckpoints => "audited-at-checkpoints",
+            Self::Grouped => "audited",
+        }
+    }
+}
+
 /// How many keys the keystore has.
 pub(super) const KEYS: usize = 64;
 
-const fn single(name: &'static str, request: Request, is_audited: bool) -> Case {
-    Case { name, request, items: 1, connections: 64, is_audited, has_latency: true }
+const fn single(name: &'static str, request: Request, ways: &'static [Way]) -> Case {
+    Case { name, request, items: 1, connections: 64, ways, has_latency: true }
 }
 
-const fn batch(name: &'static str, request: Request, items: usize, is_audited: bool) -> Case {
-    Case { name, request, items, connections: 8, is_audited, has_latency: false }
+const fn batch(name: &'static str, request: Request, items: usize, ways: &'static [Way]) -> Case {
+    Case { name, request, items, connections: 8, ways, has_latency: false }
 }
 
-pub(super) const CASES: [Case; 8] = [
-    single("single sign", Request::Sign, true),
-    single("single verify", Request::Verify, false),
-    batch("sign, batches of 64", Request::SignMany, 64, true),
-    batch("sign, batches of 256", Request::SignMany, 256, true),
-    batch("verify, batches of 64, one key", Request::VerifyMany(1), 64, false),
-    batch("verify, batches of 256, one key", Request::VerifyMany(1), 256, false),
-    batch("verify, batches of 64, 64 keys", Request::VerifyMany(KEYS), 64, false),
-    batch("verify, batches of 256, 64 keys", Request::VerifyMany(KEYS), 256, false),
+const AUDITED: &[Way] = &[Way::Plain, Way::AtCheckpoints, Way::Grouped];
+
+pub(super) static CASES: [Case; 8] = [
+    single("single-sign", Request::Sign, &Way::ALL),
+    single("single-verify", Request::Verify, &[Way::Plain, Way::Tls]),
+    batch("sign-64", Request::SignMany, 64, AUDITED),
+    batch("sign-256", Request::SignMany, 256, AUDITED),
+    batch("verify-64-one-key", Request::VerifyMany(1), 64, &[Way::Plain]),
+    batch("verify-256-one-key", Request::VerifyMany(1), 256, &[Way::Plain]),
+    batch("verify-64-of-64-keys", Request::VerifyMany(KEYS), 64, &[Way::Plain]),
+    batch("verify-256-of-64-keys", Request::VerifyMany(KEYS), 256, &[Way::Plain]),
 ];
+
+/// The case and the way of a name: `CASE` or `CASE/WAY`.
+///
+/// # Errors
+/// There is no such case. The message names all cases.
+pub(super) fn find(name: &str) -> Result<(&'static Case, Way)> {
+    let (case, way) = name.split_once('/').unwrap_or((name, Way::Plain.name()));
+    let case = CASES.iter().find(|one| one.name == case);
+    let way = Way::ALL.into_iter().find(|one| one.name() == way);
+    case.zip(way).with_context(|| {
+        let (cases, ways) = (CASES.each_ref().map(|one| one.name), Way::ALL.map(Way::name));
+        format!(
+            "no case {name} of the service; there are: {}, each also with /{}",
+            cases.join(", "),
+            ways.join(" or /")
+        )
+    })
+}
 
 /// The label of a key.
 pub(super) fn label(key: usize) -> String {
@@ -54,11 +99,8 @@ pub(super) fn label(key: usize) -> String {
 
 /// The message of an item: 32 bytes in base64, another one for each.
 pub(super) fn message(item: usize) -> String {
-    // 43 characters and the padding are 32 bytes.
-    format!(
-        "{:0>42}A=",
-        format!("{item:x}").to_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "A")
-    )
+    // 43 characters and the padding are 32 bytes. Digits of sixteen are characters of base64.
+    format!("{item:042x}A=")
 }
 
 /// The body of a batch of messages to sign, each by the key that `key` names.

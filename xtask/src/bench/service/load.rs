@@ -1,12 +1,16 @@
 //! The load on a service, made by programs of others.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::{
-    cases::{Case, KEYS, Request, label, message, to_sign},
+    cases::{Case, KEYS, Request, Way, label, message, to_sign},
     served::{LOAD, Served},
 };
 use crate::process::quiet;
@@ -16,30 +20,24 @@ const SECONDS: u32 = 5;
 
 /// One request, to be made as often as possible or at a rate.
 pub(super) struct Load<'a> {
-    url: String,
-    body: String,
-    connections: usize,
-    served: &'a Served,
+    pub(super) url: String,
+    pub(super) body: String,
+    pub(super) connections: usize,
+    pub(super) token: &'a str,
+    /// Where the request is written for the programs that make the load.
+    pub(super) folder: &'a Path,
 }
 
 impl<'a> Load<'a> {
     /// The request of a case. What it verifies was signed by the service before.
-    pub(super) fn of(case: &Case, served: &'a Served) -> Result<Self> {
-        let one = || format!("/api/v1/keys/{}", label(0));
+    pub(super) fn of(case: &Case, way: Way, served: &'a Served) -> Result<Self> {
         let (path, body) = match case.request {
-            Request::Sign => (one() + "/sign", json!({ "message": message(0) })),
+            Request::Sign | Request::SignMany => to_sign_by_one_key(case)?,
             Request::Verify => {
-                let signed = served.post(&(one() + "/sign"), &json!({ "message": message(0) }))?;
+                let key = format!("/api/v1/keys/{}", label(0));
+                let signed = served.post(&(key.clone() + "/sign"), &json!({ "message": message(0) }))?;
                 let signature = &signed["signature"];
-                (one() + "/verify", json!({ "message": message(0), "signature": signature }))
-            }
-            Request::SignMany => {
-                let mut body = to_sign(case.items, |_| label(0));
-                for item in body["items"].as_array_mut().into_iter().flatten() {
-                    item.as_object_mut().context("an item is an object")?.remove("key");
-                }
-                body["key"] = Value::String(label(0));
-                ("/api/v1/sign".to_owned(), body)
+                (key + "/verify", json!({ "message": message(0), "signature": signature }))
             }
             Request::VerifyMany(keys) => {
                 let keys = keys.min(KEYS);
@@ -58,24 +56,33 @@ impl<'a> Load<'a> {
             "{}: {verdicts:?}",
             case.name
         );
-        let url = format!("http://{}{path}", served.address);
-        Ok(Self { url, body: body.to_string(), connections: case.connections, served })
+        let url = match way {
+            Way::Tls => format!("https://{}{path}", served.tls_address),
+            _ => format!("http://{}{path}", served.address),
+        };
+        let (token, folder) = (&served.token, &served.folder);
+        Ok(Self { url, body: body.to_string(), connections: case.connections, token, folder })
     }
 
     /// Requests a second, when the next one follows each answer at once.
     pub(super) fn full(&self) -> Result<f64> {
-        let script = self.served.folder.join("request.lua");
-        let token = &self.served.token;
+        self.full_from(LOAD, SECONDS)
+    }
+
+    /// The same, with the load from these processors, for so long.
+    pub(super) fn full_from(&self, processors: &str, seconds: u32) -> Result<f64> {
+        let script = self.folder.join("request.lua");
+        let token = self.token;
         let headers = format!("wrk.headers[\"Authorization\"] = \"Bearer {token}\"");
         fs::write(&script, format!("wrk.method = \"POST\"\nwrk.body = [[{}]]\n{headers}\n", self.body))?;
         let mut wrk = Command::new("taskset");
         wrk.args([
             "-c",
-            LOAD,
+            processors,
             "wrk",
             "-t1",
             &format!("-c{}", self.connections),
-            &format!("-d{SECONDS}s"),
+            &format!("-d{seconds}s"),
             "-s",
         ]);
         let said = quiet(wrk.arg(script).arg(&self.url))?;
@@ -86,7 +93,7 @@ impl<'a> Load<'a> {
 
     /// Milliseconds within which 99 of 100 requests are answered, at so many requests a second.
     pub(super) fn p99_at(&self, rate: f64) -> Result<f64> {
-        let (body, log) = (self.served.folder.join("request.json"), self.served.folder.join("times.tsv"));
+        let (body, log) = (self.folder.join("request.json"), self.folder.join("times.tsv"));
         fs::write(&body, &self.body)?;
         if log.exists() {
             fs::remove_file(&log)?;
@@ -96,10 +103,23 @@ impl<'a> Load<'a> {
         h2load.args(["-c", LOAD, "h2load", "--h1", "-t1", &format!("-c{}", self.connections)]);
         h2load.args([format!("-D{SECONDS}"), format!("--rps={per_connection:.0}")]);
         h2load.arg("-d").arg(&body).arg(format!("--log-file={}", log.display()));
-        h2load.args(["-H", &format!("authorization: Bearer {}", self.served.token)]).arg(&self.url);
+        h2load.args(["-H", &format!("authorization: Bearer {}", self.token)]).arg(&self.url);
         quiet(&mut h2load)?;
         p99(&log)
     }
+}
+
+/// The path and the body of a request to sign by one key.
+pub(super) fn to_sign_by_one_key(case: &Case) -> Result<(String, Value)> {
+    if case.request == Request::Sign {
+        return Ok((format!("/api/v1/keys/{}/sign", label(0)), json!({ "message": message(0) })));
+    }
+    let mut body = to_sign(case.items, |_| label(0));
+    for item in body["items"].as_array_mut().into_iter().flatten() {
+        item.as_object_mut().context("an item is an object")?.remove("key");
+    }
+    body["key"] = Value::String(label(0));
+    Ok(("/api/v1/sign".to_owned(), body))
 }
 
 /// From the times of all requests, as h2load writes them: begin, status, microseconds.

@@ -5,6 +5,7 @@ use super::*;
 use crate::hazmat::Mode;
 use crate::kernel::runnable;
 use crate::lane::{Group, Lane, MAX_LANES};
+use crate::plan::Distance;
 use crate::spec::{IV, Words};
 use crate::{Hash, Hasher, many, oneshot};
 use std::cell::{Cell, RefCell};
@@ -51,8 +52,10 @@ macro_rules! recorder {
 recorder! {
     chunk(input: *const u8, len: usize, key: &Words, counter: u64, flags: u32, last: u32, out: *mut u8) => Call::Leaf(one());
     block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) => Call::Leaf(one());
-    group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *mut Group) => Call::Leaf(widest());
-    far_group(input: *const u8, key: &Words, counter: u64, flags: u32, out: *mut Group) => Call::Far(widest());
+    group(input: *const u8, key: &Words, counter: u64, flags: u32, distance: Distance, out: *mut Group) => match distance {
+        Distance::Near => Call::Leaf(widest()),
+        Distance::Far => Call::Far(widest()),
+    };
     merge(left: *const Group, right: *const Group, key: &Words, flags: u32, out: *mut Group) => Call::Other;
     ungroup(group: *const Group, out: *mut u8) => Call::Other;
     lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) => Call::Leaf(real().shape(inputs.len()));
@@ -78,7 +81,6 @@ fn recorder(functions: &'static Functions) -> &'static Functions {
         block,
         before_last: functions.before_last,
         group,
-        far_group,
         merge,
         ungroup,
         lanes_of,

@@ -103,11 +103,11 @@ impl Nodes {
         Self::new(&self.options)
     }
 
-    /// How long one node may take before the next one is asked. All nodes get a turn within the timeout; a single node
-    /// is asked twice.
-    fn turn(&self) -> Duration {
+    /// How long one node may take of some time before the next one is asked. All nodes get a turn; a single node is asked
+    /// twice.
+    fn turn(&self, time: Duration) -> Duration {
         let turns = self.options.endpoints.len().max(2);
-        self.options.timeout / u32::try_from(turns).unwrap_or(u32::MAX)
+        time / u32::try_from(turns).unwrap_or(u32::MAX)
     }
 
     /// Makes a request that may be repeated any number of times: asks one node after another until one answers or the
@@ -116,9 +116,22 @@ impl Nodes {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let end = Instant::now() + self.options.timeout;
+        self.ask_for(self.options.timeout, request).await
+    }
+
+    /// The same for a request that may take longer than others: at least so long.
+    pub(super) async fn ask_for<T, F>(
+        &self,
+        time: Duration,
+        request: impl Fn(Client) -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let time = time.max(self.options.timeout);
+        let end = Instant::now() + time;
         loop {
-            let why = match self.once(self.turn(), &request).await {
+            let why = match self.once(self.turn(time), &request).await {
                 Err(Failure::Unanswered(why)) => why,
                 answer => return answer,
             };

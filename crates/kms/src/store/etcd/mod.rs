@@ -6,10 +6,13 @@
 
 mod commit;
 mod create;
+mod feed;
 mod link;
 mod options;
 mod outcome;
+mod pages;
 mod rows;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod watch;
@@ -18,9 +21,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use self::create::Creation;
+use self::feed::Feed;
 use self::link::{Driver, Nodes};
 pub use self::options::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
 use self::rows::{RemoteRows, Stored};
+pub use self::table::{EtcdLease, EtcdTable, Insertion, TableRow};
 use super::interface::{Change, Changed, Changes, Rows, Store};
 use crate::error::Result;
 use crate::random;
@@ -32,6 +37,8 @@ pub(crate) struct EtcdStore {
     rows: RemoteRows,
     /// The revision at which the state was last seen.
     seen: i64,
+    /// What the watch has told.
+    feed: Arc<Feed>,
 }
 
 impl EtcdStore {
@@ -46,13 +53,19 @@ impl EtcdStore {
         random::fill(&mut claim)?;
         let creation = Creation::new(&remote, rows, claim)?;
         let seen = driver.run(creation.make())?;
-        Ok(Self { driver, rows: remote, seen })
+        Ok(Self { driver, rows: remote, seen, feed: Arc::default() })
     }
 
     /// Connects to a store, without reading anything yet.
     pub(crate) fn open(options: &EtcdOptions) -> Result<Self> {
         let (driver, rows) = begin(options)?;
-        Ok(Self { driver, rows, seen: 0 })
+        Ok(Self { driver, rows, seen: 0, feed: Arc::default() })
+    }
+
+    /// The rows of the table `meta`.
+    pub(crate) fn meta(&self) -> Result<Rows> {
+        let rows = self.rows.clone();
+        self.driver.run(async move { rows.read_meta().await })
     }
 }
 
@@ -80,17 +93,24 @@ impl Store for EtcdStore {
 
     fn changes(&mut self, known: &[u8]) -> Result<Option<Changes>> {
         let (rows, known) = (self.rows.clone(), Stored { value: known.to_vec(), revision: self.seen });
-        let changes = self.driver.run(async move { rows.changes(known).await })?;
+        let feed = Arc::clone(&self.feed);
+        let changes = self.driver.run(async move { rows.changes(known, &feed).await })?;
         Ok(changes.map(|(changes, seen)| {
             self.seen = seen;
             changes
         }))
     }
 
+    fn announced(&mut self) -> Option<Changes> {
+        let (changes, seen) = self.feed.so_far(self.seen)?;
+        self.seen = seen;
+        Some(changes)
+    }
+
     fn watch(&mut self) -> Option<Receiver<Changed>> {
         // A capacity of one is enough: one notice covers any number of changes.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.driver.spawn(watch::watch(self.rows.own_connection(), sender));
+        self.driver.spawn(watch::follow(self.rows.own_connection(), Arc::clone(&self.feed), sender));
         Some(receiver)
     }
 

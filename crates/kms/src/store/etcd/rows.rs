@@ -1,10 +1,12 @@
 //! Rows as keys of etcd, and reading them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use etcd_client::{Client, Compare, CompareOp, Error, GetOptions, GetResponse, KeyValue};
 
 use super::link::{Failure, Nodes};
+use super::pages::{Page, Pages};
 use crate::error::{Code, KmsError, Result};
 use crate::store::interface::{Rows, STATE, Table};
 
@@ -14,8 +16,8 @@ pub(super) const MOST_OPERATIONS: usize = 128;
 pub(super) const MOST_BYTES: usize = (3 << 19) - 4096;
 /// The bytes of a row in a request, in addition to its name and value.
 pub(super) const ROW_OVERHEAD: usize = 32;
-/// The number of rows that one request reads; fewer if they are large.
-const PAGE: i64 = 1024;
+/// How long a page after the first one may take. For a page without a near end, etcd looks at every key: at a million keys in half a second, or more if it is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often reading starts again if etcd drops the revision that is being read.
 const READINGS: usize = 3;
 
@@ -53,7 +55,13 @@ impl RemoteRows {
         self.key(Table::Meta, STATE)
     }
 
-    /// The first of our keys, and the first key after ours.
+    /// The first key of our tables, and the first key after them.
+    pub(super) fn tables(&self) -> (String, String) {
+        // '0' comes after '/', and no table after "records".
+        (format!("{}:", self.prefix), format!("{}:{}0", self.prefix, Table::Records.in_etcd()))
+    }
+
+    /// The first of our keys, and the first key after ours. These are the tables, and what services keep beside them.
     pub(super) fn range(&self) -> (String, String) {
         // ';' comes after ':'.
         (format!("{}:", self.prefix), format!("{};", self.prefix))
@@ -110,8 +118,21 @@ impl RemoteRows {
 
     /// All rows at one moment, and the state's revision.
     pub(super) async fn read_all(&self) -> Result<(Rows, i64)> {
+        let (from, end) = self.tables();
+        self.read(&from, &end).await
+    }
+
+    /// The rows that say what a keystore is: a handful, however many keys it has.
+    pub(super) async fn read_meta(&self) -> Result<Rows> {
+        let from = self.key(Table::Meta, "");
+        // '0' comes after '/'.
+        let end = format!("{}0", from.trim_end_matches('/'));
+        Ok(self.read(&from, &end).await?.0)
+    }
+
+    async fn read(&self, from: &str, end: &str) -> Result<(Rows, i64)> {
         for _ in 0..READINGS {
-            if let Some(read) = self.read_pages().await? {
+            if let Some(read) = self.read_pages(Pages::new(from, end)).await? {
                 return Ok(read);
             }
         }
@@ -119,17 +140,13 @@ impl RemoteRows {
     }
 
     /// Reads page by page; `None` if etcd dropped the revision that was being read.
-    async fn read_pages(&self) -> Result<Option<(Rows, i64)>> {
-        let (mut from, end) = self.range();
-        let (mut rows, mut seen, mut revision, mut page) = (Rows::default(), 0, 0, PAGE);
-        loop {
-            let answer = match self.page(&from, &end, revision, page).await {
+    async fn read_pages(&self, mut pages: Pages) -> Result<Option<(Rows, i64)>> {
+        let (mut rows, mut seen, mut revision) = (Rows::default(), 0, 0);
+        while let Some(page) = pages.next() {
+            let answer = match self.page(&page, revision).await {
                 Ok(answer) => answer,
                 // The answer does not fit into a message: ask for less.
-                Err(Failure::Refused(error)) if is_too_long(&error) && page > 1 => {
-                    page /= 2;
-                    continue;
-                }
+                Err(Failure::Refused(error)) if is_too_long(&error) && pages.shrink() => continue,
                 Err(Failure::Refused(error)) if error.to_string().contains("compacted") => return Ok(None),
                 Err(failure) => return Err(self.error(failure)),
             };
@@ -144,19 +161,19 @@ impl RemoteRows {
                     rows.table_mut(table).insert(name, row.value().to_vec());
                 }
             }
-            match answer.kvs().last() {
-                // The smallest key after the last one that was read.
-                Some(last) if answer.more() => from = String::from_utf8_lossy(last.key()).into_owned() + "\0",
-                _ => return Ok(Some((rows, seen))),
-            }
+            pages.read(answer.kvs().iter().map(KeyValue::key), answer.more());
         }
+        Ok(Some((rows, seen)))
     }
 
-    async fn page(&self, from: &str, end: &str, revision: i64, rows: i64) -> Result<GetResponse, Failure> {
-        let options = GetOptions::new().with_range(end).with_revision(revision).with_limit(rows);
+    async fn page(&self, page: &Page, revision: i64) -> Result<GetResponse, Failure> {
+        let options = GetOptions::new().with_range(page.to.as_slice());
+        let options = options.with_revision(revision).with_limit(page.most);
+        // Whether the cluster answers at all is known after the first page.
+        let time = if revision == 0 { Duration::ZERO } else { PATIENCE };
         self.nodes
-            .ask(|client: Client| {
-                let options = options.clone();
+            .ask_for(time, |client: Client| {
+                let (from, options) = (page.from.as_slice(), options.clone());
                 async move { client.kv_client().get(from, Some(options)).await }
             })
             .await

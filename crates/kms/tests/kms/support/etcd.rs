@@ -44,7 +44,7 @@ pub(crate) struct Cluster {
 
 pub(super) struct Node {
     pub(super) client: u16,
-    peer: u16,
+    pub(super) peer: u16,
     /// Through which the other nodes reach it.
     pub(super) proxy: Option<Proxy>,
     pub(super) process: Option<Child>,
@@ -117,7 +117,7 @@ impl Cluster {
         self.nodes[number].process = Some(process);
     }
 
-    fn data(&self, node: usize) -> PathBuf {
+    pub(super) fn data(&self, node: usize) -> PathBuf {
         self.folder.path().join(format!("n{node}"))
     }
 

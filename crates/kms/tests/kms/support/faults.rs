@@ -1,5 +1,8 @@
 //! What can befall nodes of etcd, and the ways to them.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use super::etcd::Cluster;
 use super::proxy::Proxy;
 
@@ -28,6 +31,30 @@ impl Cluster {
         self.wait(node);
     }
 
+    /// The settings of a node, as its unit would have them in a file.
+    pub(crate) fn environment(&self, node: usize) -> [(&'static str, String); 4] {
+        let url = format!("http://127.0.0.1:{}", self.nodes[node].peer);
+        [
+            ("ETCD_NAME", format!("n{node}")),
+            ("ETCD_DATA_DIR", self.data(node).display().to_string()),
+            ("ETCD_INITIAL_CLUSTER", format!("n{node}={url}")),
+            ("ETCD_INITIAL_ADVERTISE_PEER_URLS", url),
+        ]
+    }
+
+    /// A copy of the data of a node that does not run.
+    pub(crate) fn back_up(&self, node: usize) -> PathBuf {
+        let copy = self.data(node).with_extension("backup");
+        copy_folder(&self.data(node), &copy);
+        copy
+    }
+
+    /// Puts a copy back.
+    pub(crate) fn restore(&self, node: usize, backup: &Path) {
+        fs::remove_dir_all(self.data(node)).unwrap();
+        copy_folder(backup, &self.data(node));
+    }
+
     /// A way for clients to a node, that can be closed.
     pub(crate) fn way_to(&self, node: usize) -> Proxy {
         Proxy::start(self.nodes[node].client)
@@ -38,5 +65,19 @@ impl Proxy {
     /// Where clients reach the node behind it.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port())
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let copy = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_folder(&path, &copy);
+        } else {
+            fs::copy(&path, &copy).unwrap();
+        }
     }
 }

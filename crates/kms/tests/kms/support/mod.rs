@@ -5,6 +5,7 @@ pub(crate) mod child;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(feature = "etcd")]
+#[allow(dead_code, reason = "the tests of the service use more of it")]
 mod faults;
 #[cfg(feature = "etcd")]
 pub(crate) mod proxy;

@@ -39,7 +39,15 @@ class Found {
     return this.next === null || this.list.length >= MOST;
   }
 
-  async more(limit) {
+  #coming = null;
+
+  /** Loads the next page. It waits for a page that is on its way: a second request would bring the same keys twice. */
+  more(limit) {
+    this.#coming ??= this.#load(limit).finally(() => { this.#coming = null; });
+    return this.#coming;
+  }
+
+  async #load(limit) {
     const page = await keys.page(this.next, limit);
     this.list.push(...page.keys);
     this.next = page.next;

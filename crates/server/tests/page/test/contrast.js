@@ -13,7 +13,7 @@ export function weakText() {
     const chain = [];
     for (let at = element; at !== null; at = at.parentElement) {
       chain.push(parse(getComputedStyle(at).backgroundColor));
-      // A dialog stands on the page's colour, not on what it is written in.
+      // A dialog's background is the page's colour, not that of its parent element.
       if (chain.at(-1)[3] === 1) break;
     }
     return chain.reverse().reduce((under, colour) => over(colour, under), [255, 255, 255]);

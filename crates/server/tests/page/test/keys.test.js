@@ -182,8 +182,16 @@ test("keys are found among more than a page of them", async () => {
         await about(text);
       }
       assert.ok(await page.getByRole("button", { name: "Next" }).isDisabled());
+      // The search begins while the first page is on its way.
+      let begin;
+      const begun = new Promise((resolve) => { begin = resolve; });
+      await page.route("**/api/v1/keys?*", async (route) => {
+        await begun;
+        await route.continue();
+      }, { times: 1 });
       await page.reload();
       await page.getByLabel("Search by label or name").fill("KEY-25");
+      begin();
       await about("Keys 1 to 10 of 10 of 260");
       assert.deepEqual((await rows.locator("a").allTextContents()).sort()[9], "key-259");
       await page.getByLabel("Algorithm").selectOption("ecdsa-p256");

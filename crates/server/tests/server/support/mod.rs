@@ -1,6 +1,21 @@
-//! A running service, and what talks to it.
+//! A running service, and requests to it.
 
+pub(crate) mod conforms;
+#[cfg(feature = "etcd")]
+#[allow(dead_code, reason = "the tests of the keystore use more of it")]
+#[path = "../../../../kms/tests/kms/support/etcd.rs"]
+pub(crate) mod etcd;
+#[cfg(feature = "etcd")]
+#[allow(dead_code, reason = "the tests of the keystore use more of it")]
+#[path = "../../../../kms/tests/kms/support/faults.rs"]
+mod faults;
+#[cfg(feature = "etcd")]
+pub(crate) mod nodes;
 pub(crate) mod on_disk;
+#[cfg(feature = "etcd")]
+#[allow(dead_code, reason = "the tests of the keystore use more of it")]
+#[path = "../../../../kms/tests/kms/support/proxy.rs"]
+pub(crate) mod proxy;
 pub(crate) mod tls;
 pub(crate) mod unix;
 
@@ -12,6 +27,8 @@ use bulla_kms::token::{Grant, Keys, Operation, Token};
 use bulla_kms::{Keystore, KeystoreOptions, Name, SecretString, Timestamp};
 use bulla_server::{Config, Handle, KeystoreSource, Listen, OpenKeystore, Server};
 use serde_json::Value;
+
+use self::conforms::{Answered, conforms};
 
 /// A keystore in memory that a test prepared. It opens once.
 pub(crate) struct Prepared(Mutex<Option<Keystore>>);
@@ -46,7 +63,7 @@ pub(crate) struct Service {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a test may change of the configuration.
+/// A configuration that tests may change.
 pub(crate) fn config() -> Config {
     let address = Some("127.0.0.1:0".parse().unwrap());
     let listen = vec![Listen { address, ..Listen::default() }];
@@ -79,27 +96,33 @@ impl Service {
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .allow_non_standard_methods(true)
+            // The answer itself is what the description describes.
+            .max_redirects(0)
             .build()
             .new_agent();
         Self { url, agent, handle, thread }
     }
 
     /// A request without a body.
+    #[track_caller]
     pub(crate) fn get(&self, token: Option<&Token>, path: &str) -> Answer {
         self.send("GET", token, path, &[])
     }
 
     /// A request with a JSON body.
+    #[track_caller]
     pub(crate) fn post(&self, token: Option<&Token>, path: &str, body: &Value) -> Answer {
         self.send("POST", token, path, body.to_string().as_bytes())
     }
 
     /// Any request.
+    #[track_caller]
     pub(crate) fn send(&self, method: &str, token: Option<&Token>, path: &str, body: &[u8]) -> Answer {
         self.send_with(method, token, path, body, &[])
     }
 
-    /// Any request, with more headers.
+    /// Any request, with more headers. The answer must be what the description of the service says.
+    #[track_caller]
     pub(crate) fn send_with(
         &self,
         method: &str,
@@ -119,6 +142,8 @@ impl Service {
         let mut response = self.agent.run(request).unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.body_mut().with_config().limit(256 << 20).read_to_vec().unwrap();
+        let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
+        conforms(&Answered { method, path, status, content_type, body: &body });
         Answer { status, headers, body }
     }
 }

@@ -1,29 +1,45 @@
-//! A keystore in a folder, which opens with a passphrase, with an audit log and a list of revoked tokens.
+//! A keystore in a folder, with an audit log and a list of revoked tokens.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions, Durability};
 use bulla_kms::metrics::Metrics;
-use bulla_kms::{Algorithm, Keystore, KeystoreOptions, NewKey, SecretString, Unlock};
+use bulla_kms::{Algorithm, KeyFile, Keystore, KeystoreOptions, NewKey, SecretString, Unlock};
 use bulla_server::{Config, KeystoreSource, OpenKeystore, Server};
 
 use super::{Service, name};
 
 pub(crate) const PASSPHRASE: &str = "correct horse battery staple";
 
-/// The keystore in a folder.
-pub(crate) struct OnDisk(PathBuf);
+/// The keystore in a folder, which opens with a passphrase or a key file.
+pub(crate) struct OnDisk(PathBuf, Opens);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opens {
+    WithPassphrase,
+    WithKeyFile,
+}
 
 fn secret(text: &str) -> SecretString {
     text.to_owned().into()
 }
 
 impl OnDisk {
-    /// Makes a keystore with a root key for the tenant `local`, and its log.
+    /// Makes a keystore with a root key for the tenant `local`, and its log. It opens with a passphrase.
     pub(crate) fn create(folder: &Path) -> Self {
-        let source = Self(folder.to_owned());
-        let unlock = Unlock::Passphrase(secret(PASSPHRASE));
+        Self(folder.to_owned(), Opens::WithPassphrase).created()
+    }
+
+    /// The same, which opens with the key file `key`.
+    pub(crate) fn create_with_key_file(folder: &Path) -> Self {
+        KeyFile::create(&folder.join("key")).unwrap();
+        Self(folder.to_owned(), Opens::WithKeyFile).created()
+    }
+
+    fn created(self) -> Self {
+        let source = self;
+        let unlock = source.unlock(Some(secret(PASSPHRASE)));
         let keystore = KeystoreOptions::default().create(&source.store(), &unlock).unwrap();
         let log = Arc::new(AuditLog::create(&source.log(), options()).unwrap());
         let keystore = keystore.audited(log.clone());
@@ -35,9 +51,16 @@ impl OnDisk {
         source
     }
 
-    /// The same, which is there already.
+    /// The keystore of [`OnDisk::create`], which is there already.
     pub(crate) fn existing(folder: &Path) -> Self {
-        Self(folder.to_owned())
+        Self(folder.to_owned(), Opens::WithPassphrase)
+    }
+
+    fn unlock(&self, passphrase: Option<SecretString>) -> Unlock {
+        match self.1 {
+            Opens::WithPassphrase => Unlock::Passphrase(passphrase.unwrap()),
+            Opens::WithKeyFile => Unlock::KeyFile(self.0.join("key")),
+        }
     }
 
     /// The keystore, for what a test prepares. It must be dropped before the service opens it.
@@ -69,7 +92,7 @@ fn options() -> AuditLogOptions {
 
 impl KeystoreSource for OnDisk {
     fn needs_passphrase(&self) -> bool {
-        true
+        self.1 == Opens::WithPassphrase
     }
 
     fn open(
@@ -77,7 +100,7 @@ impl KeystoreSource for OnDisk {
         passphrase: Option<SecretString>,
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
-        let unlock = Unlock::Passphrase(passphrase.unwrap());
+        let unlock = self.unlock(passphrase);
         let metrics = Some(Arc::clone(metrics));
         let keystore =
             KeystoreOptions { metrics, ..KeystoreOptions::default() }.open(&self.store(), &unlock)?;

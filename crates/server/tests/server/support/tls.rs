@@ -12,6 +12,8 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::conforms::{Answered, conforms};
+
 /// A certificate authority.
 pub(crate) struct Authority {
     pub(crate) pem: String,
@@ -38,7 +40,12 @@ impl Clone for Certified {
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
     Past,
+    /// 2090.
+    Sooner,
+    /// 2100.
     Future,
+    /// The same, but not yet.
+    Later,
 }
 
 impl Authority {
@@ -56,15 +63,27 @@ impl Authority {
 
     /// A certificate for a name, which servers and clients may use.
     pub(crate) fn certify(&self, name: &str, until: Until) -> Certified {
+        let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.certify_for(&usages, name, until)
+    }
+
+    /// The same for a server alone.
+    pub(crate) fn certify_server(&self, name: &str) -> Certified {
+        self.certify_for(&[ExtendedKeyUsagePurpose::ServerAuth], name, Until::Future)
+    }
+
+    fn certify_for(&self, usages: &[ExtendedKeyUsagePurpose], name: &str, until: Until) -> Certified {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-        params.not_after = match until {
-            Until::Past => rcgen::date_time_ymd(2021, 1, 1),
-            Until::Future => rcgen::date_time_ymd(2100, 1, 1),
+        params.extended_key_usages = usages.to_vec();
+        let (begin, end) = match until {
+            Until::Past => (2020, 2021),
+            Until::Sooner => (2020, 2090),
+            Until::Future => (2020, 2100),
+            Until::Later => (2090, 2100),
         };
+        params.not_before = rcgen::date_time_ymd(begin, 1, 1);
+        params.not_after = rcgen::date_time_ymd(end, 1, 1);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -124,7 +143,7 @@ impl Files {
     }
 }
 
-/// Who talks to a service.
+/// A client with TLS.
 pub(crate) struct Client {
     pub(crate) trusts: CertificateDer<'static>,
     pub(crate) shows: Option<Certified>,
@@ -181,6 +200,11 @@ pub(crate) struct Connection(pub(crate) StreamOwned<ClientConnection, TcpStream>
 impl Connection {
     /// The status of a request.
     pub(crate) fn get(&mut self, path: &str, token: Option<&str>) -> std::io::Result<u16> {
+        Ok(self.text(path, token)?.0)
+    }
+
+    /// The status of a request, and the body.
+    pub(crate) fn text(&mut self, path: &str, token: Option<&str>) -> std::io::Result<(u16, String)> {
         let token = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
         write!(self.0, "GET {path} HTTP/1.1\r\nhost: localhost\r\n{token}\r\n")?;
         let mut head = Vec::new();
@@ -192,7 +216,11 @@ impl Connection {
         let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
         let (_, length) = head.split_once("content-length: ").unwrap();
         let length: usize = length.lines().next().unwrap().parse().unwrap();
-        self.0.read_exact(&mut vec![0; length])?;
-        Ok(head[9..12].parse().unwrap())
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body)?;
+        let status = head[9..12].parse().unwrap();
+        let content_type = head.lines().find_map(|line| line.strip_prefix("content-type: "));
+        conforms(&Answered { method: "GET", path, status, content_type, body: &body });
+        Ok((status, String::from_utf8(body).unwrap()))
     }
 }

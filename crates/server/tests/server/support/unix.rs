@@ -7,6 +7,8 @@ use std::path::Path;
 
 use bulla_server::{Config, Listen};
 
+use super::conforms::{Answered, conforms};
+
 /// The user who runs the test.
 pub(crate) fn my_uid() -> u32 {
     std::fs::metadata("/proc/self").unwrap().uid()
@@ -26,10 +28,21 @@ impl UnixClient {
         Self(BufReader::new(UnixStream::connect(path).unwrap()))
     }
 
-    /// The status of a request.
+    /// The status of a request without a body.
     pub(crate) fn get(&mut self, path: &str) -> u16 {
-        write!(self.0.get_mut(), "GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
-        let (mut status, mut length) = (None, 0);
+        self.send("GET", path, "").0
+    }
+
+    /// The status and the body of the answer to a request.
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> (u16, String) {
+        self.send("POST", path, body)
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+        self.0.get_mut().write_all((head + body).as_bytes()).unwrap();
+        let (mut status, mut length, mut content_type) = (None, 0, None);
         loop {
             let mut line = String::new();
             self.0.read_line(&mut line).unwrap();
@@ -38,11 +51,15 @@ impl UnixClient {
             if let Some(value) = line.strip_prefix("content-length: ") {
                 length = value.parse().unwrap();
             }
+            content_type = content_type.or(line.strip_prefix("content-type: ").map(str::to_owned));
             if line.is_empty() {
                 break;
             }
         }
-        self.0.read_exact(&mut vec![0; length]).unwrap();
-        status.unwrap()
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).unwrap();
+        let (status, content_type) = (status.unwrap(), content_type.as_deref());
+        conforms(&Answered { method, path, status, content_type, body: &body });
+        (status, String::from_utf8(body).unwrap())
     }
 }

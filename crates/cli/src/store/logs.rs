@@ -1,0 +1,85 @@
+//! What commands do with an audit log, wherever it is; and how they do it with a folder.
+
+use crate::error::Result;
+use bulla_kms::audit_log::{
+    self, Checkpoint, ConsistencyProof, Cosigned, Entry, FindKey, InclusionProof, LogId, Report,
+};
+use bulla_server::Config;
+use std::path::{Path, PathBuf};
+
+/// Whether reading a log showed that it was altered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing was wrong, as far as reading shows it.
+    Nothing,
+    /// Something was wrong.
+    Problems,
+}
+
+/// An audit log.
+pub(crate) trait Log {
+    /// What names the log for people. The names of its files are in it.
+    fn place(&self) -> &Path;
+
+    /// The log's number.
+    fn id(&self) -> Result<LogId>;
+
+    /// Calls `each` for every entry with its line, and stops at the first error.
+    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Seen>;
+
+    fn prove_entry(&self, number: u64) -> Result<InclusionProof>;
+
+    fn prove_growth(&self, older: &Checkpoint) -> Result<ConsistencyProof>;
+
+    /// Verifies the log, which must have the known checkpoints.
+    fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report>;
+
+    /// Verifies the newest checkpoint that witnesses cosigned, by the witnesses of the settings. `None` if there is none, or if it
+    /// cannot be seen from here.
+    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<Cosigned>>;
+}
+
+/// A log in a folder.
+pub(crate) struct LogFolder(pub(crate) PathBuf);
+
+impl Log for LogFolder {
+    fn place(&self) -> &Path {
+        &self.0
+    }
+
+    fn id(&self) -> Result<LogId> {
+        Ok(audit_log::log_id(&self.0)?)
+    }
+
+    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Seen> {
+        let mut failed = None;
+        let report = audit_log::read(&self.0, &mut |entry, line| {
+            if failed.is_none() {
+                failed = each(entry, line).err();
+            }
+            Ok(())
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None if report.problems.is_empty() => Ok(Seen::Nothing),
+            None => Ok(Seen::Problems),
+        }
+    }
+
+    fn prove_entry(&self, number: u64) -> Result<InclusionProof> {
+        Ok(audit_log::prove_inclusion(&self.0, number)?)
+    }
+
+    fn prove_growth(&self, older: &Checkpoint) -> Result<ConsistencyProof> {
+        Ok(audit_log::prove_consistency(&self.0, older)?)
+    }
+
+    fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
+        Ok(audit_log::verify(&self.0, keys, known)?)
+    }
+
+    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<Cosigned>> {
+        let witnesses: Vec<_> = config.witness.iter().map(|witness| witness.key.clone()).collect();
+        Ok(audit_log::verify_cosigned(&self.0, keys, &witnesses, config.required_witnesses())?)
+    }
+}

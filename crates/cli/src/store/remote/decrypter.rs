@@ -1,0 +1,41 @@
+//! Decrypting data that was sealed to a key of a service: the ciphertext of the data's key travels, and the data stays here.
+
+use super::connection::Remote;
+use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider};
+use bulla_kms::{Code, KmsError};
+use zeroize::Zeroizing;
+
+/// The method of data that is sealed to a keystore's key.
+const KEYSTORE: &str = "keystore";
+
+/// The keys of a service with which the user may decapsulate.
+#[derive(Debug)]
+pub(super) struct Decrypter<'a>(pub(super) &'a Remote);
+
+impl KeyProvider for Decrypter<'_> {
+    fn method(&self) -> &str {
+        KEYSTORE
+    }
+
+    fn key_name(&self) -> String {
+        String::new()
+    }
+
+    fn new_key(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
+        let message = "a service as a whole is nothing to seal to; name the public key of one of its keys";
+        Err(KmsError::new(Code::WrongUse, message))
+    }
+
+    fn key(&self, capsule: &Capsule) -> bulla_kms::Result<KeyEncryptionKey> {
+        let decapsulate = async |client: &bulla_client::Client| {
+            client.decapsulate(capsule.key_name(), capsule.bytes()).await
+        };
+        let shared = self.0.wait_coded(decapsulate)?;
+        let key: [u8; 32] = shared.as_slice().try_into().map_err(|_| self.wrong_key())?;
+        Ok(Zeroizing::new(key))
+    }
+
+    fn fits(&self, capsule: &Capsule) -> bool {
+        capsule.method() == KEYSTORE
+    }
+}

@@ -1,0 +1,262 @@
+//! Keys of a service.
+
+use super::super::import::{Material, Place, PrivateFile};
+use super::super::keys::{BackedUp, Export, Keys, ReadKeys};
+use super::super::named::{Asked, no_label};
+use super::connection::{Remote, unexpected};
+use super::convert::{attestation, read, rotation};
+use super::decrypter::Decrypter;
+use crate::error::{Error, Result};
+use bulla_client::{
+    Client, Grant, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, StatementKind,
+};
+use bulla_kms::backend::SOFTWARE;
+use bulla_kms::prehash::Prehash;
+use bulla_kms::seal::KeyProvider;
+use bulla_kms::token::{Operation, Token};
+use bulla_kms::transfer::PrivateFormat;
+use bulla_kms::{
+    Attestation, Code, ExposeSecret as _, KeyChange, KeyId, Kind, NamedPublicKey, NewKey, PublicKey,
+    Signature, SignatureFile, Statement, Succession,
+};
+use std::io::Write;
+use std::time::Duration;
+
+impl Remote {
+    /// Makes a call about the key that a user names.
+    fn about<T>(&self, name: &str, call: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
+        let asked = Asked::parse(name)?;
+        self.wait(call).map_err(|error| match asked {
+            // The label is what the user knows; the service names its tenant, too.
+            Asked::Label(_) if error.code() == Code::KeyNotFound.as_str() => no_label(name),
+            _ => error,
+        })
+    }
+
+    /// Imports a key.
+    fn bring(&self, material: KeyMaterial<'_>, place: Place) -> Result<Attestation> {
+        let brought = match place {
+            Place::New(new) => {
+                let new = as_asked(&new);
+                self.wait(async |client| client.import_key(&new, material).await)
+            }
+            Place::VersionOf(name) => {
+                self.about(&name, async |client| client.import_version(&name, material).await)
+            }
+        };
+        attestation(brought?)
+    }
+}
+
+/// A key to create, as the client asks for it.
+fn as_asked(new: &NewKey) -> bulla_client::NewKey {
+    bulla_client::NewKey {
+        purpose: Some(new.purpose.to_string()),
+        algorithm: Some(new.algorithm.to_string()),
+        label: new.label.as_ref().map(ToString::to_string),
+        exportable: new.exportable,
+        rotation: Some(rotation(new.rotation)),
+    }
+}
+
+fn private_format(format: PrivateFormat) -> PrivateKeyFormat {
+    match format {
+        PrivateFormat::Pkcs8Pem => PrivateKeyFormat::Pem,
+        PrivateFormat::Pkcs8Der => PrivateKeyFormat::Der,
+        PrivateFormat::OpenSsh => PrivateKeyFormat::OpenSsh,
+        PrivateFormat::Raw => PrivateKeyFormat::Raw,
+    }
+}
+
+impl ReadKeys for Remote {
+    fn list(&self) -> Result<Vec<Attestation>> {
+        let keys = self.wait(async |client| client.keys().await)?;
+        keys.into_iter().map(attestation).collect()
+    }
+
+    fn key(&self, name: &str) -> Result<Attestation> {
+        attestation(self.about(name, async |client| client.key(name).await)?)
+    }
+}
+
+impl Keys for Remote {
+    /// Nobody asked the service's owner for a key.
+    fn ensure_default(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn foresee(&self, name: &str) -> Result<Option<Attestation>> {
+        match self.key(name) {
+            // The user may be permitted to sign, and not to read. If it is neither, signing says so.
+            Err(error) if error.code() == Code::TokenRefused.as_str() => Ok(None),
+            key => key.map(Some),
+        }
+    }
+
+    fn create(&self, new: NewKey) -> Result<Attestation> {
+        if new.backend != SOFTWARE {
+            let message = "a service makes its keys in its keystore, and this names another backend";
+            return Err(Error::new("usage", message).hint("leave out --backend"));
+        }
+        let new = as_asked(&new);
+        attestation(self.wait(async |client| client.create_key(&new).await)?)
+    }
+
+    fn rotate(&self, name: &str) -> Result<Attestation> {
+        attestation(self.about(name, async |client| client.rotate(name).await)?)
+    }
+
+    fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
+        let made = self.about(name, async |client| {
+            let update = async |update| client.update(name, revision, update).await;
+            match change {
+                KeyChange::Label(label) => {
+                    update(KeyUpdate::Label(label.as_ref().map_or("", |label| label.as_str()))).await
+                }
+                KeyChange::Disable => update(KeyUpdate::Enabled(false)).await,
+                KeyChange::Enable => update(KeyUpdate::Enabled(true)).await,
+                KeyChange::MinimumVersion(version) => update(KeyUpdate::MinimumVersion(version.get())).await,
+                KeyChange::Rotation(policy) => update(KeyUpdate::Rotation(rotation(*policy))).await,
+                KeyChange::Revoke(version) => client.revoke_version(name, version.get()).await,
+                KeyChange::DestroyVersion(version) => client.destroy_version(name, version.get()).await,
+                KeyChange::ScheduleDestruction(after) => {
+                    client.schedule_destruction(name, &after.to_string()).await
+                }
+                KeyChange::Restore => client.restore(name).await,
+                KeyChange::Destroy => client.destroy(name).await,
+                _ => Err(bulla_client::Error::Invalid("a service does not offer this change".to_owned())),
+            }
+        });
+        attestation(made?)
+    }
+
+    fn successions(&self, name: &str) -> Result<Vec<Succession>> {
+        let statements = self.about(name, async |client| client.successions(name).await)?;
+        statements.iter().map(|text| read(text, "a statement")).collect()
+    }
+
+    fn attest(&self, name: &str) -> Result<String> {
+        let text = self.about(name, async |client| client.attest(name).await)?;
+        let attested: bulla_kms::SignedAttestation =
+            serde_json::from_str(&text).map_err(|_| unexpected("it is not an attestation"))?;
+        match attested.verify().is_valid() {
+            true => Ok(text),
+            false => Err(unexpected("the attestation in it is not one of the key that it names")),
+        }
+    }
+
+    fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {
+        let signature = self.about(name, async |client| client.sign(name, message).await)?;
+        Ok(Signature { key: read(&signature.key, "the name of a key version")?, bytes: signature.bytes })
+    }
+
+    fn sign_statement(
+        &self,
+        name: &str,
+        statement: Statement,
+        prehash: Option<Prehash>,
+    ) -> Result<SignatureFile> {
+        let asked = bulla_client::Statement {
+            kind: match statement.kind {
+                Kind::Manifest => StatementKind::Manifest,
+                Kind::Message => StatementKind::Message,
+                _ => StatementKind::File,
+            },
+            digest: *statement.digest.as_bytes(),
+            size: statement.size,
+            comment: statement.comment.as_str(),
+            prehash: prehash.map(|prehash| match prehash {
+                Prehash::Ed25519ph => bulla_client::Prehash::Ed25519ph,
+                _ => bulla_client::Prehash::Blake3,
+            }),
+        };
+        let signed = self.about(name, async |client| client.sign_statement(name, &asked).await)?;
+        let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes())
+            .map_err(|_| unexpected("it is not a signature file"))?;
+        let is_asked = (file.kind, file.digest, file.size, &file.comment, file.prehash)
+            == (statement.kind, statement.digest, statement.size, &statement.comment, prehash);
+        let public_key = file.public_key.clone();
+        if is_asked && file.verify_with(&public_key).is_valid() {
+            return Ok(file);
+        }
+        Err(unexpected("the signature in it is not the one that was asked for"))
+    }
+
+    fn public_key(&self, version: &KeyId) -> Result<PublicKey> {
+        let name = version.to_string();
+        let format = PublicKeyFormat::Bulla;
+        let public = self.about(&name, async |client| client.public_key(&name, format).await)?;
+        let named: NamedPublicKey = read(&public.public_key, "a public key")?;
+        if named.key == *version { Ok(named.public_key) } else { Err(unexpected("it is about another key")) }
+    }
+
+    fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token> {
+        let grant = Grant {
+            operations: operations.iter().map(ToString::to_string).collect(),
+            keys: (!keys.is_empty()).then(|| keys.to_vec()),
+            expires_in_seconds: lifetime.as_secs(),
+        };
+        let minted = self.wait(async |client| client.mint_token(&grant).await)?;
+        // The error does not quote it.
+        minted.token.parse().map_err(|_| unexpected("it has no token"))
+    }
+
+    fn import(&self, material: &Material, place: Place) -> Result<Attestation> {
+        let algorithm = material.algorithm().to_string();
+        match material {
+            Material::Private(PrivateFile { bytes, format, passphrase, .. }) => {
+                self.check_encrypted()?;
+                let passphrase = passphrase.as_ref().map(|text| text.expose_secret());
+                let (format, algorithm) = (private_format(*format), Some(&*algorithm));
+                self.bring(KeyMaterial::Private { format, bytes, algorithm, passphrase }, place)
+            }
+            Material::Wrapped { text, recipient, .. } => {
+                self.bring(KeyMaterial::Wrapped { wrapped: text, recipient }, place)
+            }
+            Material::Public(key) => {
+                let text = key.to_string();
+                // ALGORITHM:BASE64, or the base64 alone.
+                let text = text.rsplit(':').next().unwrap_or_default();
+                let (format, algorithm) = (PublicKeyFormat::Raw, Some(&*algorithm));
+                self.bring(KeyMaterial::Public { format, text, algorithm }, place)
+            }
+        }
+    }
+
+    fn backup(
+        &self,
+        recipients: &[String],
+        others: &[Box<dyn KeyProvider>],
+        sink: &mut dyn Write,
+    ) -> Result<BackedUp> {
+        if !others.is_empty() {
+            let message = "a service makes backups for recipients alone";
+            return Err(Error::new("usage", message).hint("give only --recipient"));
+        }
+        let recipients: Vec<_> = recipients.iter().map(String::as_str).collect();
+        let mut backup = self.wait(async |client| client.backup(&recipients).await)?;
+        while let Some(piece) = self.wait(async |_| backup.next().await)? {
+            sink.write_all(&piece).map_err(|error| Error::io("cannot write the backup", &error))?;
+        }
+        let made = read(&backup.made, "a time")?;
+        Ok(BackedUp { keys: backup.keys, private_keys: backup.private_keys, made })
+    }
+
+    fn export(&self, export: &Export<'_>) -> Result<String> {
+        let Export { key, recipient, token, revoked } = *export;
+        if revoked.is_some() {
+            let message = "a service has a list of revoked tokens of its own: leave out --revoked";
+            return Err(Error::new("usage", message));
+        }
+        let recipient = recipient.to_string();
+        // The token that permits the export is the one that the request shows.
+        let export = async |client: &Client| {
+            client.with_token(token.expose())?.export_key(key, Recipient::PublicKey(&recipient)).await
+        };
+        Ok(self.about(key, export)?.wrapped)
+    }
+
+    fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
+        Box::new(Decrypter(self))
+    }
+}

@@ -1,0 +1,9 @@
+//! Keys and an audit log that a service has.
+
+mod connection;
+mod convert;
+mod decrypter;
+mod keys;
+mod log;
+
+pub(crate) use self::connection::Remote;

@@ -1,0 +1,13 @@
+//! Nodes of `bulla serve` over etcd as processes of their own, and what can befall them: see `docs/cluster.md`.
+#![cfg(feature = "etcd")]
+
+mod audit;
+mod client;
+mod faults;
+mod history;
+mod load;
+mod node;
+mod restored;
+mod runbook;
+mod support;
+mod upgrade;

@@ -1,0 +1,302 @@
+//! Signing and verifying: messages, digests, statements, and many messages at once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base64::{Base64, bytes, encoded};
+use crate::call::{Call, Effect, key_path};
+use crate::client::Client;
+use crate::error::{Error, Refusal, Result};
+
+/// The most bytes of a request with many items. The service's default setting takes twice as many.
+const BODY: usize = 16 << 20;
+/// About what an item has around its texts.
+const FRAME: usize = 64;
+
+/// A signature, and the key version that made it.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Signature {
+    /// The name of the version. [`Client::verify`] takes it as a key.
+    pub key: String,
+    /// The number of that version.
+    pub version: u32,
+    /// The signature.
+    #[serde(rename = "signature", deserialize_with = "bytes")]
+    pub bytes: Vec<u8>,
+}
+
+/// How a message was hashed before an Ed25519 key signs its digest.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prehash {
+    /// BLAKE3, 32 bytes. The signature is one of Ed25519 of a frame around the digest.
+    Blake3,
+    /// SHA-512, 64 bytes. The signature is one of Ed25519ph (RFC 8032, section 5.1).
+    Ed25519ph,
+}
+
+/// The kind of content that a statement is about.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StatementKind {
+    /// The bytes of a file.
+    File,
+    /// The list of a folder's content.
+    Manifest,
+    /// A message from a program.
+    Message,
+}
+
+/// A statement to sign: what a signature file says (`spec/signature.md`).
+#[derive(Clone, Copy, Debug)]
+pub struct Statement<'a> {
+    /// The kind of the content.
+    pub kind: StatementKind,
+    /// The BLAKE3 digest of the content.
+    pub digest: [u8; 32],
+    /// The length of the content in bytes.
+    pub size: u64,
+    /// One line of text, which the signature covers; it may be empty.
+    pub comment: &'a str,
+    /// How the statement is hashed before it is signed, for verifiers that need that.
+    pub prehash: Option<Prehash>,
+}
+
+/// A signed statement.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct SignedFile {
+    /// The key version that signed.
+    pub key: String,
+    /// The number of that version.
+    pub version: u32,
+    /// The text of the signature file. For a manifest, its body follows.
+    pub signature_file: String,
+}
+
+/// One message to sign.
+#[derive(Clone, Copy, Debug)]
+pub struct SignItem<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The message.
+    pub message: &'a [u8],
+}
+
+/// One signature to verify.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyItem<'a> {
+    /// The key. Best give the name in [`Signature::key`].
+    pub key: &'a str,
+    /// The message.
+    pub message: &'a [u8],
+    /// The signature.
+    pub signature: &'a [u8],
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    message: Base64<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<Base64<'a>>,
+}
+
+impl Item<'_> {
+    /// About how many bytes it takes in a request.
+    fn length(&self) -> usize {
+        let signature = self.signature.as_ref().map_or(0, |signature| encoded(signature.0.len()));
+        FRAME + self.key.map_or(0, str::len) + encoded(self.message.0.len()) + signature
+    }
+}
+
+#[derive(Serialize)]
+struct Digest<'a> {
+    prehash: Prehash,
+    digest: Base64<'a>,
+    context: Base64<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<Base64<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Verdict {
+    valid: bool,
+}
+
+#[derive(Deserialize)]
+struct Results<T> {
+    results: Vec<T>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Signed {
+    Failed { error: Refusal },
+    Signed(Signature),
+}
+
+#[derive(Deserialize)]
+struct Verified {
+    valid: bool,
+    error: Option<Refusal>,
+}
+
+impl Client {
+    /// Signs a message with a key's newest version.
+    pub async fn sign(&self, key: &str, message: &[u8]) -> Result<Signature> {
+        let body = Item { key: None, message: Base64(message), signature: None };
+        self.call(Call::post(key_path(key, "/sign"), Effect::None).body(&body)).await
+    }
+
+    /// Whether a key made the signature of the message. The key is best the one that [`Signature::key`] has: a label means the newest
+    /// version.
+    pub async fn verify(&self, key: &str, message: &[u8], signature: &[u8]) -> Result<bool> {
+        let body = Item { key: None, message: Base64(message), signature: Some(Base64(signature)) };
+        let call = Call::post(key_path(key, "/verify"), Effect::None).body(&body);
+        Ok(self.call::<Verdict>(call).await?.valid)
+    }
+
+    /// Signs the digest of a message with an Ed25519 key's newest version, under a context of at most 255 bytes.
+    pub async fn sign_digest(
+        &self,
+        key: &str,
+        prehash: Prehash,
+        digest: &[u8],
+        context: &[u8],
+    ) -> Result<Signature> {
+        let body = Digest { prehash, digest: Base64(digest), context: Base64(context), signature: None };
+        self.call(Call::post(key_path(key, "/sign-digest"), Effect::None).body(&body)).await
+    }
+
+    /// Whether a key made the signature of a digest under a context.
+    pub async fn verify_digest(
+        &self,
+        key: &str,
+        prehash: Prehash,
+        digest: &[u8],
+        context: &[u8],
+        signature: &[u8],
+    ) -> Result<bool> {
+        let signature = Some(Base64(signature));
+        let body = Digest { prehash, digest: Base64(digest), context: Base64(context), signature };
+        let call = Call::post(key_path(key, "/verify-digest"), Effect::None).body(&body);
+        Ok(self.call::<Verdict>(call).await?.valid)
+    }
+
+    /// Signs a statement about a file, a folder or a message: the answer is a signature file. Only the digest travels.
+    pub async fn sign_statement(&self, key: &str, statement: &Statement<'_>) -> Result<SignedFile> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            kind: StatementKind,
+            digest: Base64<'a>,
+            size: u64,
+            comment: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            prehash: Option<Prehash>,
+        }
+        let Statement { kind, digest, size, comment, prehash } = statement;
+        let body = Body { kind: *kind, digest: Base64(digest), size: *size, comment, prehash: *prehash };
+        self.call(Call::post(key_path(key, "/sign-statement"), Effect::None).body(&body)).await
+    }
+
+    /// Signs many messages: a signature or a refusal for each, in their order. An item's refusal does not affect the others.
+    ///
+    /// A long batch is several calls, one after another. If one of them fails, the results of those before it are lost.
+    pub async fn sign_many(&self, items: &[SignItem<'_>]) -> Result<Vec<Result<Signature, Refusal>>> {
+        let each: Vec<_> = items
+            .iter()
+            .map(|item| Item { key: Some(item.key), message: Base64(item.message), signature: None })
+            .collect();
+        let results = self.many::<Signed>("/api/v1/sign", &each).await?;
+        let result = |one| match one {
+            Signed::Signed(signature) => Ok(signature),
+            Signed::Failed { error } => Err(error),
+        };
+        Ok(results.into_iter().map(result).collect())
+    }
+
+    /// Verifies many signatures. Each gets a verdict or an error, in their order. No verdict depends on another item.
+    ///
+    /// A long batch is several calls, as for [`Client::sign_many`].
+    pub async fn verify_many(&self, items: &[VerifyItem<'_>]) -> Result<Vec<Result<bool, Refusal>>> {
+        let each: Vec<_> = items
+            .iter()
+            .map(|item| Item {
+                key: Some(item.key),
+                message: Base64(item.message),
+                signature: Some(Base64(item.signature)),
+            })
+            .collect();
+        let results = self.many::<Verified>("/api/v1/verify", &each).await?;
+        Ok(results.into_iter().map(|one| one.error.map_or(Ok(one.valid), Err)).collect())
+    }
+
+    async fn many<T: serde::de::DeserializeOwned>(&self, path: &str, items: &[Item<'_>]) -> Result<Vec<T>> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            items: &'a [Item<'a>],
+        }
+        let mut results = Vec::with_capacity(items.len());
+        let mut rest = items;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(part(rest, self.items));
+            let call = Call::post(path, Effect::None).body(&Body { items: part });
+            let answer: Results<T> = self.call(call).await?;
+            if answer.results.len() != part.len() {
+                let message = format!("{} results for {} items", answer.results.len(), part.len());
+                return Err(Error::Unexpected(message));
+            }
+            results.extend(answer.results);
+            rest = after;
+        }
+        Ok(results)
+    }
+}
+
+/// How many of the items one request takes: at least one.
+fn part(items: &[Item<'_>], most: usize) -> usize {
+    let mut length = 0;
+    let fits = |item: &&Item<'_>| {
+        length += item.length();
+        length <= BODY
+    };
+    items.iter().take(most).take_while(fits).count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(count: usize, message: &[u8]) -> Vec<Item<'_>> {
+        let item = || Item { key: Some("a"), message: Base64(message), signature: None };
+        (0..count).map(|_| item()).collect()
+    }
+
+    #[test]
+    fn a_request_has_as_many_items_as_the_service_takes() {
+        assert_eq!(part(&items(3, b""), 10_000), 3);
+        assert_eq!(part(&items(10_001, b""), 10_000), 10_000);
+        assert_eq!(part(&items(3, b""), 2), 2);
+    }
+
+    #[test]
+    fn a_request_is_not_longer_than_the_service_takes() {
+        let message = vec![0; 5 << 20];
+        assert_eq!(part(&items(9, &message), 10_000), 2);
+        let message = vec![0; 50 << 20];
+        assert_eq!(part(&items(9, &message), 10_000), 1);
+    }
+
+    #[test]
+    fn the_estimate_of_a_length_is_no_less_than_the_length() {
+        for length in [0, 1, 2, 3, 100] {
+            let message = vec![7; length];
+            let item = Item { key: Some("k"), message: Base64(&message), signature: Some(Base64(&message)) };
+            assert!(serde_json::to_string(&item).unwrap().len() < item.length());
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The rows that a watch has told of, until the store asks for them.
+//!
+//! etcd tells a watch of a change at once, but lets a new watch wait for what it missed, up to 100 ms. So one watch goes
+//! on for as long as the store is open, and what it told is kept here.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::store::interface::{Changes, Table};
+
+/// The most bytes that are kept. A store that does not ask for so long reads from etcd.
+const MOST_BYTES: usize = 16 << 20;
+
+/// How long to wait for what etcd already has.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// What a watch has told.
+#[derive(Default)]
+pub(super) struct Feed {
+    told: Mutex<Option<Told>>,
+    news: Notify,
+}
+
+/// Everything that changed after one revision and up to another one.
+struct Told {
+    after: i64,
+    /// The revision of the newest state.
+    until: i64,
+    rows: Vec<Event>,
+    bytes: usize,
+}
+
+/// A row that changed.
+pub(super) struct Event {
+    pub(super) revision: i64,
+    pub(super) row: (Table, String),
+    /// `None` for a removed row.
+    pub(super) value: Option<Vec<u8>>,
+}
+
+impl Feed {
+    fn lock(&self) -> MutexGuard<'_, Option<Told>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A watch begins, and will tell of all that changes after `revision`.
+    pub(super) fn begin(&self, revision: i64) {
+        *self.lock() = Some(Told { after: revision, until: revision, rows: Vec::new(), bytes: 0 });
+    }
+
+    /// The watch has ended. Nobody tells of what changes from now on.
+    pub(super) fn end(&self) {
+        *self.lock() = None;
+        self.news.notify_waiters();
+    }
+
+    /// The watch tells of whole revisions. `until` is that of the newest state among them.
+    pub(super) fn add(&self, events: Vec<Event>, until: i64) {
+        if let Some(told) = &mut *self.lock() {
+            told.bytes += events.iter().map(Event::bytes).sum::<usize>();
+            told.rows.extend(events);
+            told.until = told.until.max(until);
+            if told.bytes > MOST_BYTES {
+                (told.rows, told.bytes, told.after) = (Vec::new(), 0, told.until);
+            }
+        }
+        self.news.notify_waiters();
+    }
+
+    /// The changes after `since` up to a revision, `until` at least; `None` if the watch did not tell of all of them.
+    /// What is asked for once is forgotten.
+    pub(super) async fn take(&self, since: i64, until: i64) -> Option<(Changes, i64)> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let news = self.news.notified();
+            tokio::pin!(news);
+            // From here on, news counts, also news that arrives before the wait begins.
+            news.as_mut().enable();
+            match self.lock().as_mut() {
+                Some(told) if told.after > since => return None,
+                Some(told) if told.until >= until => return Some(told.take(since)),
+                Some(_) => {}
+                None => return None,
+            }
+            timeout_at(end, news).await.ok()?;
+        }
+    }
+
+    /// The changes after `since` that the watch has told of, and the revision up to which these are all; `None` if the watch does
+    /// not know of all. What is asked for once is forgotten.
+    pub(super) fn so_far(&self, since: i64) -> Option<(Changes, i64)> {
+        let mut told = self.lock();
+        let (changes, until) = told.as_mut().filter(|told| told.after <= since)?.take(since);
+        Some((changes, until.max(since)))
+    }
+}
+
+impl Told {
+    fn take(&mut self, since: i64) -> (Changes, i64) {
+        let (taken, rest) = std::mem::take(&mut self.rows)
+            .into_iter()
+            .partition(|event: &Event| event.revision <= self.until);
+        self.rows = rest;
+        self.bytes = self.rows.iter().map(Event::bytes).sum();
+        self.after = self.until;
+        let new = taken.into_iter().filter(|event| event.revision > since);
+        (new.map(|event| (event.row, event.value)).collect(), self.until)
+    }
+}
+
+impl Event {
+    fn bytes(&self) -> usize {
+        self.row.1.len() + self.value.as_ref().map_or(0, Vec::len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    fn event(revision: i64, name: &str, value: Option<usize>) -> Event {
+        let value = value.map(|length| vec![revision as u8; length]);
+        Event { revision, row: (Table::Records, name.to_owned()), value }
+    }
+
+    fn take(feed: &Feed, since: i64, until: i64) -> Option<(Vec<String>, i64)> {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let (changes, seen) = runtime.block_on(feed.take(since, until))?;
+        let text = |((_, name), value): ((_, String), Option<Vec<u8>>)| match value {
+            Some(value) => format!("{name}={}", value[0]),
+            None => format!("{name} removed"),
+        };
+        Some((changes.into_iter().map(text).collect(), seen))
+    }
+
+    #[test]
+    fn what_was_told_is_taken_once_and_the_newest_value_counts() {
+        let feed = Feed::default();
+        assert!(take(&feed, 0, 0).is_none(), "no watch has begun");
+        feed.begin(5);
+        feed.add(vec![event(6, "a", Some(1)), event(6, "b", Some(1))], 6);
+        feed.add(vec![event(7, "a", Some(1)), event(7, "b", None), event(8, "c", Some(1))], 7);
+        assert!(take(&feed, 4, 6).is_none(), "revision 5 is missing");
+        assert!(take(&feed, 5, 9).is_none(), "revision 9 is missing");
+        let (changes, seen) = take(&feed, 5, 6).unwrap();
+        assert_eq!((&changes[..], seen), (&["a=7".to_owned(), "b removed".to_owned()][..], 7));
+        assert!(take(&feed, 5, 7).is_none(), "it was taken");
+        feed.add(vec![], 8);
+        assert_eq!(take(&feed, 7, 8).unwrap(), (vec!["c=8".to_owned()], 8), "a later state leads there");
+        feed.add(vec![event(9, "d", Some(1)), event(10, "e", Some(1))], 10);
+        assert_eq!(
+            take(&feed, 9, 10).unwrap(),
+            (vec!["e=10".to_owned()], 10),
+            "the store made the others itself"
+        );
+        feed.end();
+        assert!(take(&feed, 10, 10).is_none());
+    }
+
+    #[test]
+    fn what_was_told_so_far_is_taken_without_waiting() {
+        let feed = Feed::default();
+        let so_far = |since| {
+            let (changes, seen) = feed.so_far(since)?;
+            Some((changes.into_keys().map(|(_, name)| name).collect::<Vec<_>>(), seen))
+        };
+        assert_eq!(so_far(0), None, "no watch has begun");
+        feed.begin(5);
+        assert_eq!(so_far(4), None, "revision 5 is missing");
+        assert_eq!(so_far(5), Some((vec![], 5)));
+        // The state is not among the rows of revision 8 yet.
+        feed.add(vec![event(6, "a", Some(1)), event(7, "b", Some(1)), event(8, "c", Some(1))], 7);
+        assert_eq!(so_far(6), Some((vec!["b".to_owned()], 7)), "the store made revision 6 itself");
+        assert_eq!(so_far(7), Some((vec![], 7)));
+        feed.add(vec![], 8);
+        assert_eq!(so_far(9), Some((vec![], 9)), "the store is further than the watch");
+        assert_eq!(so_far(7), None, "what was asked for once is forgotten");
+        feed.end();
+        assert_eq!(so_far(9), None);
+    }
+
+    #[test]
+    fn a_feed_has_a_bound_and_then_says_that_something_is_missing() {
+        let feed = Feed::default();
+        feed.begin(1);
+        feed.add(vec![event(2, "a", Some(MOST_BYTES))], 2);
+        assert!(take(&feed, 1, 2).is_none());
+        feed.add(vec![event(3, "a", Some(1))], 3);
+        assert_eq!(take(&feed, 2, 3).unwrap(), (vec!["a=3".to_owned()], 3));
+    }
+}

@@ -1,0 +1,289 @@
+//! A table of rows that services keep beside a keystore in etcd.
+//!
+//! A row is a key of etcd, `PREFIX:service/NAME`. The keystore's state does not bind these rows, and the keystore never
+//! reads them. Every change names what it expects, so that a change whose answer did not arrive can be repeated.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use etcd_client::{
+    Client, Compare, CompareOp, GetOptions, GetResponse, KeyValue, PutOptions, SortOrder, SortTarget, Txn,
+    TxnOp, TxnOpResponse,
+};
+
+use super::link::{Driver, Nodes};
+use super::options::EtcdOptions;
+use super::rows::{MOST_BYTES, RemoteRows};
+use super::watch;
+use crate::error::{Code, KmsError, Result};
+
+/// A table of rows beside a keystore in etcd, for the services that share it. Values are public to everybody who can read from etcd:
+/// see [`Keystore::seal_note`](crate::Keystore::seal_note).
+pub struct EtcdTable {
+    // The first field, so that it is dropped first: that ends all tasks that still run.
+    driver: Driver,
+    rows: RemoteRows,
+}
+
+/// A row of an [`EtcdTable`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRow {
+    /// Its name, for example `FOLDER/NAME`.
+    pub name: String,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// The outcome of [`EtcdTable::insert`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// The row is new.
+    New {
+        /// The number of rows in its folder now.
+        rows: u64,
+    },
+    /// A row with this name exists. It stays as it is.
+    Exists(TableRow),
+}
+
+/// A time after which etcd removes rows by itself, unless it is renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EtcdLease(i64);
+
+/// The most rows that one request reads.
+const PAGE: i64 = 256;
+
+impl EtcdTable {
+    /// Connects to a cluster, without asking it for anything yet.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] for invalid options.
+    pub fn open(options: &EtcdOptions) -> Result<Self> {
+        options.check()?;
+        let nodes = Nodes::new(&Arc::new(options.clone()));
+        Ok(Self {
+            driver: Driver::start()?,
+            rows: RemoteRows { nodes, prefix: options.prefix.as_str().into() },
+        })
+    }
+
+    /// The rows of a folder that are newer than the revision `since`, and a revision after all of them. It asks the
+    /// majority, so every acknowledged row is among them or was removed. Revision 0 is before all rows.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    pub fn read(&self, folder: &str, since: i64) -> Result<(Vec<TableRow>, i64)> {
+        let (table, folder) = (self.remote(), folder.to_owned());
+        self.driver.run(async move {
+            let (mut from, end) = table.folder(&folder);
+            let (mut rows, mut revision) = (Vec::new(), 0);
+            loop {
+                let newer = GetOptions::new().with_min_mod_revision(since + 1);
+                let options = newer.with_range(end.as_str()).with_limit(PAGE);
+                let answer = table.get(&from, options).await?;
+                if revision == 0 {
+                    revision = answer.header().map_or(0, |header| header.revision());
+                }
+                rows.extend(answer.kvs().iter().filter_map(|row| table.row(row)));
+                match answer.kvs().last() {
+                    Some(last) if answer.more() => {
+                        from = String::from_utf8_lossy(last.key()).into_owned() + "\0"
+                    }
+                    _ => return Ok((rows, revision)),
+                }
+            }
+        })
+    }
+
+    /// One row.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    pub fn get(&self, name: &str) -> Result<Option<TableRow>> {
+        let (table, key) = (self.remote(), self.remote().key(name));
+        self.driver.run(async move {
+            let answer = table.get(&key, GetOptions::new()).await?;
+            Ok(answer.kvs().first().and_then(|row| table.row(row)))
+        })
+    }
+
+    /// The oldest rows of a folder, the oldest first.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    pub fn oldest(&self, folder: &str, most: u32) -> Result<Vec<TableRow>> {
+        let (table, folder) = (self.remote(), folder.to_owned());
+        self.driver.run(async move {
+            let (begin, end) = table.folder(&folder);
+            let sorted = GetOptions::new().with_sort(SortTarget::Create, SortOrder::Ascend);
+            let answer = table.get(&begin, sorted.with_range(end).with_limit(i64::from(most))).await?;
+            Ok(answer.kvs().iter().filter_map(|row| table.row(row)).collect())
+        })
+    }
+
+    /// Adds a row, unless a row with its name exists.
+    ///
+    /// # Errors
+    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may appear nonetheless. [`Code::PermissionDenied`],
+    /// [`Code::StorageFull`].
+    pub fn insert(&self, name: &str, value: &[u8], lease: Option<EtcdLease>) -> Result<Insertion> {
+        check_size(value)?;
+        let (table, key, value) = (self.remote(), self.remote().key(name), value.to_vec());
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        self.driver.run(async move {
+            let (begin, end) = table.folder(&folder);
+            let count = TxnOp::get(begin, Some(GetOptions::new().with_range(end).with_count_only()));
+            let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
+            let put = TxnOp::put(key.as_str(), value.clone(), options(lease));
+            let transaction = Txn::new()
+                .when([absent])
+                .and_then([put, count.clone()])
+                .or_else([TxnOp::get(key.as_str(), None), count]);
+            let (succeeded, answers) = table.transaction(transaction).await?;
+            let rows = u64::try_from(answers.last().map_or(0, GetResponse::count)).unwrap_or(0);
+            let there = answers.first().filter(|_| !succeeded).and_then(|found| found.kvs().first());
+            match there.and_then(|row| table.row(row)) {
+                // An earlier try, whose answer did not arrive, was carried out: no two values are the same.
+                Some(row) if row.value != value => Ok(Insertion::Exists(row)),
+                _ => Ok(Insertion::New { rows }),
+            }
+        })
+    }
+
+    /// Replaces a row's value, if it is still `old`. `None` removes the row. Returns false if it has another value.
+    ///
+    /// # Errors
+    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may change nonetheless. [`Code::PermissionDenied`],
+    /// [`Code::StorageFull`].
+    pub fn replace(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
+        check_size(new.unwrap_or_default())?;
+        let (table, key) = (self.remote(), self.remote().key(name));
+        let (old, new) = (old.to_vec(), new.map(<[u8]>::to_vec));
+        self.driver.run(async move {
+            let change = match &new {
+                // The row ends when it would have ended.
+                Some(new) => {
+                    TxnOp::put(key.as_str(), new.clone(), Some(PutOptions::new().with_ignore_lease()))
+                }
+                None => TxnOp::delete(key.as_str(), None),
+            };
+            let transaction = Txn::new()
+                .when([Compare::value(key.as_str(), CompareOp::Equal, old)])
+                .and_then([change])
+                .or_else([TxnOp::get(key.as_str(), None)]);
+            let (succeeded, answers) = table.transaction(transaction).await?;
+            let found = answers.first().and_then(|found| found.kvs().first()).map(|row| row.value().to_vec());
+            Ok(succeeded || found == new)
+        })
+    }
+
+    /// A time after which etcd removes the rows that were inserted with it.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    pub fn lease(&self, time: Duration) -> Result<EtcdLease> {
+        let (table, seconds) = (self.remote(), i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+        self.driver.run(async move {
+            let granted = table
+                .0
+                .nodes
+                .ask(|client: Client| async move { client.lease_client().grant(seconds, None).await });
+            Ok(EtcdLease(granted.await.map_err(|failure| table.0.error(failure))?.id()))
+        })
+    }
+
+    /// Starts the time anew. Returns false if it has ended.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    pub fn renew(&self, lease: EtcdLease) -> Result<bool> {
+        let table = self.remote();
+        self.driver.run(async move {
+            let renewed = table.0.nodes.ask(|client: Client| async move {
+                let (mut keeper, mut answers) = match client.lease_client().keep_alive(lease.0).await {
+                    // The time has ended.
+                    Err(etcd_client::Error::LeaseKeepAliveError(_)) => return Ok(None),
+                    begun => begun?,
+                };
+                keeper.keep_alive().await?;
+                answers.message().await
+            });
+            match renewed.await {
+                Ok(answer) => Ok(answer.is_some_and(|answer| answer.ttl() > 0)),
+                Err(failure) => Err(table.0.error(failure)),
+            }
+        })
+    }
+
+    /// Announces each change of a folder's rows by `changed`, until its receiver or the table is dropped. A channel with a
+    /// capacity of one is enough: one notice covers any number of changes.
+    pub fn notify(&self, folder: &str, changed: SyncSender<()>) {
+        let (begin, end) = self.remote().folder(folder);
+        self.driver.spawn(watch::watch(self.rows.own_connection(), begin, end, changed));
+    }
+
+    fn remote(&self) -> Remote {
+        Remote(self.rows.clone())
+    }
+}
+
+impl std::fmt::Debug for EtcdTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EtcdTable").field("prefix", &self.rows.prefix).finish_non_exhaustive()
+    }
+}
+
+fn check_size(value: &[u8]) -> Result<()> {
+    if value.len() <= MOST_BYTES / 2 {
+        return Ok(());
+    }
+    Err(KmsError::new(Code::TooLarge, format!("a row has at most {} bytes", MOST_BYTES / 2)))
+}
+
+fn options(lease: Option<EtcdLease>) -> Option<PutOptions> {
+    lease.map(|lease| PutOptions::new().with_lease(lease.0))
+}
+
+/// The rows in the cluster.
+struct Remote(RemoteRows);
+
+impl Remote {
+    fn key(&self, name: &str) -> String {
+        format!("{}:service/{name}", self.0.prefix)
+    }
+
+    /// The first key of a folder, and the first key after it.
+    fn folder(&self, folder: &str) -> (String, String) {
+        // '0' comes after '/'.
+        let begin = self.key(folder);
+        (format!("{begin}/"), format!("{begin}0"))
+    }
+
+    fn row(&self, row: &KeyValue) -> Option<TableRow> {
+        let name = std::str::from_utf8(row.key()).ok()?.strip_prefix(&self.key(""))?;
+        Some(TableRow { name: name.to_owned(), value: row.value().to_vec() })
+    }
+
+    async fn get(&self, from: &str, options: GetOptions) -> Result<GetResponse> {
+        let answer = self.0.nodes.ask(|client: Client| {
+            let (from, options) = (from.to_owned(), options.clone());
+            async move { client.kv_client().get(from, Some(options)).await }
+        });
+        answer.await.map_err(|failure| self.0.error(failure))
+    }
+
+    /// Makes a transaction that may be repeated. Returns whether its conditions were true, and what it read.
+    async fn transaction(&self, transaction: Txn) -> Result<(bool, Vec<GetResponse>)> {
+        let answer = self.0.nodes.ask(|client: Client| {
+            let transaction = transaction.clone();
+            async move { client.kv_client().txn(transaction).await }
+        });
+        let answer = answer.await.map_err(|failure| self.0.error(failure))?;
+        let read = answer.op_responses().into_iter().filter_map(|response| match response {
+            TxnOpResponse::Get(found) => Some(found),
+            _ => None,
+        });
+        Ok((answer.succeeded(), read.collect()))
+    }
+}

@@ -1,0 +1,101 @@
+//! Signature files: statements about files and folders, whose content is not sent.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::extract::State;
+use bulla_kms::prehash::Prehash;
+use bulla_kms::token::Operation;
+use bulla_kms::{Kind, SignatureFile};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::keys::KEY;
+use super::prehash::DigestKind;
+use crate::error::{ApiError, ErrorBody, Result};
+use crate::request::{Caller, Content, Path, decode, parse, resolve};
+use crate::service::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(sign_statement))
+}
+
+/// What a statement is about.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum StatementKind {
+    /// The bytes of a file.
+    File,
+    /// The list of a folder's content.
+    Manifest,
+    /// A message from a program.
+    Message,
+}
+
+/// A statement to sign.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SignStatement<'a> {
+    /// What it is about.
+    kind: StatementKind,
+    /// The BLAKE3 digest of the content, base64.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "rxNJufX5oaagQE3qNtzJSZvLJcmtwRK3zJqTyuQfMmI=")]
+    digest: Cow<'a, str>,
+    /// The length of the content in bytes.
+    size: u64,
+    /// One line of text, which the signature covers; empty when absent.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    comment: Cow<'a, str>,
+    /// How the statement is hashed before it is signed, for verifiers that need that: Ed25519 keys only. It is not hashed when absent.
+    prehash: Option<DigestKind>,
+}
+
+/// A signed statement.
+#[derive(Serialize, ToSchema)]
+struct SignedStatement {
+    /// The key version that signed.
+    key: String,
+    /// The number of that version.
+    version: u32,
+    /// The text of the signature file. For a manifest, its body follows.
+    signature_file: String,
+}
+
+/// Sign a statement about a file or a folder with a key's newest version: the answer is a signature file.
+///
+/// Only the digest travels. `bulla verify` reads the file.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/sign-statement", tag = "signatures", request_body = SignStatement,
+    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
+    responses((status = 200, description = "The signature file", body = SignedStatement), (status = "default", body = ErrorBody)))]
+async fn sign_statement(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Content(body): Content,
+) -> Result<Json<SignedStatement>> {
+    let key = resolve(&caller, &key, Operation::Sign)?;
+    let SignStatement { kind, digest, size, comment, prehash } = parse(&body)?;
+    let digest: [u8; 32] = decode(&digest, "digest")?
+        .try_into()
+        .map_err(|_| ApiError::malformed("`digest` is one of BLAKE3, and has 32 bytes"))?;
+    let kind = match kind {
+        StatementKind::File => Kind::File,
+        StatementKind::Manifest => Kind::Manifest,
+        StatementKind::Message => Kind::Message,
+    };
+    let prehash = prehash.map(|kind| match kind {
+        DigestKind::Blake3 => Prehash::Blake3,
+        DigestKind::Ed25519ph => Prehash::Ed25519ph,
+    });
+    let statement = bulla_kms::Statement { kind, digest: digest.into(), size, comment: comment.parse()? };
+    let signed = app.aside(&caller.opened, &caller.session, move |keystore| {
+        SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)
+    });
+    let file = signed.await?;
+    let (key, version) = (file.key.to_string(), file.key.version());
+    Ok(Json(SignedStatement { key, version, signature_file: file.to_string() }))
+}

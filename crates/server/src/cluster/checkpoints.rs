@@ -1,0 +1,198 @@
+//! The newest checkpoints of all nodes' audit logs, as rows of etcd. So the others find out if one node's log is lost, cut or
+//! replaced.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
+
+use bulla_kms::audit_log::{self, AuditLog, AuditSink as _, LogId, NodeCheckpoint};
+use bulla_kms::{Keystore, Result};
+
+use super::open::open;
+use super::presence;
+use super::{Insertion, Table, TableRow};
+use crate::config::EtcdConfig;
+use crate::log_key::trusted_log_keys;
+
+/// The folder of the rows: `logs/LOG/NODE`.
+const FOLDER: &str = "logs";
+/// How often a node looks at the checkpoints of the others.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How many checkpoints of former starts a log keeps in etcd.
+const FORMER: usize = 3;
+
+/// A checkpoint of a node's audit log that is in etcd. Anybody who can write to etcd can make one: check its signature.
+#[derive(Clone, Debug)]
+pub struct GatheredCheckpoint {
+    /// The log that the row's name has; none if the name is malformed.
+    pub log: Option<LogId>,
+    /// The row's name.
+    pub row: String,
+    /// What the row says; none if it cannot be read.
+    pub content: Option<NodeCheckpoint>,
+    /// Whether the node that wrote it runs.
+    pub running: bool,
+}
+
+impl GatheredCheckpoint {
+    /// All checkpoints that the nodes have gathered in etcd.
+    ///
+    /// # Errors
+    /// Those of etcd, and of reading certificates and the password.
+    pub fn all(settings: &EtcdConfig) -> Result<Vec<Self>> {
+        let table = open(settings)?;
+        // A node says that it is there before it tells of its log. So these are read in the other order.
+        let rows = table.read(FOLDER, 0)?.0;
+        let nodes = presence::nodes(&table)?;
+        Ok(rows.into_iter().map(|row| Self::read(row, &nodes)).collect())
+    }
+
+    fn read(row: TableRow, nodes: &HashSet<String>) -> Self {
+        let (log, node) = parts(&row.name).map_or((None, ""), |(log, node)| (Some(log), node));
+        let content = NodeCheckpoint::from_json(&row.value).ok();
+        let running = nodes.contains(node);
+        Self { log, content: content.filter(|told| Some(told.checkpoint.log) == log), running, row: row.name }
+    }
+}
+
+/// The log and the node in a row's name.
+fn parts(name: &str) -> Option<(LogId, &str)> {
+    let (log, node) = name.strip_prefix(FOLDER)?.strip_prefix('/')?.split_once('/')?;
+    Some((log.parse().ok()?, node))
+}
+
+/// What a node tells of its own log, and what it remembers of the others'.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    place: Option<String>,
+    /// The value of the node's row.
+    told: Option<Vec<u8>>,
+    /// The value that etcd has not confirmed yet.
+    telling: Option<Vec<u8>>,
+    /// The newest checkpoints of other logs.
+    others: BTreeMap<LogId, NodeCheckpoint>,
+    /// The revision of etcd up to which those were read; none before the first time.
+    read: Option<i64>,
+    looked: Option<Instant>,
+    /// Whether the node could not write them down.
+    failed: bool,
+}
+
+impl Gathering {
+    /// Tells of the node's newest checkpoint, and remembers those of the others from time to time.
+    ///
+    /// # Errors
+    /// Those of etcd. What was not told is told next time.
+    pub(super) fn keep(
+        &mut self,
+        table: &Table,
+        node: &str,
+        keystore: &Keystore,
+        log: &AuditLog,
+    ) -> Result<()> {
+        // The last entries before a pause are sealed, too.
+        log.recorded(keystore);
+        self.tell(table, &format!("{FOLDER}/{}/{node}", log.id()), log)?;
+        if self.looked.is_none_or(|looked| looked.elapsed() >= INTERVAL) {
+            self.look(table, keystore, log)?;
+            self.looked = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, table: &Table, row: &str, log: &AuditLog) -> Result<()> {
+        if self.telling.is_none() {
+            let Some(checkpoint) = log.newest_checkpoint() else { return Ok(()) };
+            let place = self.place.get_or_insert_with(|| place_of(log)).clone();
+            let value = NodeCheckpoint { place, checkpoint }.to_json().into_bytes();
+            if self.told.as_ref() == Some(&value) {
+                return Ok(());
+            }
+            self.telling = Some(value);
+        }
+        let Some(value) = &self.telling else { return Ok(()) };
+        let (done, found) = match &self.told {
+            Some(told) => (table.replace(row, told, Some(value))?, None),
+            None => match table.insert(row, value, None)? {
+                Insertion::New { .. } => (true, None),
+                Insertion::Exists(other) => (false, Some(other.value)),
+            },
+        };
+        if done {
+            self.told = self.telling.take();
+        } else {
+            tracing::warn!(
+                row,
+                "somebody else changed this node's checkpoint in etcd; the node writes it again"
+            );
+            self.told = found;
+        }
+        Ok(())
+    }
+
+    /// Remembers the newest checkpoints of other logs, in memory and beside the node's own log. So they are known even if
+    /// somebody removes them from etcd.
+    fn look(&mut self, table: &Table, keystore: &Keystore, log: &AuditLog) -> Result<()> {
+        let Some(folder) = log.folder() else { return Ok(()) };
+        let (rows, read) = table.read(FOLDER, self.read.unwrap_or(0))?;
+        let mut news = self.failed;
+        if self.read.is_none() {
+            let before = audit_log::others(&folder).unwrap_or_default();
+            before.into_iter().for_each(|other| news |= self.remember(other, keystore, log));
+            prune(table, log, &rows)?;
+        }
+        let told = rows.iter().filter_map(|row| NodeCheckpoint::from_json(&row.value).ok());
+        told.for_each(|other| news |= self.remember(other, keystore, log));
+        self.read = Some(read);
+        if news {
+            let written = audit_log::set_others(&folder, self.others.values());
+            if let (Err(error), false) = (&written, self.failed) {
+                let code = error.code.as_str();
+                tracing::warn!(code, "cannot keep the checkpoints of other nodes: {}", error.message);
+            }
+            self.failed = written.is_err();
+        }
+        Ok(())
+    }
+
+    /// Whether a checkpoint is signed by the keystore, and newer than what is known of that log.
+    fn remember(&mut self, other: NodeCheckpoint, keystore: &Keystore, log: &AuditLog) -> bool {
+        let checkpoint = &other.checkpoint;
+        let known =
+            self.others.get(&checkpoint.log).is_some_and(|known| known.checkpoint.size >= checkpoint.size);
+        if known || checkpoint.log == log.id() {
+            return false;
+        }
+        let signed = trusted_log_keys(keystore, log).is_ok_and(|keys| {
+            keys.iter().any(|(id, key)| *id == checkpoint.key && checkpoint.verify_with(key).is_valid())
+        });
+        if signed {
+            self.others.insert(checkpoint.log, other);
+        }
+        signed
+    }
+}
+
+/// Removes all but the newest checkpoints that former starts of nodes wrote about this log.
+fn prune<'a>(table: &Table, log: &AuditLog, rows: &'a [TableRow]) -> Result<()> {
+    let nodes = presence::nodes(table)?;
+    let of_former =
+        |row: &&TableRow| parts(&row.name).is_some_and(|(id, node)| id == log.id() && !nodes.contains(node));
+    let sized = |row: &'a TableRow| Some((NodeCheckpoint::from_json(&row.value).ok()?.checkpoint.size, row));
+    let mut former: Vec<_> = rows.iter().filter(of_former).filter_map(sized).collect();
+    former.sort_by_key(|(size, _)| Reverse(*size));
+    for (_, row) in former.into_iter().skip(FORMER) {
+        table.replace(&row.name, &row.value, None)?;
+    }
+    Ok(())
+}
+
+/// The machine and the folder of a log.
+fn place_of(log: &AuditLog) -> String {
+    let folder = log.folder().map(|folder| folder.display().to_string()).unwrap_or_default();
+    #[cfg(unix)]
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let machine = std::env::var("COMPUTERNAME").unwrap_or_default();
+    format!("{machine}:{folder}")
+}

@@ -1,0 +1,370 @@
+//! One node: it follows the store, and knows how current it is.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use bulla_kms::audit_log::AuditLog;
+use bulla_kms::{Code, Keystore, KmsError, Moment, Result, Timestamp, UseLease};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::checkpoints::Gathering;
+use super::open::open;
+use super::presence::Presence;
+use super::revocations::{self, Revocation};
+use super::unfinished::Unfinished;
+use super::{EtcdLease, Table};
+use crate::config::EtcdConfig;
+use crate::error::{ApiError, Problem};
+
+/// How often a node asks for the newest state. In between, the keystore is told of changed keys, and asks nobody.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The pause after a failure.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The shortest time between two questions, so that callers cannot make a node ask all the time.
+const LEAST: Duration = Duration::from_millis(5);
+/// How often expired revocations are removed.
+const SWEEP: Duration = Duration::from_secs(60 * 60);
+/// How long answers to requests with an idempotency key are kept at the least, and an hour at the most.
+const ANSWERS: Duration = Duration::from_secs(25 * 60 * 60);
+
+/// What a node tells its service.
+pub(crate) trait Member: Send + Sync {
+    /// Other nodes revoked these tokens.
+    fn revoked(&self, revocations: Vec<Revocation>);
+
+    /// A root key of tokens changed.
+    fn roots_changed(&self);
+}
+
+/// How current a node is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freshness {
+    /// The newest change that the node knows.
+    pub(crate) revision: u64,
+    /// How long ago it knew that there was no newer one.
+    pub(crate) age: Duration,
+    /// Whether that is too long ago to use private keys.
+    pub(crate) stale: bool,
+}
+
+/// A node among those that share the keystore.
+pub(crate) struct Cluster {
+    settings: EtcdConfig,
+    lease: Arc<UseLease>,
+    member: OnceLock<Weak<dyn Member>>,
+    /// The change up to which the node knows everything: keys and revocations.
+    synced: watch::Sender<u64>,
+    attached: ArcSwapOption<Attached>,
+    failures: Counter,
+}
+
+/// What a node has while the keystore is open.
+pub(super) struct Attached {
+    /// The node's name among the nodes. It has another one after each start, and after each unsealing.
+    pub(super) name: String,
+    pub(super) keystore: Weak<Keystore>,
+    /// The node's audit log, if it keeps one.
+    log: Option<Weak<AuditLog>>,
+    pub(super) table: Table,
+    /// Has the node ask for the newest state at once.
+    wake: SyncSender<()>,
+    /// The time after which etcd forgets answers, and when it was agreed.
+    answers: Mutex<Option<(EtcdLease, Instant)>>,
+    /// Rows that etcd did not take, and takes later.
+    pub(super) unfinished: Mutex<Vec<Unfinished>>,
+}
+
+/// What the thread that follows the store knows.
+#[derive(Default)]
+struct Known {
+    /// The revision of etcd up to which revocations were read, and the change that the node had when it read them.
+    read: (i64, Option<u64>),
+    roots: Option<[u8; 32]>,
+    presence: Presence,
+    gathering: Gathering,
+    swept: Option<Instant>,
+    trouble: Option<Code>,
+}
+
+/// Why a node asks for the newest state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// It is time to.
+    Time,
+    /// A watch announces something, or a caller wants to see a change.
+    News,
+}
+
+impl Cluster {
+    /// A node that is not attached to a keystore yet.
+    pub(crate) fn new(settings: &EtcdConfig) -> Self {
+        Self {
+            settings: settings.clone(),
+            lease: Arc::new(UseLease::new(settings.stale_after())),
+            member: OnceLock::new(),
+            synced: watch::Sender::new(0),
+            attached: ArcSwapOption::empty(),
+            failures: Counter::default(),
+        }
+    }
+
+    /// Names the service that is told of changes.
+    pub(crate) fn tell(&self, member: Weak<dyn Member>) {
+        // A node has one service.
+        let _ = self.member.set(member);
+    }
+
+    /// What limits the use of private keys.
+    pub(crate) fn lease(&self) -> Arc<UseLease> {
+        Arc::clone(&self.lease)
+    }
+
+    /// Reads what the other nodes keep, and follows the store from now on, until [`Cluster::detach`] or until the keystore is closed.
+    ///
+    /// # Errors
+    /// Those of etcd; those of reading certificates and the password; [`Code::RandomUnavailable`]; a thread cannot be started.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        keystore: &Arc<Keystore>,
+        log: Option<&Arc<AuditLog>>,
+    ) -> Result<()> {
+        let table = open(&self.settings)?;
+        // A capacity of one is enough: one notice covers any number of changes.
+        let (wake, woken) = sync_channel(1);
+        // The keystore itself learns of changed keys. These two need more.
+        table.notify(revocations::FOLDER, wake.clone());
+        keystore.notify_of_token_roots(wake.clone());
+        let (answers, unfinished) = (Mutex::default(), Mutex::default());
+        let mut name = [0; 8];
+        getrandom::fill(&mut name)
+            .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
+        let (name, opened, log) = (hex::encode(name), Arc::downgrade(keystore), log.map(Arc::downgrade));
+        let attached = Arc::new(Attached { name, keystore: opened, log, table, wake, answers, unfinished });
+        let mut known = Known::default();
+        self.synced.send_replace(0);
+        self.sync(&attached, keystore, &mut known, Cause::News)?;
+        // The thread keeps neither of them alive.
+        let (cluster, follow) = (Arc::downgrade(self), Arc::downgrade(&attached));
+        let run = move || run(&cluster, &follow, &woken, known);
+        std::thread::Builder::new()
+            .name("bulla-cluster".to_owned())
+            .spawn(run)
+            .map_err(|error| KmsError::new(Code::Io, format!("cannot start a thread: {error}")))?;
+        self.attached.store(Some(attached));
+        Ok(())
+    }
+
+    /// Stops following the store.
+    pub(crate) fn detach(&self) {
+        if let Some(attached) = self.attached.swap(None) {
+            // The channel may be full: then the thread wakes anyway.
+            let _ = attached.wake.try_send(());
+        }
+    }
+
+    /// Asks for the newest state, and takes note of it.
+    fn sync(&self, attached: &Attached, keystore: &Keystore, known: &mut Known, cause: Cause) -> Result<()> {
+        let now = Moment::now();
+        keystore.catch_up()?;
+        let revision = keystore.revision();
+        let new = match cause {
+            // Each revocation is followed by a change. So there is none that counts without one, and etcd is spared the question.
+            Cause::Time if known.read.1 == Some(revision) => Vec::new(),
+            _ => Self::read_revocations(attached, keystore, known, revision)?,
+        };
+        let member = self.member.get().and_then(Weak::upgrade);
+        if let Some(member) = member {
+            if !new.is_empty() {
+                member.revoked(new);
+            }
+            let roots = keystore.token_roots();
+            if known.roots.replace(roots).is_some_and(|before| before != roots) {
+                member.roots_changed();
+            }
+        }
+        self.lease.renew(now);
+        self.synced.send_if_modified(|synced| std::mem::replace(synced, revision.max(*synced)) < revision);
+        known.presence.keep(&attached.table, &attached.name)?;
+        if let Some(log) = attached.log.as_ref().and_then(Weak::upgrade) {
+            known.gathering.keep(&attached.table, &attached.name, keystore, &log)?;
+        }
+        attached.finish()?;
+        if known.swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
+            revocations::sweep(keystore, &attached.table, Timestamp::now()?)?;
+            known.swept = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// The revocations since the last time. They are written before the change that announces them, so the node must have that change,
+    /// `revision`, before it reads them.
+    fn read_revocations(
+        attached: &Attached,
+        keystore: &Keystore,
+        known: &mut Known,
+        revision: u64,
+    ) -> Result<Vec<Revocation>> {
+        let (rows, read) = attached.table.read(revocations::FOLDER, known.read.0)?;
+        let new = rows.iter().map(|row| Revocation::read(keystore, row)).collect::<Result<_>>()?;
+        known.read = (read, Some(revision));
+        Ok(new)
+    }
+
+    /// Takes note of how a question for the newest state ended. The log says when that changes.
+    fn note(&self, outcome: Result<()>, known: &mut Known) -> Duration {
+        let trouble = outcome.as_ref().err().map(|error| error.code);
+        if let Err(error) = outcome {
+            self.failures.inc();
+            // Nobody knows what was missed.
+            known.read.1 = None;
+            if known.trouble != trouble {
+                let code = error.code.as_str();
+                tracing::warn!(code, "the node cannot follow the store: {}", error.message);
+            }
+        } else if known.trouble.is_some() {
+            tracing::info!("the node follows the store again");
+        }
+        known.trouble = trouble;
+        if trouble.is_some() { PAUSE } else { INTERVAL.min(self.settings.stale_after() / 4) }
+    }
+
+    /// How current the node is; `None` while the service is sealed.
+    pub(crate) fn freshness(&self) -> Option<Freshness> {
+        let keystore = self.attached()?.keystore.upgrade()?;
+        let age = self.lease.age()?;
+        Some(Freshness { revision: keystore.revision(), age, stale: !self.lease.lasts() })
+    }
+
+    pub(super) fn attached(&self) -> Option<Arc<Attached>> {
+        self.attached.load_full()
+    }
+
+    /// Waits until the node knows everything up to a change.
+    ///
+    /// # Errors
+    /// It takes too long.
+    pub(super) async fn reach(&self, revision: u64) -> crate::error::Result<()> {
+        let mut synced = self.synced.subscribe();
+        let behind = |known: u64| {
+            let message = format!("the request wants revision {revision}, and this node is at {known}");
+            ApiError::new(Problem::Behind, message)
+        };
+        let enough = |synced: &u64| *synced >= revision;
+        if enough(&synced.borrow()) {
+            return Ok(());
+        }
+        let Some(attached) = self.attached() else {
+            // The service is sealed, and the answer will say so.
+            return Ok(());
+        };
+        let asking = async {
+            loop {
+                // If the channel is full, the node asks soon anyway.
+                let _ = attached.wake.try_send(());
+                if let Ok(Ok(_)) = timeout(4 * LEAST, synced.wait_for(enough)).await {
+                    return;
+                }
+            }
+        };
+        timeout(self.settings.wait(), asking).await.map_err(|_| behind(*self.synced.borrow()))
+    }
+
+    /// Refuses a token on all nodes. It waits for etcd.
+    ///
+    /// # Errors
+    /// Those of etcd. Then this node alone may refuse it.
+    pub(crate) fn revoke(&self, revocation: &Revocation) -> Result<()> {
+        let sealed = || KmsError::new(Code::Closed, "the service is sealed");
+        let attached = self.attached().ok_or_else(sealed)?;
+        let keystore = attached.keystore.upgrade().ok_or_else(sealed)?;
+        revocation.publish(&keystore, &attached.table)
+    }
+
+    /// Puts the node's numbers as they are now into a registry.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let failures = self.failures.clone();
+        registry.register("bulla_store_failures", "How often the node could not follow the store", failures);
+        let Some(Freshness { revision, age, stale }) = self.freshness() else { return };
+        let number = Gauge::<i64>::default();
+        number.set(i64::try_from(revision).unwrap_or(i64::MAX));
+        registry.register("bulla_store_revision", "The newest change that the node knows", number);
+        let seconds = Gauge::<f64, std::sync::atomic::AtomicU64>::default();
+        seconds.set(age.as_secs_f64());
+        let help = "How long ago the node knew the store's newest state";
+        registry.register("bulla_store_age_seconds", help, seconds);
+        let is_stale = Gauge::<i64>::default();
+        is_stale.set(i64::from(stale));
+        registry.register("bulla_store_stale", "1 while the node uses no private keys", is_stale);
+    }
+}
+
+impl Attached {
+    /// A time after which etcd forgets answers. Answers of an hour share one.
+    ///
+    /// # Errors
+    /// Those of etcd.
+    pub(super) fn answers_lease(&self) -> Result<EtcdLease> {
+        let mut lease = locked(&self.answers);
+        if let Some((lease, agreed)) = *lease
+            && agreed.elapsed() < Duration::from_secs(60 * 60)
+        {
+            return Ok(lease);
+        }
+        let agreed = Instant::now();
+        Ok(lease.insert((self.table.lease(ANSWERS)?, agreed)).0)
+    }
+
+    /// Forgets that time: etcd may not know it any more.
+    pub(super) fn forget_lease(&self) {
+        *locked(&self.answers) = None;
+    }
+
+    /// Writes what etcd did not take before.
+    ///
+    /// # Errors
+    /// Those of etcd.
+    fn finish(&self) -> Result<()> {
+        loop {
+            let Some(next) = locked(&self.unfinished).last().cloned() else { return Ok(()) };
+            next.write(&self.table)?;
+            locked(&self.unfinished).retain(|other| *other != next);
+        }
+    }
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Follows the store until the keystore is closed.
+fn run(cluster: &Weak<Cluster>, attached: &Weak<Attached>, woken: &Receiver<()>, mut known: Known) {
+    let mut wait = INTERVAL;
+    loop {
+        let cause = match woken.recv_timeout(wait) {
+            Ok(()) => Cause::News,
+            Err(RecvTimeoutError::Timeout) => Cause::Time,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let Some((cluster, attached)) = cluster.upgrade().zip(attached.upgrade()) else { return };
+        let Some(keystore) = attached.keystore.upgrade() else { return };
+        let outcome = cluster.sync(&attached, &keystore, &mut known, cause);
+        drop(keystore);
+        let failed = outcome.is_err();
+        wait = cluster.note(outcome, &mut known);
+        // A failure is followed by a pause, whoever wakes the node.
+        std::thread::sleep(if failed { wait } else { LEAST });
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("endpoints", &self.settings.endpoints).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! The row that says that a node is there. etcd removes it when the node stops renewing it.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use bulla_kms::{Code, KmsError, Result};
+
+use super::{EtcdLease, Insertion, Table, TableRow};
+
+/// The folder of the rows.
+const FOLDER: &str = "nodes";
+/// How long a node that says nothing counts as there.
+const LIFETIME: Duration = Duration::from_secs(15);
+/// How often a node says that it is there.
+const INTERVAL: Duration = Duration::from_secs(4);
+
+/// The name of a node's row.
+pub(super) fn row(node: &str) -> String {
+    format!("{FOLDER}/{node}")
+}
+
+/// Whether a node is there.
+///
+/// # Errors
+/// Those of etcd.
+pub(super) fn is_there(table: &Table, node: &str) -> Result<bool> {
+    Ok(table.get(&row(node))?.is_some())
+}
+
+/// The names of all nodes that are there.
+///
+/// # Errors
+/// Those of etcd.
+pub(super) fn nodes(table: &Table) -> Result<HashSet<String>> {
+    let rows = table.read(FOLDER, 0)?.0;
+    let name = |there: TableRow| there.name.strip_prefix(&row("")).map(str::to_owned);
+    Ok(rows.into_iter().filter_map(name).collect())
+}
+
+/// A node's row.
+#[derive(Debug, Default)]
+pub(super) struct Presence {
+    lease: Option<EtcdLease>,
+    said: Option<Instant>,
+}
+
+impl Presence {
+    /// Says that the node is there, if it is time to.
+    ///
+    /// # Errors
+    /// Those of etcd.
+    pub(super) fn keep(&mut self, table: &Table, node: &str) -> Result<()> {
+        if self.said.is_some_and(|said| said.elapsed() < INTERVAL) {
+            return Ok(());
+        }
+        let said = Instant::now();
+        let lasts = match self.lease {
+            Some(lease) => table.renew(lease)?,
+            None => false,
+        };
+        if !lasts {
+            let lease = table.lease(LIFETIME)?;
+            // Each lease has a value of its own, so that a row of another lease is not taken for its row.
+            let value = format!("{lease:?}");
+            if let Insertion::Exists(_) = table.insert(&row(node), value.as_bytes(), Some(lease))? {
+                // The row is of an earlier lease of ours, whose answer got lost. It ends soon.
+                return Err(KmsError::new(Code::Busy, "the node's row has not ended yet"));
+            }
+            self.lease = Some(lease);
+        }
+        self.said = Some(said);
+        Ok(())
+    }
+}

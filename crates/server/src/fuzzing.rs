@@ -1,0 +1,220 @@
+//! Entry points for the fuzzers in `fuzz/`; not part of the interface.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode};
+use bulla_kms::metrics::Metrics;
+use bulla_kms::{Algorithm, Keystore, NewKey, SecretString};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tower_service::Service as _;
+
+use crate::access::{Authority, OperationSet, Session};
+use crate::config::Config;
+use crate::request::Peer;
+use crate::router::router;
+use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
+
+/// The endpoints that take a body. `a` is a key of Ed25519, and `p` one of ECDSA on P-256.
+const BODIES: [(&str, &str); 34] = [
+    ("POST", "/api/v1/sign"),
+    ("POST", "/api/v1/verify"),
+    ("POST", "/api/v1/keys/a/sign"),
+    ("POST", "/api/v1/keys/a/verify"),
+    ("POST", "/api/v1/keys/a/sign-digest"),
+    ("POST", "/api/v1/keys/a/verify-digest"),
+    ("POST", "/api/v1/keys/p/verify"),
+    ("POST", "/api/v1/keys"),
+    ("PATCH", "/api/v1/keys/a"),
+    ("POST", "/api/v1/keys/a/schedule-destruction"),
+    ("POST", "/api/v1/keys/a/attest"),
+    ("POST", "/api/v1/keys/a/export"),
+    ("POST", "/api/v1/keys/a/encapsulate"),
+    ("POST", "/api/v1/keys/a/decapsulate"),
+    ("POST", "/api/v1/import"),
+    ("POST", "/api/v1/keys/a/import"),
+    ("POST", "/api/v1/seal"),
+    ("POST", "/api/v1/open"),
+    ("POST", "/api/v1/backup"),
+    ("POST", "/api/v1/tokens"),
+    ("POST", "/api/v1/tokens/attenuate"),
+    ("POST", "/api/v1/tokens/revoke"),
+    ("POST", "/api/v1/audit-log/consistency"),
+    ("POST", "/api/v1/audit-log/verify"),
+    ("POST", "/api/v1/operator/unseal"),
+    ("POST", "/v1/transit/sign/a"),
+    ("POST", "/v1/transit/sign/p"),
+    ("POST", "/v1/transit/sign/a/sha2-512"),
+    ("POST", "/v1/transit/verify/a"),
+    ("POST", "/v1/transit/verify/p"),
+    ("POST", "/v1/transit/keys/b"),
+    ("POST", "/v1/transit/keys/a/config"),
+    ("POST", "/v1/transit/keys/a/trim"),
+    ("PUT", "/v1/sys/unseal"),
+];
+
+/// After this many requests a fresh service starts, so that their changes do not affect all later ones, and the keystore stays small.
+const REQUESTS: u32 = 2_000;
+
+/// A service in this process, which answers the fuzzer's requests.
+#[derive(Debug)]
+pub struct Fuzzed {
+    runtime: Runtime,
+    router: Router,
+    session: Arc<Session>,
+    left: Cell<u32>,
+}
+
+/// A keystore in memory with two keys.
+struct Memory;
+
+impl KeystoreSource for Memory {
+    fn needs_passphrase(&self) -> bool {
+        false
+    }
+
+    fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
+        let keystore = Keystore::in_memory();
+        for (label, algorithm) in [("a", Algorithm::Ed25519), ("p", Algorithm::EcdsaP256)] {
+            let new = NewKey::new("local".parse()?, "files".parse()?, algorithm).label(label.parse()?);
+            keystore.create_key(new)?;
+        }
+        Ok(OpenKeystore { keystore, audit: None })
+    }
+}
+
+impl Fuzzed {
+    /// A service whose every caller may do everything.
+    ///
+    /// # Panics
+    /// The service cannot be started.
+    pub fn new() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+        let config = Config::default();
+        let authority = Authority {
+            tenant: config.service.operator_tenant.clone(),
+            operations: OperationSet::ALL,
+            keys: None,
+            expires: None,
+            mints: true,
+        };
+        let actor = "fuzzer".parse().expect("it is a name");
+        let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };
+        let service = Arc::new(Service::new(config, 1, Box::new(Memory)).expect("the service starts"));
+        service.unseal(None).expect("the keystore opens");
+        Self {
+            runtime: runtime.expect("the runtime starts"),
+            router: router(Reactor::new(service, 0)),
+            session: Arc::new(session),
+            left: Cell::new(REQUESTS),
+        }
+    }
+
+    /// Whether a fresh service should take its place.
+    pub fn is_worn(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// Sends a body. The first byte says to which operation.
+    ///
+    /// # Panics
+    /// The service gave an answer that it should not give.
+    pub fn body(&self, bytes: &[u8]) {
+        let Some((which, body)) = bytes.split_first() else { return };
+        let (method, path) = BODIES[usize::from(*which) % BODIES.len()];
+        let request = Request::builder().method(method).uri(path);
+        let request = request.extension(Peer { session: Some(Arc::clone(&self.session)), witness: None });
+        self.ask(request.body(Body::from(body.to_vec())).expect("it is a request"));
+    }
+
+    /// Sends a request without a body. The bytes are a method, a path with a query, and header fields, in lines.
+    ///
+    /// # Panics
+    /// The service gave an answer that it should not give.
+    pub fn head(&self, bytes: &[u8]) {
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let (method, uri) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        let mut request = Request::builder().method(method).uri(uri);
+        let mut has_token = false;
+        for line in lines {
+            let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+            let (name, value) = line.split_at(colon);
+            has_token |= name.eq_ignore_ascii_case(b"authorization");
+            request = request.header(name, value.get(1..).unwrap_or_default());
+        }
+        // A caller with a token has no other identity.
+        let session = (!has_token).then(|| Arc::clone(&self.session));
+        let request = request.extension(Peer { session, witness: None }).body(Body::empty());
+        // The HTTP library rejects bytes that are no request.
+        if let Ok(request) = request {
+            self.ask(request);
+        }
+    }
+
+    fn ask(&self, request: Request<Body>) {
+        self.left.set(self.left.get().saturating_sub(1));
+        let is_vault = request.uri().path().starts_with("/v1/");
+        let is_health = request.uri().path() == "/v1/sys/health";
+        let what = format!("{} {}", request.method(), request.uri());
+        let (status, body) = self.runtime.block_on(async {
+            let response: Response<Body> = match self.router.clone().call(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            };
+            let (parts, body) = response.into_parts();
+            let body = body.collect().await.map(|body| body.to_bytes());
+            (parts.status, body.expect("the answer has an end"))
+        });
+        if is_health || !(status.is_client_error() || status.is_server_error()) {
+            return;
+        }
+        let allowed = status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE;
+        let text = String::from_utf8_lossy(&body);
+        assert!(allowed, "{what}: {status}: {text}");
+        if body.is_empty() && what.starts_with("HEAD ") {
+            return;
+        }
+        let error: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let is_error = error["code"].is_string() || is_vault && error["errors"].is_array();
+        assert!(is_error, "{what}: {status}: {text}");
+    }
+}
+
+impl Default for Fuzzed {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Reads texts that are values in bodies: base64, durations, signatures as Vault writes them.
+///
+/// # Panics
+/// A value was read that differs from the text.
+pub fn values(text: &str) {
+    if let Ok(bytes) = crate::request::decode(text, "fuzz") {
+        assert_eq!(crate::request::encode(&bytes), text, "base64 has one text for each value");
+    }
+    crate::transit::fuzz(text);
+}
+
+/// Reads settings: TOML, and before the first zero byte a variable that overrides a setting.
+///
+/// # Panics
+/// The printed settings do not read as the same settings.
+pub fn settings(text: &str) {
+    let (variable, text) = text.split_once('\0').unwrap_or(("", text));
+    let variables = variable.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let Ok(config) = Config::read(text, variables.into_iter()) else { return };
+    let printed = config.to_toml().expect("settings have a form in TOML");
+    let again = Config::read(&printed, std::iter::empty()).expect("what is printed reads");
+    assert_eq!(again, config, "{printed}");
+}
+
+/// Reads a certificate's times.
+pub fn certificate(bytes: &[u8]) {
+    crate::serve::fuzz_certificate(bytes);
+}

@@ -1,0 +1,65 @@
+//! Sealing and unsealing, for both APIs of the service.
+
+use std::sync::Arc;
+
+use bulla_kms::audit_log::Actor;
+use bulla_kms::{Code, KmsError, SecretString};
+use tokio::task::spawn_blocking;
+
+use super::open::Opened;
+use super::shared::Service;
+use crate::error::{ApiError, Result};
+
+impl Service {
+    /// Closes the keystore for `actor`, whose request holds `opened`.
+    ///
+    /// # Errors
+    /// Closing it panicked.
+    pub(crate) async fn close(self: &Arc<Self>, opened: Arc<Opened>, actor: &Actor) -> Result<()> {
+        let service = Arc::clone(self);
+        // The last user of the keystore closes its files, which takes long.
+        let sealed = spawn_blocking(move || {
+            service.seal();
+            drop(opened);
+        });
+        sealed.await.map_err(|_| failed())?;
+        tracing::warn!(%actor, "an operator sealed the service");
+        Ok(())
+    }
+
+    /// Opens the keystore for `actor` with what the service was given at its start, if it is not open. A key file is read again.
+    ///
+    /// # Errors
+    /// The service was not given a passphrase, and the keystore needs one; those of the source.
+    pub(crate) async fn open_again(self: &Arc<Self>, actor: &Actor) -> Result<()> {
+        if !self.opens_by_itself() {
+            let message = "the keystore opens with a passphrase, which the request does not have";
+            return Err(KmsError::new(Code::WrongPassphrase, message).into());
+        }
+        tracing::warn!(%actor, "an operator unseals the service");
+        self.unseal_apart(None).await
+    }
+
+    /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential, so all of them together have few tries.
+    ///
+    /// # Errors
+    /// There were too many tries; those of the source.
+    pub(crate) async fn try_passphrase(self: &Arc<Self>, passphrase: SecretString) -> Result<()> {
+        if !self.is_sealed() {
+            return Ok(());
+        }
+        self.count_try()?;
+        self.unseal_apart(Some(passphrase)).await
+    }
+
+    /// Opens the keystore on a thread that may wait.
+    async fn unseal_apart(self: &Arc<Self>, passphrase: Option<SecretString>) -> Result<()> {
+        let service = Arc::clone(self);
+        let unsealed = spawn_blocking(move || service.unseal(passphrase));
+        Ok(unsealed.await.map_err(|_| failed())??)
+    }
+}
+
+fn failed() -> ApiError {
+    ApiError::internal("a part of the service failed; its log says where")
+}
