@@ -88,9 +88,10 @@ fn readers_need_no_right_to_write() {
     let home = home();
     let is_root = rustix::process::geteuid().is_root();
     let owner = is_root.then_some(NOBODY);
-    // Where the build is may be closed to others.
+    // Where the build is may be closed to others. A process of its own copies: a file that
+    // this one writes stays open in what other tests start meanwhile, and cannot be run.
     let program = home.path("bulla");
-    fs::copy(BULLA, &program).expect("a copy of the command");
+    Done::of(home.program("cp").arg(BULLA).arg(&program)).exits(0);
     let root = home.keystore().ancestors().nth(2).expect("the home's folder").to_owned();
     take_right_to_write(&root, owner);
     let run = |args: &[&str]| {

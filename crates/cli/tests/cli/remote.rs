@@ -413,7 +413,7 @@ fn a_service_must_have_the_certificate_of_a_trusted_authority() {
         home.run(args)
     };
     list(&["--server-ca", "server.pem"]).exits(0).says("releases");
-    list(&["--server-ca", "other.pem"]).exits(2).complains("cannot reach the service");
+    list(&["--server-ca", "other.pem"]).exits(2).complains("does not trust the service's certificate");
     list(&[]).exits(2);
     list(&["--server-ca", "a"]).exits(2).complains("a: there is no certificate in PEM");
     list(&["--server-ca", "server.pem", "--client-certificate", "other.pem"])

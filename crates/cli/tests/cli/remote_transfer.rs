@@ -49,7 +49,7 @@ fn backups_are_made_as_on_this_machine() {
     here.write("me.recipient", recipient);
     let public = here.run(["keys", "export-public", "transport"]).exits(0).stdout;
     here.write("transport.pub", public);
-    here.write("pass", "correct horse\n");
+    here.write_secret("pass", "correct horse\n");
     let there = copied(&here);
     let serving = serve(&there);
     let mut both = Both::new(&here, &there);
