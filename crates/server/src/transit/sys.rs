@@ -129,7 +129,7 @@ async fn transit_health(
 /// Whether the service is sealed.
 #[derive(Serialize, ToSchema)]
 struct SealStatus {
-    /// Always `passphrase`.
+    /// Always `passphrase`, also if a key file opens the keystore.
     #[serde(rename = "type")]
     kind: &'static str,
     /// Always true.
