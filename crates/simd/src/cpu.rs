@@ -14,6 +14,8 @@ pub enum Isa {
     Avx512,
     /// x86-64 with AVX-512 F, VL, BW, DQ and IFMA: multiply-adds of 52 bits.
     Avx512Ifma,
+    /// AArch64 with NEON.
+    Neon,
     /// WebAssembly with 128-bit vectors.
     Simd128,
 }
@@ -27,6 +29,7 @@ impl Isa {
             Isa::Avx2 => "x86_64/avx2",
             Isa::Avx512 => "x86_64/avx512",
             Isa::Avx512Ifma => "x86_64/avx512ifma",
+            Isa::Neon => "aarch64/neon",
             Isa::Simd128 => "wasm32/simd128",
         }
     }
@@ -103,6 +106,9 @@ pub fn supports(isa: Isa) -> bool {
         Isa::Avx512 => has_avx512::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512Ifma => has_avx512ifma::get(),
+        // The calling convention of these targets needs it.
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Isa::Neon => true,
         // The build decides: an engine refuses to load code that it does not know.
         #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
         Isa::Simd128 => true,

@@ -18,6 +18,8 @@
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub mod aarch64;
 // For the tests of code that uses vectors: see the module.
 #[cfg(target_endian = "little")]
 #[doc(hidden)]

@@ -1,5 +1,7 @@
 //! The compiled kernels, those that the CPU supports, and the one in use.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+use super::aarch64;
 use super::portable;
 use super::table::Tables;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -20,6 +22,8 @@ static COMPILED: &[&Tables] = &[
     &x86_64::AVX2,
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::SSE41,
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    &aarch64::NEON,
     &portable::PORTABLE,
 ];
 

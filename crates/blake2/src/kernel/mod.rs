@@ -5,6 +5,8 @@
 //! one input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) selects another kernel for everything made from these
 //! parameters.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+mod aarch64;
 // The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
 pub(crate) mod arrays;

@@ -13,7 +13,12 @@ pub(super) static PORTABLE: Tables = Tables {
     blake2s: &Functions { lanes: 1, compress: compress::<U32x1>, lanes_of: lanes_of::<U32x1> },
 };
 
-unsafe fn compress<V: Rounds>(words: &mut [V::Word; 8], input: Input, counter: [V::Word; 2], last: Last) {
+pub(super) unsafe fn compress<V: Rounds>(
+    words: &mut [V::Word; 8],
+    input: Input,
+    counter: [V::Word; 2],
+    last: Last,
+) {
     // SAFETY: the table's caller promised readable input; one lane needs no instruction set.
     unsafe { columns::input::<V>(words, input, counter, last) }
 }

@@ -1,5 +1,7 @@
 //! The compiled kernels, those that the CPU supports, and the one in use.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+use super::aarch64;
 use super::portable;
 use super::table::Functions;
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
@@ -38,6 +40,8 @@ static COMPILED: &[&Functions] = &[
         any(feature = "every_kernel", not(feature = "no_sse41"))
     ))]
     &x86_64::SSE41,
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    &aarch64::NEON,
     #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
     &wasm32::SIMD128,
     &portable::PORTABLE,

@@ -4,12 +4,15 @@
 //! `BULLA_BLAKE3_FORCE_KERNEL` names (with the standard library only). It covers every operation: one-shot and streaming
 //! hashing, keyed and derived, many inputs, extended output and parents.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+mod aarch64;
 // The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
 mod arrays;
 mod choice;
 #[cfg(any(
     all(target_arch = "x86_64", target_feature = "sse2"),
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"),
     all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")),
     all(test, target_endian = "little")
 ))]

@@ -89,6 +89,11 @@ every_length! {
     avx512: "x86_64/avx512",
 }
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+every_length! {
+    neon: "aarch64/neon",
+}
+
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 every_length! {
     simd128: "wasm32/simd128",
