@@ -1,4 +1,4 @@
-//! The AArch64 kernel: many inputs in columns. One input stays in general registers: see `docs/decisions/0199-blake2-on-neon.md`.
+//! The AArch64 kernel: many inputs in columns. One input stays in general registers, through the portable code.
 
 use super::portable;
 use super::table::{Functions, Tables, Tuning};
