@@ -48,12 +48,24 @@ cpufeatures::new!(
 /// their shapes by it. Both choices are correct on every CPU.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub fn has_half_width_avx512() -> bool {
+    amd_family() == Some(0x19)
+}
+
+/// True on CPUs whose vector operations take two cycles each, while those on general registers take one: AMD's family 1Ah, Zen 5. There,
+/// one input is faster without vectors. Both choices are correct on every CPU.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub fn has_slow_vector_chains() -> bool {
+    amd_family() == Some(0x1A)
+}
+
+/// The CPU's family, if AMD made it.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+fn amd_family() -> Option<u32> {
     use core::arch::x86_64::__cpuid;
     let vendor = __cpuid(0);
     let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
     let signature = __cpuid(1).eax;
-    let family = (signature >> 8 & 0xF) + (signature >> 20 & 0xFF);
-    is_amd && family == 0x19
+    is_amd.then_some((signature >> 8 & 0xF) + (signature >> 20 & 0xFF))
 }
 
 /// The size of a core's second-level cache in bytes, if the CPU reports it.

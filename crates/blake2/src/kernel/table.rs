@@ -24,6 +24,9 @@ pub(crate) enum Tuning {
     /// AVX-512 whose rotates take two cycles.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     SlowRotate,
+    /// AVX-512, but a chain of vector operations takes longer than one on general registers.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    ScalarAlone,
 }
 
 impl Tuning {
@@ -32,9 +35,11 @@ impl Tuning {
         match self {
             Tuning::Only => true,
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Tuning::FastRotate => !cpu::has_half_width_avx512(),
+            Tuning::FastRotate => !cpu::has_half_width_avx512() && !cpu::has_slow_vector_chains(),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Tuning::SlowRotate => cpu::has_half_width_avx512(),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::ScalarAlone => cpu::has_slow_vector_chains(),
         }
     }
 }

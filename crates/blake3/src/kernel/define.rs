@@ -100,6 +100,7 @@ macro_rules! kernel {
                 $crate::kernel::table::Shape::columns::<$Column>(),
             ],
             lanes: <$Column as bulla_simd::Vector>::LANES,
+            in_turn: 2 * $crate::spec::BLOCK_LEN,
             chunk: $module::chunk,
             block: $module::block,
             before_last: $module::before_last,

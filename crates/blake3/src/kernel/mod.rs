@@ -28,6 +28,9 @@ pub mod wasm32;
 #[allow(dead_code, reason = "features leave kernels out of the list in `choice.rs`")]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[allow(dead_code, reason = "features leave kernels out of the list in `choice.rs`")]
+mod x86_64_alone;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rounds;
 
 pub(crate) use choice::functions;

@@ -160,7 +160,7 @@ fn shape(functions: &Functions, operation: Operation, size: usize) -> Shape {
         Operation::Xof => widest,
         _ if size <= CHUNK_LEN => functions.shape(1),
         _ if size > functions.lanes * CHUNK_LEN => widest,
-        _ => match Leaves::of(functions.lanes, size) {
+        _ => match Leaves::of(functions.lanes, functions.in_turn, size) {
             Leaves::InTurn => functions.shape(1),
             Leaves::Whole(n) | Leaves::Ragged(n) => functions.shape(n),
             Leaves::Group => widest,

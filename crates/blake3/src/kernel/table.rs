@@ -20,6 +20,8 @@ pub(crate) struct Functions {
     pub(crate) shapes: &'static [Shape],
     /// The number of chunks in a group, and of inputs that the widest function takes. A power of two from 2 to 16.
     pub(crate) lanes: usize,
+    /// A second chunk of at most this many bytes is hashed after the first one: hashing both side by side would cost more than it saves.
+    pub(crate) in_turn: usize,
     /// The chaining value of one input of at most 1024 bytes: `(input, length, key, counter, flags, last_flags, out)`. The last block gets
     /// `last_flags` too. Reads `length` bytes, writes 32.
     pub(crate) chunk: unsafe fn(*const u8, usize, &Words, u64, u32, u32, *mut u8),
@@ -71,6 +73,9 @@ pub(crate) enum Tuning {
     /// AVX-512 in two halves, rotates in two cycles.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     HalfWidth,
+    /// AVX-512 on registers of full width, but a chain of vector operations takes twice as long as one on general registers.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    ScalarAlone,
 }
 
 impl Tuning {
@@ -82,6 +87,8 @@ impl Tuning {
             Tuning::FullWidth => "for registers of full width and rotates in one cycle",
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Tuning::HalfWidth => "for 512-bit operations in two halves and rotates in two cycles",
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::ScalarAlone => "for vector operations of two cycles",
         }
     }
 
@@ -90,9 +97,11 @@ impl Tuning {
         match self {
             Tuning::Only => true,
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Tuning::FullWidth => !cpu::has_half_width_avx512(),
+            Tuning::FullWidth => !cpu::has_half_width_avx512() && !cpu::has_slow_vector_chains(),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Tuning::HalfWidth => cpu::has_half_width_avx512(),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Tuning::ScalarAlone => cpu::has_slow_vector_chains(),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Values {
         let Instance { functions, key, flags } = instance;
         // SAFETY: the chunks are those of the input; there is room for 16 values and more.
         unsafe {
-            match Leaves::of(lanes, input.len()) {
+            match Leaves::of(lanes, functions.in_turn, input.len()) {
                 Leaves::InTurn => {
                     for (i, len) in [CHUNK_LEN, input.len() - CHUNK_LEN].into_iter().enumerate() {
                         let value = self.as_mut_ptr().add(OUT_LEN * i);

@@ -71,12 +71,13 @@ recorder! {
 /// A kernel that records its calls and computes by `functions`.
 fn recorder(functions: &'static Functions) -> &'static Functions {
     REAL.set(Some(functions));
-    let Functions { isa, tuning, shapes, lanes, .. } = *functions;
+    let Functions { isa, tuning, shapes, lanes, in_turn, .. } = *functions;
     Box::leak(Box::new(Functions {
         isa,
         tuning,
         shapes,
         lanes,
+        in_turn,
         chunk,
         block,
         before_last: functions.before_last,
