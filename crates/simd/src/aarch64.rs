@@ -6,9 +6,7 @@
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::{aarch64::*, asm};
 
-mod words;
-
-pub use words::U64x2;
+pub mod words;
 
 /// Four words in a vector register.
 #[derive(Clone, Copy)]

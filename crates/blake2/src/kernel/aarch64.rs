@@ -4,7 +4,7 @@ use super::portable;
 use super::table::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
 use crate::job::Job;
-use bulla_simd::aarch64::{U32x4, U64x2};
+use bulla_simd::aarch64::{U32x4, words::U64x2};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::{U32x1, U64x1};
 
