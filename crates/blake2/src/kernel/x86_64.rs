@@ -1,5 +1,6 @@
 //! The x86-64 kernels: for each instruction set, separate functions with the generic bodies inlined into them.
 
+use super::portable::PORTABLE;
 use super::table::{Functions, Tables, Tuning};
 use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};
 use crate::generic::columns::{self, Rounds};
@@ -145,27 +146,10 @@ kernel!(
 /// `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
 pub(super) static AVX512_ALONE: Tables = Tables {
     tuning: Tuning::ScalarAlone,
-    blake2b: &Functions { compress: alone::compress_2b, ..*AVX512_FAST_ROTATE.blake2b },
-    blake2s: &Functions { compress: alone::compress_2s, ..*AVX512_FAST_ROTATE.blake2s },
+    blake2b: &Functions { compress: PORTABLE.blake2b.compress, ..*AVX512_FAST_ROTATE.blake2b },
+    blake2s: &Functions { compress: PORTABLE.blake2s.compress, ..*AVX512_FAST_ROTATE.blake2s },
     ..AVX512_FAST_ROTATE
 };
-
-mod alone {
-    use super::*;
-    use bulla_simd::scalar::{U32x1, U64x1};
-
-    #[target_feature(enable = "bmi1,bmi2")]
-    pub(super) unsafe fn compress_2b(words: &mut [u64; 8], input: Input, counter: [u64; 2], last: Last) {
-        // SAFETY: the table's caller promised it; so in both functions.
-        unsafe { columns::input::<U64x1>(words, input, counter, last) }
-    }
-
-    #[target_feature(enable = "bmi1,bmi2")]
-    pub(super) unsafe fn compress_2s(words: &mut [u32; 8], input: Input, counter: [u32; 2], last: Last) {
-        // SAFETY: see `compress_2b`.
-        unsafe { columns::input::<U32x1>(words, input, counter, last) }
-    }
-}
 
 kernel!(
     AVX2, avx2_kernel, avx2_lanes, Isa::Avx2, Tuning::Only, "ssse3,sse4.1,avx2,bmi1,bmi2",

@@ -1,9 +1,9 @@
 //! The kernel for CPUs on which a chain of vector operations takes longer than the same chain on general registers: one input goes through
 //! general registers, several through vectors. See `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
 
+use super::portable::PORTABLE;
 use super::table::{Functions, Shape, Tuning};
 use super::x86_64::AVX512_FULL;
-use crate::generic::scalar;
 use crate::lane::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, Words};
 
@@ -11,9 +11,9 @@ pub(super) static AVX512_ALONE: Functions = Functions {
     tuning: Tuning::ScalarAlone,
     shapes: &SHAPES,
     in_turn: 10 * BLOCK_LEN,
-    chunk,
-    block,
-    before_last,
+    chunk: PORTABLE.chunk,
+    block: PORTABLE.block,
+    before_last: PORTABLE.before_last,
     lanes_of,
     uniform,
     parents,
@@ -31,46 +31,12 @@ const SHAPES: [Shape; AVX512_FULL.shapes.len()] = {
     shapes
 };
 
-#[target_feature(enable = "bmi1,bmi2")]
-unsafe fn chunk(
-    input: *const u8,
-    len: usize,
-    key: &Words,
-    counter: u64,
-    flags: u32,
-    last_flags: u32,
-    out: *mut u8,
-) {
-    // SAFETY: the table's caller promised it; so in all functions here.
-    unsafe { scalar::chunk(input, len, key, counter, flags, last_flags, out) }
-}
-
-#[target_feature(enable = "bmi1,bmi2")]
-unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) {
-    // SAFETY: see `chunk`.
-    unsafe { scalar::block(value, block, counter, len, flags, out) }
-}
-
-#[target_feature(enable = "bmi1,bmi2")]
-unsafe fn before_last(
-    input: *const u8,
-    len: usize,
-    key: &Words,
-    counter: u64,
-    flags: u32,
-    value: &mut Words,
-    block: *mut u8,
-) {
-    // SAFETY: see `chunk`.
-    unsafe { scalar::before_last(input, len, key, counter, flags, value, block) }
-}
-
 unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
-    // SAFETY: see `chunk`.
+    // SAFETY: the table's caller promised it; so in all functions here.
     unsafe {
         if let [lane] = inputs {
             let (input, len) = (lane.input.as_ptr(), lane.input.len());
-            return chunk(input, len, key, lane.counter, flags, lane.last_flags, out);
+            return (PORTABLE.chunk)(input, len, key, lane.counter, flags, lane.last_flags, out);
         }
         (AVX512_FULL.lanes_of)(inputs, key, flags, out);
     }
@@ -85,27 +51,21 @@ unsafe fn uniform(
     (flags, last_flags): (u32, u32),
     out: *mut u8,
 ) {
-    // SAFETY: see `chunk`.
+    // SAFETY: see `lanes_of`.
     unsafe {
         if n == 1 {
-            return chunk(inputs[0], len, key, counters.0, flags, last_flags, out);
+            return (PORTABLE.chunk)(inputs[0], len, key, counters.0, flags, last_flags, out);
         }
         (AVX512_FULL.uniform)(inputs, n, len, key, counters, (flags, last_flags), out);
     }
 }
 
 unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
-    // SAFETY: see `chunk`.
+    // SAFETY: see `lanes_of`.
     unsafe {
         if n == 1 {
-            return one_parent(values, key, flags, out);
+            return (PORTABLE.parents)(values, 1, key, flags, out);
         }
         (AVX512_FULL.parents)(values, n, key, flags, out);
     }
-}
-
-#[target_feature(enable = "bmi1,bmi2")]
-unsafe fn one_parent(values: *const u8, key: &Words, flags: u32, out: *mut u8) {
-    // SAFETY: see `chunk`.
-    unsafe { scalar::parent(values, key, flags, out) }
 }
