@@ -3,14 +3,19 @@
 //! A program uses few contexts, each many times. With the standard library, each thread remembers the last context and its key;
 //! neither is a secret. A comparison takes a tenth of the time of hashing the context again.
 
-use crate::kernel::functions;
+use crate::kernel::{Functions, functions};
 use crate::mode::ContextKey;
 use crate::oneshot::digest;
 use crate::spec::{DERIVE_KEY_CONTEXT, IV, Words, key_words};
 
 /// The key of a key derivation context: the first of the two steps of key derivation.
 pub fn hash_derive_key_context(context: &str) -> ContextKey {
-    digest(functions(), context.as_bytes(), &IV, DERIVE_KEY_CONTEXT).into()
+    hash_raw_context(functions(), context.as_bytes())
+}
+
+/// The key of a context that need not be UTF-8.
+pub(crate) fn hash_raw_context(functions: &'static Functions, context: &[u8]) -> ContextKey {
+    digest(functions, context, &IV, DERIVE_KEY_CONTEXT).into()
 }
 
 /// The key of a context.

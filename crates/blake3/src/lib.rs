@@ -38,6 +38,7 @@
 pub mod bao;
 mod buffer;
 mod by_kernel;
+mod compact;
 mod context;
 mod derive;
 #[cfg(feature = "digest")]
@@ -71,6 +72,7 @@ pub mod traits {
     pub use digest;
 }
 
+pub use compact::CompactHasher;
 pub use derive::{DeriveKey, derive_key};
 pub use hash::{Hash, HexError};
 pub use hasher::Hasher;

@@ -43,6 +43,17 @@ impl Output {
         output
     }
 
+    /// The last compression of a chunk: its last block, of that many bytes, with all flags but that of the root.
+    pub(crate) fn of_block(
+        functions: &'static Functions,
+        value: &Words,
+        block: &[u8; BLOCK_LEN],
+        len: u32,
+        flags: u32,
+    ) -> Self {
+        Output { functions, value: *value, block: *block, len, flags, counter: 0, within: 0 }
+    }
+
     /// The last compression of a parent with this block.
     pub(crate) fn of_parent(instance: &Instance, block: &[u8; BLOCK_LEN]) -> Self {
         let Instance { functions, key, flags } = instance;

@@ -7,7 +7,7 @@
 //! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a subtree.
 
 use crate::instance::{Instance, Value, join};
-use crate::lane::Group;
+use crate::lane::{Group, MAX_LANES};
 use crate::plan::Distance;
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::mem::MaybeUninit;
@@ -44,6 +44,20 @@ impl Stack {
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         (self.len, self.chunks) = (0, 0);
+    }
+
+    /// Makes the stack at `this` empty, without touching the values.
+    ///
+    /// # Safety
+    ///
+    /// `this` must be writable.
+    #[inline(always)]
+    pub(crate) unsafe fn clear_at(this: *mut Self) {
+        // SAFETY: the fields are written, not read; the values need no initialisation.
+        unsafe {
+            (&raw mut (*this).len).write(0);
+            (&raw mut (*this).chunks).write(0);
+        }
     }
 
     pub(crate) fn values(&self) -> &[Value] {
@@ -88,6 +102,57 @@ impl Stack {
             values.of_chunks(instance, subtree, offset + self.chunks, Distance::Near);
             self.push_halves(instance, values, (subtree.len() / CHUNK_LEN) as u64);
             input = rest;
+        }
+    }
+
+    /// Takes whole chunks of a tree that begins at counter 0. A single chunk must not be the whole input.
+    ///
+    /// Up to a group, all chunks are hashed at once, also if they are not one subtree.
+    pub(crate) fn absorb_all(&mut self, instance: &Instance, mut input: &[u8], distance: Distance) {
+        while !input.is_empty() {
+            let n = input.len() / CHUNK_LEN;
+            if n <= instance.lanes() && self.chunks.is_multiple_of(1 << n.ilog2()) {
+                let mut values = Values::new();
+                values.of_chunks(instance, input, self.chunks, Distance::Near);
+                return self.push_ragged(instance, values);
+            }
+            let (subtree, rest) = input.split_at(largest_subtree(self.chunks, input.len()));
+            self.absorb_subtree(instance, subtree, distance);
+            input = rest;
+        }
+    }
+
+    /// Takes whole chunks that form a subtree.
+    pub(crate) fn absorb_subtree(&mut self, instance: &Instance, subtree: &[u8], distance: Distance) {
+        if subtree.len() <= CHUNK_LEN {
+            return self.absorb(instance, 0, subtree);
+        }
+        let block = root_block_of(instance, subtree, self.chunks, distance);
+        let half = (subtree.len() / CHUNK_LEN / 2) as u64;
+        for value in block.as_chunks().0 {
+            self.push(instance, value, half);
+        }
+    }
+
+    /// Adds the values of chunks as subtrees of the sizes in the binary form of their number, the largest first, and as its two halves.
+    fn push_ragged(&mut self, instance: &Instance, mut values: Values) {
+        let mut odd = [None; MAX_LANES.ilog2() as usize + 1];
+        let mut size = 1;
+        for odd in &mut odd {
+            if values.n > 1 && values.n % 2 == 1 {
+                *odd = Some((values.pop(), size));
+            }
+            if values.n <= 2 {
+                break;
+            }
+            values.ascend(instance);
+            size *= 2;
+        }
+        for i in 0..values.n {
+            self.push(instance, &values.get(i), size);
+        }
+        for (value, size) in odd.iter().rev().flatten() {
+            self.push(instance, value, *size);
         }
     }
 
@@ -291,7 +356,6 @@ impl Tree<'_> {
 
 /// The length in bytes of the largest complete subtree that may begin at `position`: at most `most` bytes, at least a
 /// chunk.
-#[cfg(feature = "rayon")]
 pub(crate) fn largest_subtree(position: u64, most: usize) -> usize {
     let fits = (most / CHUNK_LEN).ilog2();
     CHUNK_LEN << position.trailing_zeros().min(fits)
@@ -346,7 +410,7 @@ pub(crate) fn root_block(
 }
 
 /// The block of the topmost parent of the subtrees of a stack, and of one more to their right.
-fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
+pub(crate) fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
     let mut stack = stack.clone();
     let mut right = match last {
         Some(value) => {

@@ -32,6 +32,13 @@ impl Values {
         unsafe { self.room[i].assume_init() }
     }
 
+    /// Takes the last value away.
+    pub(super) fn pop(&mut self) -> Value {
+        let last = self.get(self.n - 1);
+        self.n -= 1;
+        last
+    }
+
     /// The values.
     #[cfg(feature = "bao")]
     pub(crate) fn as_slice(&self) -> &[Value] {

@@ -1,6 +1,7 @@
 //! The tests of `bulla-blake3` from outside.
 
 mod bao;
+mod compact;
 #[cfg(target_os = "linux")]
 mod end_of_memory;
 mod every_length;

@@ -1,0 +1,299 @@
+//! A hasher in memory that its caller allocates, copies and forgets.
+
+use crate::context::hash_raw_context;
+use crate::hash::Hash;
+use crate::instance::{Instance, Value};
+use crate::kernel::{Functions, Kernel, functions};
+use crate::mode::Mode;
+use crate::output::{Output, OutputReader};
+use crate::plan::Distance;
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, ROOT, Words, key_words};
+use crate::tree::{Stack, fold};
+use core::fmt;
+use core::mem::MaybeUninit;
+
+/// A [`Hasher`](crate::Hasher) of 1912 bytes without an allocation, for memory that belongs to others.
+///
+/// It has the size and the alignment of the C library's `blake3_hasher`. It has no destructor, and a copy of its bytes is another hasher in
+/// the same state. It holds at most one block of input. So `Hasher` is faster for input in pieces of less than about 16 KiB: it collects
+/// them for the widest kernel.
+///
+/// ```
+/// let mut hasher = bulla_blake3::CompactHasher::new(bulla_blake3::hazmat::Mode::Hash);
+/// hasher.update(b"foo").update(b"bar");
+/// assert_eq!(hasher.finalize(), bulla_blake3::hash(b"foobar"));
+/// ```
+#[derive(Clone)]
+#[repr(C)]
+pub struct CompactHasher {
+    key: Words,
+    /// The finished chunks.
+    stack: Stack,
+    /// The chaining value of the unfinished chunk before its last block.
+    value: Words,
+    /// The last block of the unfinished chunk, padded with zeros.
+    block: [u8; BLOCK_LEN],
+    /// The number of bytes in the block: 0 only if the chunk is empty.
+    len: u8,
+    /// The number of compressed blocks of the unfinished chunk, at most 15.
+    blocks: u8,
+    /// Flags of the mode.
+    flags: u8,
+}
+
+// The C library's callers allocate this much.
+const _: () = assert!(size_of::<CompactHasher>() <= 1912 && align_of::<CompactHasher>() <= 8);
+
+impl CompactHasher {
+    /// A hasher in this mode.
+    pub fn new(mode: Mode<'_>) -> Self {
+        let mut place = MaybeUninit::uninit();
+        CompactHasher::init(&mut place, mode);
+        // SAFETY: `init` has made a hasher there.
+        unsafe { place.assume_init() }
+    }
+
+    /// Makes a hasher in its final place. This writes about 60 bytes, not all 1912.
+    #[inline]
+    pub fn init<'p>(place: &'p mut MaybeUninit<Self>, mode: Mode<'_>) -> &'p mut Self {
+        let at = place.as_mut_ptr();
+        // SAFETY: `at` is writable. Every field that must have a value gets one: `reset` writes the rest.
+        unsafe {
+            (&raw mut (*at).key).write(mode.key_words());
+            (&raw mut (*at).flags).write(mode.flags() as u8);
+            Stack::clear_at(&raw mut (*at).stack);
+            (&raw mut (*at).len).write(0);
+            (&raw mut (*at).blocks).write(0);
+            (&raw mut (*at).value).write([0; 8]);
+            (&raw mut (*at).block).write([0; BLOCK_LEN]);
+            &mut *at
+        }
+    }
+
+    /// Like [`init`](CompactHasher::init), for key derivation with a context that need not be UTF-8, which this kernel hashes.
+    pub fn init_derive_key_raw<'p>(
+        place: &'p mut MaybeUninit<Self>,
+        Kernel(functions): Kernel,
+        context: &[u8],
+    ) -> &'p mut Self {
+        let key = hash_raw_context(functions, context);
+        CompactHasher::init(place, Mode::DeriveKeyMaterial(&key))
+    }
+
+    /// Resets the hasher to its initial state: same mode, same key, no input.
+    pub fn reset(&mut self) -> &mut Self {
+        self.stack.clear();
+        (self.len, self.blocks) = (0, 0);
+        self
+    }
+
+    /// The number of bytes hashed so far.
+    pub fn count(&self) -> u64 {
+        self.stack.chunks * CHUNK_LEN as u64 + self.chunk_len() as u64
+    }
+
+    /// Hashes more input, on this thread.
+    ///
+    /// # Panics
+    ///
+    /// If [`FORCE_VARIABLE`](crate::kernel::FORCE_VARIABLE) names a kernel that this machine does not have; so in all methods that name no kernel.
+    #[inline]
+    pub fn update(&mut self, input: &[u8]) -> &mut Self {
+        self.update_with(functions(), input, Stack::absorb_all)
+    }
+
+    /// Like [`update`](CompactHasher::update), by this kernel. A hasher may use another kernel at every call.
+    #[inline]
+    pub fn update_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
+        self.update_with(kernel.0, input, Stack::absorb_all)
+    }
+
+    /// Like [`update_by`](CompactHasher::update_by), on all threads of the current rayon pool. Input under 256 KiB is hashed on this thread.
+    #[cfg(feature = "rayon")]
+    pub fn update_rayon_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
+        self.update_with(kernel.0, input, crate::parallel::absorb_all)
+    }
+
+    #[inline(always)]
+    fn update_with(&mut self, functions: &'static Functions, input: &[u8], absorb: Absorb) -> &mut Self {
+        if self.count() == 0 && input.len() <= BLOCK_LEN {
+            // Nothing is compressed before the end is known.
+            self.block[..input.len()].copy_from_slice(input);
+            self.block[input.len()..].fill(0);
+            (self.value, self.len) = (self.key, input.len() as u8);
+            return self;
+        }
+        self.update_more(functions, input, absorb);
+        self
+    }
+
+    #[inline(never)]
+    fn update_more(&mut self, functions: &'static Functions, mut input: &[u8], absorb: Absorb) {
+        if self.len > 0 {
+            let (taken, rest) = input.split_at(input.len().min(CHUNK_LEN - self.chunk_len()));
+            self.fill_chunk(functions, taken);
+            if rest.is_empty() {
+                return;
+            }
+            // More input follows, so this chunk is not the root.
+            let value = self.chunk_value(functions, CHUNK_END);
+            self.stack.push(&self.instance(functions), &value, 1);
+            (self.len, self.blocks) = (0, 0);
+            input = rest;
+        }
+        if self.stack.chunks > 0 || input.len() > CHUNK_LEN {
+            let (whole, rest) = input.split_at(input.len() / CHUNK_LEN * CHUNK_LEN);
+            let instance = self.instance(functions);
+            absorb(&mut self.stack, &instance, whole, Distance::of(input));
+            input = rest;
+        }
+        if !input.is_empty() {
+            self.begin_chunk(functions, input);
+        }
+    }
+
+    /// Takes the first bytes of a chunk: 1 to 1024.
+    fn begin_chunk(&mut self, functions: &'static Functions, input: &[u8]) {
+        debug_assert!(self.len == 0 && (1..=CHUNK_LEN).contains(&input.len()));
+        let (counter, flags) = (self.stack.chunks, u32::from(self.flags));
+        // SAFETY: the input is readable, eight words and a block are writable.
+        unsafe {
+            let (value, block) = (&mut self.value, self.block.as_mut_ptr());
+            (functions.before_last)(input.as_ptr(), input.len(), &self.key, counter, flags, value, block);
+        }
+        self.blocks = ((input.len() - 1) / BLOCK_LEN) as u8;
+        self.len = (input.len() - usize::from(self.blocks) * BLOCK_LEN) as u8;
+    }
+
+    /// Takes more bytes of a chunk that has begun, at most those that it lacks.
+    fn fill_chunk(&mut self, functions: &'static Functions, mut input: &[u8]) {
+        loop {
+            let len = usize::from(self.len);
+            let (taken, rest) = input.split_at(input.len().min(BLOCK_LEN - len));
+            self.block[len..][..taken.len()].copy_from_slice(taken);
+            self.len += taken.len() as u8;
+            if rest.is_empty() {
+                return;
+            }
+            self.value = key_words(&self.chunk_value(functions, 0));
+            self.blocks += 1;
+            self.block = [0; BLOCK_LEN];
+            self.len = 0;
+            input = rest;
+        }
+    }
+
+    #[inline(always)]
+    fn instance(&self, functions: &'static Functions) -> Instance {
+        Instance::new(functions, &self.key, u32::from(self.flags))
+    }
+
+    #[inline(always)]
+    fn chunk_len(&self) -> usize {
+        usize::from(self.blocks) * BLOCK_LEN + usize::from(self.len)
+    }
+
+    /// The flags of the compression of the block.
+    #[inline(always)]
+    fn block_flags(&self, last_flags: u32) -> u32 {
+        let start = if self.blocks == 0 { CHUNK_START } else { 0 };
+        u32::from(self.flags) | start | last_flags
+    }
+
+    /// The chaining value of the unfinished chunk after its block.
+    #[inline(always)]
+    fn chunk_value(&self, functions: &'static Functions, last_flags: u32) -> Value {
+        let mut out = [0; BLOCK_LEN];
+        // SAFETY: a block is readable, another writable.
+        unsafe {
+            let (block, flags) = (self.block.as_ptr(), self.block_flags(last_flags));
+            let (counter, len) = (self.stack.chunks, usize::from(self.len));
+            (functions.block)(&self.value, block, counter, len, flags, out.as_mut_ptr());
+        }
+        *out.first_chunk().expect("half of a block")
+    }
+
+    /// The digest of the input so far. The hasher does not change, and can take more input.
+    #[inline]
+    pub fn finalize(&self) -> Hash {
+        self.finalize_with(functions())
+    }
+
+    /// Like [`finalize`](CompactHasher::finalize), by this kernel.
+    #[inline]
+    pub fn finalize_by(&self, kernel: Kernel) -> Hash {
+        self.finalize_with(kernel.0)
+    }
+
+    #[inline(always)]
+    fn finalize_with(&self, functions: &'static Functions) -> Hash {
+        Hash::from_bytes(if self.stack.chunks > 0 {
+            self.instance(functions).parent(&self.root_block(functions), ROOT)
+        } else if self.blocks == 0 {
+            self.only_block(functions)
+        } else {
+            self.chunk_value(functions, CHUNK_END | ROOT)
+        })
+    }
+
+    /// The digest, if the input is at most a block.
+    #[inline(always)]
+    fn only_block(&self, functions: &'static Functions) -> Value {
+        let mut out = [0; OUT_LEN];
+        // SAFETY: the block's bytes are readable, 32 bytes are writable.
+        unsafe {
+            let (block, len, flags) = (self.block.as_ptr(), usize::from(self.len), u32::from(self.flags));
+            (functions.chunk)(block, len, &self.key, 0, flags, CHUNK_END | ROOT, out.as_mut_ptr());
+        }
+        out
+    }
+
+    #[inline(never)]
+    fn root_block(&self, functions: &'static Functions) -> [u8; BLOCK_LEN] {
+        let last = (self.len > 0).then(|| self.chunk_value(functions, CHUNK_END));
+        fold(&self.instance(functions), &self.stack, last)
+    }
+
+    /// Output of any length.
+    pub fn finalize_xof(&self) -> OutputReader {
+        self.finalize_xof_by(Kernel(functions()))
+    }
+
+    /// Like [`finalize_xof`](CompactHasher::finalize_xof), by this kernel.
+    pub fn finalize_xof_by(&self, Kernel(functions): Kernel) -> OutputReader {
+        OutputReader::new(if self.stack.chunks > 0 {
+            Output::of_parent(&self.instance(functions), &self.root_block(functions))
+        } else if self.len == 0 {
+            Output::of_chunk(&self.instance(functions), &[], 0)
+        } else {
+            Output::of_block(
+                functions,
+                &self.value,
+                &self.block,
+                self.len.into(),
+                self.block_flags(CHUNK_END),
+            )
+        })
+    }
+}
+
+/// Takes whole chunks onto the stack: on one thread or on several.
+type Absorb = fn(&mut Stack, &Instance, &[u8], Distance);
+
+impl fmt::Debug for CompactHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompactHasher").field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "zeroize")]
+impl zeroize::Zeroize for CompactHasher {
+    /// Clears the key, the held input and all chaining values. The hasher must not be used afterwards.
+    fn zeroize(&mut self) {
+        self.key.zeroize();
+        self.stack.zeroize();
+        self.value.zeroize();
+        self.block.zeroize();
+        (self.len, self.blocks) = (0, 0);
+    }
+}
