@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `mutants`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `mutants`.
 #![forbid(unsafe_code)]
 
 mod audit_matrix;
@@ -12,6 +12,7 @@ mod flame;
 mod fuzz;
 mod gate;
 mod install;
+mod install_c;
 mod lanes;
 mod model;
 mod mutants;
@@ -59,6 +60,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Write the assembly of BLAKE3's rounds
     Rounds(rounds::Args),
+    /// Build and install the C libraries
+    InstallC(install_c::Args),
     /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
     Mutants(mutants::Args),
 }
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::AuditMatrix(args) => audit_matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Rounds(args) => rounds::run(&args),
+        Command::InstallC(args) => install_c::run(&args),
         Command::Mutants(args) => mutants::run(&args),
     };
     match result {

@@ -31,7 +31,7 @@ pub struct CompactHasher {
     stack: Stack,
     /// The chaining value of the unfinished chunk before its last block.
     value: Words,
-    /// The last block of the unfinished chunk, padded with zeros.
+    /// The last block of the unfinished chunk, padded with zeros. Without input, zeros.
     block: [u8; BLOCK_LEN],
     /// The number of bytes in the block: 0 only if the chunk is empty.
     len: u8,
@@ -83,7 +83,7 @@ impl CompactHasher {
     /// Resets the hasher to its initial state: same mode, same key, no input.
     pub fn reset(&mut self) -> &mut Self {
         self.stack.clear();
-        (self.len, self.blocks) = (0, 0);
+        (self.len, self.blocks, self.block) = (0, 0, [0; BLOCK_LEN]);
         self
     }
 
@@ -117,9 +117,8 @@ impl CompactHasher {
     #[inline(always)]
     fn update_with(&mut self, functions: &'static Functions, input: &[u8], absorb: Absorb) -> &mut Self {
         if self.count() == 0 && input.len() <= BLOCK_LEN {
-            // Nothing is compressed before the end is known.
-            self.block[..input.len()].copy_from_slice(input);
-            self.block[input.len()..].fill(0);
+            // Nothing is compressed before the end is known. The block has only zeros so far.
+            copy_block(&mut self.block, input);
             (self.value, self.len) = (self.key, input.len() as u8);
             return self;
         }
@@ -274,6 +273,28 @@ impl CompactHasher {
                 self.block_flags(CHUNK_END),
             )
         })
+    }
+}
+
+/// Copies at most a block to the beginning of another. Where it can, it makes no call.
+#[inline(always)]
+fn copy_block(to: &mut [u8; BLOCK_LEN], from: &[u8]) {
+    fn two_ends<const N: usize>(to: &mut [u8; BLOCK_LEN], from: &[u8]) {
+        if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+            to[..N].copy_from_slice(first);
+            to[from.len() - N..from.len()].copy_from_slice(last);
+        }
+    }
+    match from.len() {
+        0 => {}
+        1..4 => {
+            (to[0], to[from.len() / 2], to[from.len() - 1]) =
+                (from[0], from[from.len() / 2], from[from.len() - 1]);
+        }
+        4..8 => two_ends::<4>(to, from),
+        8..16 => two_ends::<8>(to, from),
+        16..32 => two_ends::<16>(to, from),
+        _ => two_ends::<32>(to, from),
     }
 }
 

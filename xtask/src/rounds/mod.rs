@@ -1,5 +1,5 @@
-//! Writes BLAKE3's rounds in column form as assembly: `crates/blake3/src/kernel/x86_64_rounds/`. There is one description of a round; the
-//! instruction sets are parameters of it.
+//! Writes BLAKE3's rounds in column form as assembly: `crates/blake3/src/kernel/x86_64_rounds/`, and for NASM `c/nasm/avx2_rounds.inc`. There is
+//! one description of a round; the instruction sets are parameters of it.
 //!
 //! `docs/decisions/0186-woven-rounds.md` has the reasons.
 
@@ -15,6 +15,9 @@ use crate::context::Context;
 /// The folder of the files, below the repository's root.
 const FOLDER: &str = "crates/blake3/src/kernel/x86_64_rounds";
 
+/// The file for NASM, below the repository's root.
+const NASM: &str = "c/nasm/avx2_rounds.inc";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
@@ -23,9 +26,9 @@ pub(crate) struct Args {}
 /// # Errors
 /// A file cannot be written.
 pub(crate) fn run(_: &Args) -> Result<ExitCode> {
-    let folder = Context::find()?.root.join(FOLDER);
-    for (name, text) in files() {
-        let path = folder.join(name);
+    let root = Context::find()?.root;
+    let rust = files().into_iter().map(|(name, text)| (root.join(FOLDER).join(name), text));
+    for (path, text) in rust.chain([(root.join(NASM), nasm())]) {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -43,6 +46,29 @@ fn files() -> Vec<(String, String)> {
         files.push((format!("{}_woven.s", set.name), text(&woven)));
     }
     files
+}
+
+/// The rounds of AVX2 in the syntax of NASM: the operands are names that `blake3_avx2.asm` defines.
+fn nasm() -> String {
+    let avx2 = files()
+        .into_iter()
+        .find(|(name, _)| name == "avx2_woven.s")
+        .map(|(_, text)| text)
+        .unwrap_or_default();
+    let mut nasm = String::new();
+    for line in avx2.lines() {
+        let line = match line.strip_prefix("# ") {
+            Some(comment) => format!("; {comment}"),
+            None => {
+                format!("    {}", line.replace("{words:e}", "r_words32").replace('{', "r_").replace('}', ""))
+            }
+        };
+        // The registers say the sizes.
+        let sized = ["ymmword ptr ", "qword ptr ", "dword ptr ", "byte ptr "];
+        nasm += &sized.iter().fold(line, |line, size| line.replace(size, ""));
+        nasm.push('\n');
+    }
+    nasm
 }
 
 fn text(instructions: &[String]) -> String {
@@ -66,6 +92,11 @@ mod tests {
             let committed = fs::read_to_string(folder.join(name)).unwrap_or_default();
             assert!(committed == *text, "{name} is out of date: run `cargo xtask rounds`");
         }
+        let committed = fs::read_to_string(Context::find().expect("the repository").root.join(NASM));
+        assert!(
+            committed.is_ok_and(|file| file == nasm()),
+            "{NASM} is out of date: run `cargo xtask rounds`"
+        );
         let there = fs::read_dir(folder).expect("the folder").count();
         assert_eq!(there, files.len(), "a file in {FOLDER} that the generator does not write");
     }

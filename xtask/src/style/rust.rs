@@ -9,13 +9,14 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::{finding::Finding, text::is_generated};
 
 /// The only folders in which `unsafe` is allowed.
-const UNSAFE_ALLOWED: [&str; 7] = [
+const UNSAFE_ALLOWED: [&str; 8] = [
     "crates/simd/",
     "crates/blake3/",
     "crates/blake2/",
     "crates/ed25519/",
     "crates/capi/",
     "crates/wasm/",
+    "c/bench/rust/",
     "js/bench/official-wasm/",
 ];
 

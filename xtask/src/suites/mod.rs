@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the suites, and how one runs.
 
 mod beside;
+mod c;
 mod go;
 mod js;
 mod lanes;

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{go, js, lanes, miri, page, runner::Runner, rust, server, tidy, windows};
+use super::{c, go, js, lanes, miri, page, runner::Runner, rust, server, tidy, windows};
 
 /// One suite. The suites of a track run in this order, and so does the table at the end. Quick suites that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,6 +29,8 @@ pub(super) enum Suite {
     Go,
     /// BLAKE3 for JavaScript
     Js,
+    /// The C libraries
+    C,
     /// The libraries as Windows programs, in Wine
     Windows,
     /// Other processors, emulated
@@ -58,6 +60,7 @@ impl Suite {
             Self::Page => "page",
             Self::Go => "go",
             Self::Js => "js",
+            Self::C => "c",
             Self::Windows => "windows",
             Self::Lanes => "lanes",
         }
@@ -73,7 +76,7 @@ impl Suite {
             | Self::Audit
             | Self::Lab
             | Self::Lanes => Track::Main,
-            Self::Miri | Self::Page | Self::Go | Self::Js | Self::Windows => Track::Beside,
+            Self::Miri | Self::Page | Self::Go | Self::Js | Self::C | Self::Windows => Track::Beside,
         }
     }
 
@@ -90,6 +93,7 @@ impl Suite {
             Self::Page => page::run(runner),
             Self::Go => go::run(runner),
             Self::Js => js::run(runner),
+            Self::C => c::run(runner),
             Self::Windows => windows::run(runner),
             Self::Lanes => lanes::run(runner),
         }

@@ -18,10 +18,10 @@ use crate::{
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// Programs for Windows are linked with it.
-const GCC: DebianTool =
+pub(super) const GCC: DebianTool =
     DebianTool { program: "x86_64-w64-mingw32-gcc", package: "gcc-mingw-w64-x86-64-win32" };
 
-const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", package: "wine64" };
+pub(super) const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", package: "wine64" };
 
 /// The libraries with kernels.
 const LIBRARIES: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];

@@ -1,0 +1,117 @@
+//! The kernels of this machine, by name.
+
+use crate::args;
+use crate::status::{BULLA_ERROR_KERNEL, BULLA_ERROR_NULL, Failure, bulla_status, guard};
+use bulla_blake3::kernel::{self, Kernel};
+use std::ffi::{CStr, CString, c_char};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
+///
+/// The process chooses it once: the best that this CPU has, or the one that the environment variable `BULLA_BLAKE3_FORCE_KERNEL` names.
+/// Fails with BULLA_ERROR_KERNEL if the variable names one that this machine does not have; all functions of BLAKE3 then do. Thread-safe.
+///
+/// # Safety
+///
+/// `name` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_blake3_kernel(name: *mut *const c_char) -> bulla_status {
+    guard(|| {
+        ready()?;
+        // SAFETY: the caller promised room for a pointer.
+        *unsafe { args::object_mut(name) }? = c_name(kernel::active()).as_ptr();
+        Ok(())
+    })
+}
+
+/// The names of the BLAKE3 kernels of this machine, best first: at most `n` of them are written to `names`, which may be NULL if `n` is 0.
+/// Returns how many there are. The names are never freed. Thread-safe.
+///
+/// # Safety
+///
+/// `names` has room for `n` pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_blake3_kernels(names: *mut *const c_char, n: usize) -> usize {
+    let all = all_names();
+    if !names.is_null() {
+        for (i, (_, name)) in all.iter().enumerate().take(n) {
+            // SAFETY: the caller promised room for n pointers, and i is below n.
+            unsafe { names.add(i).write_unaligned(name.as_ptr()) };
+        }
+    }
+    all.len()
+}
+
+/// The kernel of a name, or the process's kernel if the name is NULL.
+///
+/// # Safety
+///
+/// If it is not NULL, it must end with a zero byte.
+pub(crate) unsafe fn named(name: *const c_char) -> Result<Kernel, Failure> {
+    // SAFETY: the caller promised it.
+    match unsafe { args::string(name) } {
+        Ok(name) => Kernel::by_name(&name.to_string_lossy())
+            .map_err(|unknown| Failure::new(BULLA_ERROR_KERNEL, unknown.to_string())),
+        Err(_) => {
+            ready()?;
+            Ok(kernel::active())
+        }
+    }
+}
+
+/// Whether the environment has been read, and names no kernel or one that is there.
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// Checks that there is a kernel: without one, every function of the Rust library panics.
+#[inline(always)]
+pub(crate) fn ready() -> Result<(), Failure> {
+    if READY.load(Ordering::Relaxed) { Ok(()) } else { look() }
+}
+
+#[cold]
+fn look() -> Result<(), Failure> {
+    let variable = kernel::FORCE_VARIABLE;
+    kernel::forced().map_err(|unknown| Failure::new(BULLA_ERROR_KERNEL, format!("{variable}: {unknown}")))?;
+    // From here on, the process has a kernel, whatever happens to its environment.
+    let _ = kernel::active();
+    READY.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn all_names() -> &'static [(Kernel, CString)] {
+    static NAMES: OnceLock<Vec<(Kernel, CString)>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let name = |kernel: Kernel| (kernel, CString::new(kernel.name()).unwrap_or_default());
+        kernel::available().map(name).collect()
+    })
+}
+
+fn c_name(kernel: Kernel) -> &'static CStr {
+    all_names().iter().find(|(other, _)| *other == kernel).map_or(c"", |(_, name)| name)
+}
+
+/// Sets how many threads the pool has that the functions with threads use: 0 means as many as the machine has processors.
+///
+/// Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. Fails with
+/// BULLA_ERROR_STATE if the pool has already started, and with BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
+///
+/// A process that forks must not use the pool in the child: its threads are not there.
+#[unsafe(no_mangle)]
+pub extern "C" fn bulla_start_threads(threads: usize) -> bulla_status {
+    guard(|| {
+        rayon_core::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(|error| {
+            let text = error.to_string();
+            // The library has no type for the reason.
+            let started = text.contains("already been initialized");
+            let status =
+                if started { crate::status::BULLA_ERROR_STATE } else { crate::status::BULLA_ERROR_INTERNAL };
+            Failure::new(status, text)
+        })
+    })
+}
+
+/// The failure of an output that is needed.
+pub(crate) fn needed<T>(at: *mut T) -> Result<(), Failure> {
+    if at.is_null() { Err(Failure::new(BULLA_ERROR_NULL, "a pointer is NULL")) } else { args::aligned(at) }
+}

@@ -1,0 +1,79 @@
+//! The suite `c`: the C libraries as a user installs them, their headers in C and C++, and the NASM kernel.
+
+mod abi;
+mod nasm;
+mod programs;
+mod vectors;
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::runner::Runner;
+use crate::{
+    context::Context,
+    install::{self, DebianTool},
+    install_c::{self, Name},
+};
+
+/// What builds and checks programs in C.
+const TOOLS: [DebianTool; 5] = [
+    DebianTool { program: "gcc", package: "gcc" },
+    DebianTool { program: "g++", package: "g++" },
+    DebianTool { program: "valgrind", package: "valgrind" },
+    DebianTool { program: "cmake", package: "cmake" },
+    DebianTool { program: "pkg-config", package: "pkg-config" },
+];
+
+/// The libraries are those that are shipped, but they build in half the time without optimisation across crates.
+const PROFILE: &str = "release";
+
+/// The folders of this suite.
+struct Places {
+    /// The sources of the tests.
+    sources: PathBuf,
+    /// Where programs and results go.
+    build: PathBuf,
+    /// Where the libraries are installed.
+    prefix: PathBuf,
+    /// The official library, built from the sources in its crate.
+    official: PathBuf,
+}
+
+impl Places {
+    /// Empty folders.
+    fn make(context: &Context) -> Result<Self> {
+        let build = context.target.join("c");
+        if build.exists() {
+            fs::remove_dir_all(&build)?;
+        }
+        let (prefix, official) = (build.join("prefix"), build.join("official"));
+        fs::create_dir_all(&official).with_context(|| format!("cannot make {}", official.display()))?;
+        Ok(Self { sources: context.root.join("c"), build, prefix, official })
+    }
+}
+
+pub(super) fn run(runner: &mut Runner<'_>) {
+    let context = runner.context;
+    for tool in &TOOLS {
+        runner.need(tool.program, |_| install::debian(tool));
+    }
+    let places = match Places::make(context) {
+        Ok(places) => places,
+        Err(error) => return runner.need("folders", |_| Err(error)),
+    };
+    runner.need("vectors", |context| vectors::write(context, &places.build.join("vectors.txt")));
+    runner.check("bulla.h is what cbindgen writes", |context| {
+        let (is, should) =
+            (fs::read_to_string(install_c::header_path(context))?, install_c::header(context)?);
+        anyhow::ensure!(is == should, "run `cargo xtask install-c --header`");
+        Ok(())
+    });
+    for name in [Name::Bulla, Name::Blake3] {
+        let title = format!("install lib{}", name.library().name);
+        runner.check(&title, |context| install_c::install(context, name, PROFILE, &places.prefix));
+        abi::check(runner, &places, name);
+    }
+    programs::run(runner, &places);
+    nasm::run(runner, &places);
+}

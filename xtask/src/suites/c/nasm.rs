@@ -1,0 +1,96 @@
+//! The freestanding BLAKE3 in `c/nasm`: for this system, and for Windows in Wine.
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::Result;
+
+use super::Places;
+use crate::{
+    install::{self, DebianTool},
+    process::quiet,
+    suites::{
+        runner::Runner,
+        windows::{GCC as MINGW, WINE},
+    },
+};
+
+const NASM: DebianTool = DebianTool { program: "nasm", package: "nasm" };
+
+/// How the program is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Build {
+    /// With the kernel.
+    Kernel,
+    /// With the kernel, and the C under the sanitizers of addresses and of undefined behaviour.
+    Sanitized,
+    /// Without the kernel.
+    Portable,
+    /// With the kernel, as a program for Windows.
+    Windows,
+}
+
+pub(super) fn run(runner: &mut Runner<'_>, places: &Places) {
+    for tool in [&NASM, &MINGW] {
+        runner.need(tool.program, |_| install::debian(tool));
+    }
+    runner.need(WINE.package, |_| install::debian_file(&WINE));
+    for build in [Build::Kernel, Build::Sanitized, Build::Portable, Build::Windows] {
+        let title = format!("c/nasm, {build:?}");
+        match compile(places, build) {
+            Ok(program) => runner.libtest(&title, &mut started(places, program, build)),
+            Err(error) => runner.check(&title, |_| Err(error)),
+        }
+    }
+}
+
+fn compile(places: &Places, build: Build) -> Result<PathBuf> {
+    let (sources, program) = (places.sources.join("nasm"), places.build.join(format!("nasm-{build:?}.exe")));
+    let mut command = Command::new(if build == Build::Windows { MINGW.program } else { "gcc" });
+    command.args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror"]);
+    match build {
+        Build::Sanitized => drop(command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"])),
+        Build::Portable => drop(command.arg("-DBULLA_NASM_PORTABLE")),
+        Build::Kernel | Build::Windows => {}
+    }
+    command
+        .arg("-I")
+        .arg(&sources)
+        .arg(places.sources.join("tests/nasm.c"))
+        .arg(sources.join("blake3_nasm.c"));
+    if build != Build::Portable {
+        let format = if build == Build::Windows { "win64" } else { "elf64" };
+        for source in ["nasm/blake3_avx2", "tests/registers"] {
+            let source = places.sources.join(source).with_extension("asm");
+            let object = places
+                .build
+                .join(format!("{}-{build:?}.o", source.file_stem().unwrap_or_default().display()));
+            let mut assemble = Command::new(NASM.program);
+            assemble
+                .args(["-Wall", "-Werror", "-f", format, "-I"])
+                .arg(&sources)
+                .arg("-o")
+                .arg(&object)
+                .arg(source);
+            quiet(&mut assemble)?;
+            command.arg(object);
+        }
+    }
+    quiet(command.arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+fn started(places: &Places, program: PathBuf, build: Build) -> Command {
+    let vectors = places.build.join("vectors.txt");
+    let kernel = if build == Build::Portable { "portable" } else { "avx2" };
+    let mut command = Command::new(&program);
+    if build == Build::Windows {
+        command = Command::new(WINE.path);
+        command.arg(&program).env("WINEPREFIX", places.build.join("wine")).env("WINEDEBUG", "-all");
+        // Wine's name for the root folder of this machine is the drive Z.
+        command.env("BULLA_TEST_VECTORS", format!("Z:{}", vectors.display()));
+    } else {
+        command.env("BULLA_TEST_VECTORS", vectors);
+    }
+    command.env("BULLA_TEST_NASM_KERNEL", kernel);
+    command
+}
