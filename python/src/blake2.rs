@@ -1,0 +1,388 @@
+//! The classes `blake2b`, `blake2s`, `blake2bp` and `blake2sp`, with the interface of hashlib's.
+
+use crate::buffer::{Input, compute};
+use bulla_blake2::parallel::{Params as ParallelParams, State as ParallelState};
+use bulla_blake2::{Blake2b, Blake2s, Params, State, Variant};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt as _;
+use pyo3::types::{PyBytes, PyString};
+use std::hint::black_box;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use zeroize::Zeroize;
+
+/// A digest of any of the four functions, and its length.
+type Digest = ([u8; 64], usize);
+
+/// The state of one of the four functions.
+trait Hasher: Clone {
+    fn add(&mut self, input: &[u8]);
+    fn digest(&self) -> Digest;
+    /// Clears a key, and input that may be secret.
+    fn wipe(&mut self);
+}
+
+impl<V: Variant<Word: Zeroize>> Hasher for State<V> {
+    fn add(&mut self, input: &[u8]) {
+        self.update(input);
+    }
+
+    fn digest(&self) -> Digest {
+        padded(self.finalize().as_bytes())
+    }
+
+    fn wipe(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl<V: Variant> Hasher for ParallelState<V> {
+    fn add(&mut self, input: &[u8]) {
+        self.update(input);
+    }
+
+    fn digest(&self) -> Digest {
+        padded(self.finalize().as_bytes())
+    }
+
+    fn wipe(&mut self) {
+        overwrite(self, Self::new());
+    }
+}
+
+/// Overwrites a value that has no memory elsewhere. A compiler may leave out a write that nobody reads, but not this one.
+fn overwrite<T>(value: &mut T, by: T) {
+    *value = by;
+    black_box(value);
+}
+
+fn padded(digest: &[u8]) -> Digest {
+    let mut bytes = [0; 64];
+    bytes[..digest.len()].copy_from_slice(digest);
+    (bytes, digest.len())
+}
+
+/// What all four classes share.
+struct Shared<S: Hasher + Send> {
+    state: Mutex<S>,
+    digest_size: usize,
+    key: Key,
+}
+
+/// Whether there is a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    None,
+    Some,
+}
+
+impl<S: Hasher + Send> Shared<S> {
+    fn new(py: Python<'_>, mut state: S, digest_size: usize, key: Key, data: Option<&Input<'_, '_>>) -> Self {
+        if let Some(data) = data {
+            let input = data.as_slice();
+            compute(py, input.len(), || state.add(input));
+        }
+        Self { state: Mutex::new(state), digest_size, key }
+    }
+
+    /// The state, for this thread alone.
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, S> {
+        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, py: Python<'_>, data: &Input<'_, '_>) {
+        let (mut state, input) = (self.state(py), data.as_slice());
+        let state = &mut *state;
+        compute(py, input.len(), || state.add(input));
+    }
+
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let (bytes, len) = self.state(py).digest();
+        PyBytes::new(py, &bytes[..len])
+    }
+
+    fn hexdigest<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let (bytes, len) = self.state(py).digest();
+        let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+        let hex: String = bytes[..len].iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+        PyString::new(py, &hex)
+    }
+
+    fn copy(&self, py: Python<'_>) -> Self {
+        let state = self.state(py).clone();
+        Self { state: Mutex::new(state), digest_size: self.digest_size, key: self.key }
+    }
+}
+
+impl<S: Hasher + Send> Drop for Shared<S> {
+    fn drop(&mut self) {
+        if self.key == Key::Some {
+            self.state.get_mut().unwrap_or_else(PoisonError::into_inner).wipe();
+        }
+    }
+}
+
+/// A number between two limits, or hashlib's `ValueError`.
+fn within(value: i32, (least, most): (i32, i32), name: &str) -> PyResult<i32> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(PyValueError::new_err(format!("{name} must be between {least} and {most}, here it is {value}")))
+}
+
+/// A parameter of at most so many bytes, or hashlib's `ValueError`.
+fn at_most<'a>(bytes: Option<&'a Input<'_, '_>>, most: usize, name: &str) -> PyResult<&'a [u8]> {
+    let bytes = bytes.map_or(&[][..], Input::as_slice);
+    if bytes.len() <= most {
+        return Ok(bytes);
+    }
+    Err(PyValueError::new_err(format!("maximum {name} length is {most} bytes, here it is {}", bytes.len())))
+}
+
+/// An unsigned number of at most `most`, or one of hashlib's errors: `ValueError` below 0, `OverflowError` above.
+fn unsigned(value: Option<&Bound<'_, PyAny>>, most: u64, name: &str) -> PyResult<u64> {
+    let Some(value) = value else { return Ok(0) };
+    let too_large = || PyOverflowError::new_err(format!("{name} is too large: at most {most}"));
+    match value.extract::<u64>() {
+        Ok(number) if number <= most => Ok(number),
+        Ok(_) => Err(too_large()),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
+        Err(_) if value.lt(0)? => Err(PyValueError::new_err(format!("{name} must not be negative"))),
+        Err(_) => Err(too_large()),
+    }
+}
+
+/// The parameters that only the sequential functions have.
+struct Tree<'a, 'py> {
+    fanout: i32,
+    depth: i32,
+    leaf_size: Option<&'a Bound<'py, PyAny>>,
+    node_offset: Option<&'a Bound<'py, PyAny>>,
+    node_depth: i32,
+    inner_size: i32,
+    last_node: bool,
+}
+
+impl Tree<'_, '_> {
+    fn apply<V: Variant>(&self, params: &mut Params<V>, sizes: Sizes) -> PyResult<()> {
+        let byte = |value: i32, limits, name| within(value, limits, name).map(|value| value as u8);
+        params.fanout(byte(self.fanout, (0, 255), "fanout")?);
+        params.max_depth(byte(self.depth, (1, 255), "depth")?);
+        params.max_leaf_length(unsigned(self.leaf_size, u64::from(u32::MAX), "leaf_size")? as u32);
+        params.node_offset(unsigned(self.node_offset, sizes.most_node_offset, "node_offset")?);
+        params.node_depth(byte(self.node_depth, (0, 255), "node_depth")?);
+        params.inner_hash_length(
+            within(self.inner_size, (0, sizes.digest as i32), "inner_size")?.unsigned_abs() as usize,
+        );
+        params.last_node(self.last_node);
+        Ok(())
+    }
+}
+
+/// The limits of a function.
+#[derive(Clone, Copy)]
+struct Sizes {
+    digest: usize,
+    block: usize,
+    salt: usize,
+    most_node_offset: u64,
+}
+
+const B: Sizes = Sizes { digest: 64, block: 128, salt: 16, most_node_offset: u64::MAX };
+const S: Sizes = Sizes { digest: 32, block: 64, salt: 8, most_node_offset: (1 << 48) - 1 };
+
+/// The length of a digest.
+fn digest_size(wanted: Option<i32>, sizes: Sizes) -> PyResult<usize> {
+    let most = sizes.digest as i32;
+    Ok(within(wanted.unwrap_or(most), (1, most), "digest_size")?.unsigned_abs() as usize)
+}
+
+fn key_of(key: &[u8]) -> Key {
+    if key.is_empty() { Key::None } else { Key::Some }
+}
+
+fn sequential<V: Variant<Word: Zeroize>>(
+    py: Python<'_>,
+    data: Option<&Input<'_, '_>>,
+    wanted: Option<i32>,
+    [key, salt, person]: [Option<Input<'_, '_>>; 3],
+    tree: &Tree<'_, '_>,
+    sizes: Sizes,
+) -> PyResult<Shared<State<V>>>
+where
+    State<V>: Send,
+{
+    let digest_size = digest_size(wanted, sizes)?;
+    let key = at_most(key.as_ref(), sizes.digest, "key")?;
+    let mut params = Params::<V>::new();
+    params.hash_length(digest_size).key(key);
+    params.salt(at_most(salt.as_ref(), sizes.salt, "salt")?);
+    params.personal(at_most(person.as_ref(), sizes.salt, "person")?);
+    let applied = tree.apply(&mut params, sizes);
+    let shared = applied.map(|()| Shared::new(py, params.to_state(), digest_size, key_of(key), data));
+    params.zeroize();
+    shared
+}
+
+fn parallel<V: Variant>(
+    py: Python<'_>,
+    data: Option<&Input<'_, '_>>,
+    wanted: Option<i32>,
+    key: Option<Input<'_, '_>>,
+    sizes: Sizes,
+) -> PyResult<Shared<ParallelState<V>>>
+where
+    ParallelState<V>: Send,
+{
+    let digest_size = digest_size(wanted, sizes)?;
+    let key = at_most(key.as_ref(), sizes.digest, "key")?;
+    let mut params = ParallelParams::<V>::new();
+    params.hash_length(digest_size).key(key);
+    let shared = Shared::new(py, params.to_state(), digest_size, key_of(key), data);
+    overwrite(&mut params, ParallelParams::new());
+    Ok(shared)
+}
+
+/// The methods and the constants of a class, and its constructor.
+macro_rules! class {
+    ($class:ident, $name:literal, $state:ty, $sizes:expr, $doc:literal, { $($constant:ident = $value:expr;)* }, $($new:tt)*) => {
+        #[doc = $doc]
+        #[pyclass(name = $name, module = "bulla", frozen)]
+        pub(crate) struct $class(Shared<$state>);
+
+        #[pymethods]
+        impl $class {
+            /// The name of the hash function.
+            #[classattr]
+            #[allow(non_upper_case_globals, reason = "the name of hashlib")]
+            const name: &'static str = $name;
+
+            /// The length of a block in bytes.
+            #[classattr]
+            #[allow(non_upper_case_globals, reason = "the name of hashlib")]
+            const block_size: usize = $sizes.block;
+
+            /// The most bytes of a key.
+            #[classattr]
+            const MAX_KEY_SIZE: usize = $sizes.digest;
+
+            /// The most bytes of a digest.
+            #[classattr]
+            const MAX_DIGEST_SIZE: usize = $sizes.digest;
+
+            $(
+                /// The most bytes of this parameter.
+                #[classattr]
+                const $constant: usize = $value;
+            )*
+
+            $($new)*
+
+            /// The length of this hasher's digest in bytes.
+            #[getter]
+            fn digest_size(&self) -> usize {
+                self.0.digest_size
+            }
+
+            /// Hashes more input.
+            #[pyo3(signature = (data, /))]
+            fn update(&self, py: Python<'_>, data: Input<'_, '_>) {
+                self.0.update(py, &data);
+            }
+
+            /// The digest of the input so far. More input may follow.
+            #[pyo3(signature = ())]
+            fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+                self.0.digest(py)
+            }
+
+            /// Like `digest`, in hexadecimal digits.
+            #[pyo3(signature = ())]
+            fn hexdigest<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+                self.0.hexdigest(py)
+            }
+
+            /// A copy, which goes its own way.
+            #[pyo3(signature = ())]
+            fn copy(&self, py: Python<'_>) -> Self {
+                Self(self.0.copy(py))
+            }
+        }
+    };
+}
+
+macro_rules! sequential_class {
+    ($class:ident, $name:literal, $variant:ty, $sizes:expr, $doc:literal) => {
+        class! {
+            $class, $name, State<$variant>, $sizes, $doc,
+            { SALT_SIZE = $sizes.salt; PERSON_SIZE = $sizes.salt; },
+            #[new]
+            #[allow(clippy::too_many_arguments, reason = "hashlib's")]
+            #[pyo3(
+                signature = (
+                    data = None, /, *, digest_size = None, key = None, salt = None, person = None, fanout = 1, depth = 1,
+                    leaf_size = None, node_offset = None, node_depth = 0, inner_size = 0, last_node = false,
+                    usedforsecurity = true
+                ),
+            )]
+            fn new(
+                py: Python<'_>,
+                data: Option<Input<'_, '_>>,
+                digest_size: Option<i32>,
+                key: Option<Input<'_, '_>>,
+                salt: Option<Input<'_, '_>>,
+                person: Option<Input<'_, '_>>,
+                fanout: i32,
+                depth: i32,
+                leaf_size: Option<&Bound<'_, PyAny>>,
+                node_offset: Option<&Bound<'_, PyAny>>,
+                node_depth: i32,
+                inner_size: i32,
+                last_node: bool,
+                usedforsecurity: bool,
+            ) -> PyResult<Self> {
+                let _ = usedforsecurity;
+                let tree = Tree { fanout, depth, leaf_size, node_offset, node_depth, inner_size, last_node };
+                sequential(py, data.as_ref(), digest_size, [key, salt, person], &tree, $sizes).map(Self)
+            }
+        }
+    };
+}
+
+macro_rules! parallel_class {
+    ($class:ident, $name:literal, $variant:ty, $sizes:expr, $doc:literal) => {
+        class! {
+            $class, $name, ParallelState<$variant>, $sizes, $doc, {},
+            #[new]
+            #[pyo3(signature = (data = None, /, *, digest_size = None, key = None, usedforsecurity = true))]
+            fn new(
+                py: Python<'_>,
+                data: Option<Input<'_, '_>>,
+                digest_size: Option<i32>,
+                key: Option<Input<'_, '_>>,
+                usedforsecurity: bool,
+            ) -> PyResult<Self> {
+                let _ = usedforsecurity;
+                parallel(py, data.as_ref(), digest_size, key, $sizes).map(Self)
+            }
+        }
+    };
+}
+
+sequential_class!(Blake2bClass, "blake2b", Blake2b, B, "A BLAKE2b hasher, like hashlib's.");
+sequential_class!(Blake2sClass, "blake2s", Blake2s, S, "A BLAKE2s hasher, like hashlib's.");
+parallel_class!(
+    Blake2bpClass,
+    "blake2bp",
+    Blake2b,
+    B,
+    "A BLAKE2bp hasher: four leaves of BLAKE2b side by side."
+);
+parallel_class!(
+    Blake2spClass,
+    "blake2sp",
+    Blake2s,
+    S,
+    "A BLAKE2sp hasher: eight leaves of BLAKE2s side by side."
+);

@@ -1,0 +1,114 @@
+"""The classes of BLAKE2: the vectors, and hashlib."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import error_of, pattern, vectors
+
+import bulla
+
+CLASSES = {name: getattr(bulla, name) for name in ("blake2b", "blake2s", "blake2bp", "blake2sp")}
+SEQUENTIAL = ("blake2b", "blake2s")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_vectors(name: str) -> None:
+    file = vectors("blake2")[name]
+    make = CLASSES[name]
+    key = bytes(range(make.MAX_KEY_SIZE))
+    for mode, named in (("hash", {}), ("keyed_hash", {"key": key})):
+        assert len(file[mode]) == 256
+        for length, expected in enumerate(file[mode]):
+            data = bytes(range(length))
+            assert make(data, **named).hexdigest() == expected
+            assert make(data, **named).digest() == bytes.fromhex(expected)
+            pieces = make(**named)
+            for at in range(0, length, 50):
+                assert pieces.update(bytearray(data[at : at + 50])) is None
+            assert pieces.hexdigest() == expected
+
+
+@given(
+    name=st.sampled_from(SEQUENTIAL),
+    pieces=st.lists(st.integers(0, 1000), max_size=8),
+    size=st.integers(-1, 66),
+    key=st.binary(max_size=66),
+    salt=st.binary(max_size=18),
+    person=st.binary(max_size=18),
+    last=st.booleans(),
+)
+def test_parameters_are_those_of_hashlib(
+    name: str, pieces: list[int], size: int, key: bytes, salt: bytes, person: bytes, last: bool
+) -> None:
+    named: dict[str, Any] = {"digest_size": size, "key": key, "salt": salt, "person": person, "last_node": last}
+    expected = error_of(getattr(hashlib, name), **named)
+    assert error_of(CLASSES[name], **named) is expected
+    if expected is not None:
+        return
+    ours, theirs = CLASSES[name](**named), getattr(hashlib, name)(**named)
+    for piece in pieces:
+        copy, before = ours.copy(), theirs.digest()
+        ours.update(pattern(piece))
+        theirs.update(pattern(piece))
+        assert copy.digest() == before
+    assert (ours.digest(), ours.hexdigest()) == (theirs.digest(), theirs.hexdigest())
+    assert (ours.digest_size, ours.block_size, ours.name) == (theirs.digest_size, theirs.block_size, theirs.name)
+
+
+NUMBERS = [-(2**70), -1, 0, 1, 2, 32, 33, 64, 65, 255, 256, 2**32 - 1, 2**32, 2**48 - 1, 2**48, 2**64 - 1, 2**64, 2**70, "1", 1.5, None]
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+@pytest.mark.parametrize("parameter", ["digest_size", "fanout", "depth", "leaf_size", "node_offset", "node_depth", "inner_size"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_are_those_of_hashlib(name: str, parameter: str, number: Any) -> None:
+    if number is None and parameter in ("digest_size", "leaf_size", "node_offset"):
+        assert CLASSES[name](**{parameter: None}).digest() == CLASSES[name]().digest()
+        return
+    make = getattr(hashlib, name)
+    expected = error_of(make, b"x", **{parameter: number})
+    assert error_of(CLASSES[name], b"x", **{parameter: number}) is expected
+    if expected is None:
+        assert CLASSES[name](b"x", **{parameter: number}).digest() == make(b"x", **{parameter: number}).digest()
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+def test_constants_are_those_of_hashlib(name: str) -> None:
+    for constant in ("SALT_SIZE", "PERSON_SIZE", "MAX_KEY_SIZE", "MAX_DIGEST_SIZE"):
+        assert getattr(CLASSES[name], constant) == getattr(getattr(hashlib, name), constant)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_hostile_arguments_are_refused(name: str) -> None:
+    make = CLASSES[name]
+    for args, named, error in (
+        (("text",), {}, TypeError),
+        ((1,), {}, TypeError),
+        ((memoryview(bytes(8))[::2],), {}, BufferError),
+        ((b"", b""), {}, TypeError),
+        ((), {"digest_size": 0}, ValueError),
+        ((), {"digest_size": make.MAX_DIGEST_SIZE + 1}, ValueError),
+        ((), {"digest_size": 2**40}, OverflowError),
+        ((), {"key": bytes(make.MAX_KEY_SIZE + 1)}, ValueError),
+        ((), {"key": "text"}, TypeError),
+        ((), {"salt": bytes(17)}, ValueError if name in SEQUENTIAL else TypeError),
+        ((), {"person": bytes(17)}, ValueError if name in SEQUENTIAL else TypeError),
+    ):
+        assert error_of(make, *args, **named) is error, (args, named)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("length", [0, 1, 1023, 1024, 1025, 8192, 100_000])
+def test_long_inputs_in_one_and_in_many_pieces(name: str, length: int) -> None:
+    data, make = pattern(length), CLASSES[name]
+    whole, pieces = make(data), make()
+    for at in range(0, length, 777):
+        pieces.update(memoryview(data)[at : at + 777])
+    assert pieces.digest() == whole.digest()
+    if name in SEQUENTIAL:
+        assert whole.digest() == getattr(hashlib, name)(data).digest()
