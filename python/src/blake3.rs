@@ -143,11 +143,7 @@ impl Blake3 {
 
     /// Hashes more input. Returns the hasher itself.
     #[pyo3(signature = (data, /))]
-    fn update<'a, 'py>(
-        this: &'a Bound<'py, Self>,
-        py: Python<'py>,
-        data: ByteInput<'_, '_>,
-    ) -> Bound<'py, Self> {
+    fn update<'py>(this: &Bound<'py, Self>, py: Python<'py>, data: ByteInput<'_, '_>) -> Bound<'py, Self> {
         let Self { mode, threads, .. } = this.get();
         add(py, &mut this.get().state(py), mode, *threads, data.0.as_slice());
         this.clone()
@@ -158,8 +154,8 @@ impl Blake3 {
     /// If another process truncates the file meanwhile, the operating system may end this one. If that can happen, use `update` or
     /// `hashlib.file_digest`.
     #[pyo3(signature = (path))]
-    fn update_mmap<'a, 'py>(
-        this: &'a Bound<'py, Self>,
+    fn update_mmap<'py>(
+        this: &Bound<'py, Self>,
         py: Python<'py>,
         path: PathBuf,
     ) -> PyResult<Bound<'py, Self>> {

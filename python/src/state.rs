@@ -73,6 +73,10 @@ pub(crate) fn key(bytes: &[u8]) -> PyResult<Zeroizing<[u8; KEY_LEN]>> {
 }
 
 /// The input so far.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is in Python's object, where a box would cost an allocation"
+)]
 pub(crate) enum State {
     /// A few pieces.
     Short { len: usize, bytes: [u8; SHORT] },

@@ -19,7 +19,7 @@ import bulla
 @given(lengths=st.lists(st.integers(0, 10_000), max_size=100), key=st.none() | st.binary(min_size=32, max_size=32))
 def test_many_digests_are_those_of_each(lengths: list[int], key: bytes | None) -> None:
     inputs = [pattern(length) for length in lengths]
-    named = {} if key is None else {"key": key}
+    named: dict[str, Any] = {} if key is None else {"key": key}
     expected = [official.blake3(data, **named).digest() for data in inputs]
     assert bulla.hash_many(inputs, key=key) == expected
     assert bulla.hash_many(tuple(inputs), key=key) == expected

@@ -50,6 +50,28 @@ pub(crate) fn node_test(line: &str) -> Option<Tally> {
     }
 }
 
+/// Reads the summary line of pytest, such as `== 3 failed, 67 passed, 1 skipped in 4.20s ==`.
+///
+/// A test that was skipped, was expected to fail, or could not be set up did not run, and counts as failed.
+pub(crate) fn pytest(line: &str) -> Option<Tally> {
+    let line = line.trim_matches(['=', ' ']);
+    let (counts, time) = line.rsplit_once(" in ")?;
+    if !time.split(' ').next()?.trim_end_matches('s').bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return None;
+    }
+    let mut tally = Tally::default();
+    for part in counts.split(", ") {
+        let (count, kind) = part.split_once(' ')?;
+        let count = count.parse::<u64>().ok()?;
+        match kind {
+            "passed" => tally.passed += count,
+            "failed" | "error" | "errors" | "skipped" | "xfailed" | "xpassed" => tally.failed += count,
+            _ => {}
+        }
+    }
+    Some(tally)
+}
+
 /// One event of `go test -json` (cmd/test2json).
 #[derive(Deserialize)]
 struct GoEvent {
@@ -185,6 +207,16 @@ mod tests {
             tally += node_test(line).unwrap_or_default();
         }
         assert_eq!(tally, Tally { passed: 5, failed: 4 });
+    }
+
+    #[test]
+    fn pytest_summary_is_read() {
+        assert_eq!(pytest("67 passed in 4.20s"), Some(Tally { passed: 67, failed: 0 }));
+        let line = "==== 3 failed, 67 passed, 1 skipped, 2 warnings, 1 error in 64.20s (0:01:04) ====";
+        assert_eq!(pytest(line), Some(Tally { passed: 67, failed: 5 }));
+        for line in ["", "collected 3 items", "3 passed", "2 passed in the end", "no tests ran in 0.01s"] {
+            assert_eq!(pytest(line), None, "{line}");
+        }
     }
 
     fn go(lines: &[&str]) -> Tally {

@@ -4,6 +4,24 @@ from typing import ClassVar, Final, Literal, final
 
 from typing_extensions import Buffer, Self
 
+__all__ = [
+    "DecodeError",
+    "__version__",
+    "bao_decode",
+    "bao_decode_slice",
+    "bao_encode",
+    "bao_outboard",
+    "bao_slice",
+    "blake2b",
+    "blake2bp",
+    "blake2s",
+    "blake2sp",
+    "blake3",
+    "ed25519_verify_many",
+    "hash_many",
+    "kernel",
+]
+
 __version__: Final[str]
 
 @final

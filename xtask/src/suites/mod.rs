@@ -9,6 +9,7 @@ mod miri;
 mod page;
 mod plan;
 mod programs;
+mod python;
 mod runner;
 mod rust;
 mod server;

@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow};
 use super::programs;
 use crate::{
     context::Context,
-    count::{GoTests, Tally, libtest, node_test},
+    count::{GoTests, Tally, libtest, node_test, pytest},
     install,
     process::{Echo, stream},
     program::Program,
@@ -186,6 +186,14 @@ impl<'a> Runner<'a> {
         self.announce(name);
         let mut tally = Tally::default();
         let status = stream(command, Echo::Show, |line| tally += node_test(line).unwrap_or_default());
+        self.conclude(name, tally, status);
+    }
+
+    /// pytest: its summary counts.
+    pub(super) fn pytest(&mut self, name: &str, command: &mut Command) {
+        self.announce(name);
+        let mut tally = Tally::default();
+        let status = stream(command, Echo::Show, |line| tally += pytest(line).unwrap_or_default());
         self.conclude(name, tally, status);
     }
 

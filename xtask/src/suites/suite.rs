@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{c, go, js, lanes, miri, page, runner::Runner, rust, server, tidy, windows};
+use super::{c, go, js, lanes, miri, page, python, runner::Runner, rust, server, tidy, windows};
 
 /// One suite. The suites of a track run in this order, and so does the table at the end. Quick suites that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,6 +31,8 @@ pub(super) enum Suite {
     Js,
     /// The C libraries
     C,
+    /// The package for Python
+    Python,
     /// The libraries as Windows programs, in Wine
     Windows,
     /// Other processors, emulated
@@ -61,6 +63,7 @@ impl Suite {
             Self::Go => "go",
             Self::Js => "js",
             Self::C => "c",
+            Self::Python => "python",
             Self::Windows => "windows",
             Self::Lanes => "lanes",
         }
@@ -76,7 +79,9 @@ impl Suite {
             | Self::Audit
             | Self::Lab
             | Self::Lanes => Track::Main,
-            Self::Miri | Self::Page | Self::Go | Self::Js | Self::C | Self::Windows => Track::Beside,
+            Self::Miri | Self::Page | Self::Go | Self::Js | Self::C | Self::Python | Self::Windows => {
+                Track::Beside
+            }
         }
     }
 
@@ -94,6 +99,7 @@ impl Suite {
             Self::Go => go::run(runner),
             Self::Js => js::run(runner),
             Self::C => c::run(runner),
+            Self::Python => python::run(runner),
             Self::Windows => windows::run(runner),
             Self::Lanes => lanes::run(runner),
         }
