@@ -136,6 +136,7 @@ serde_as_text!(Checkpoint);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit_log::CheckpointSigner as _;
     use sha2::{Digest as _, Sha256};
 
     const KEY: &str = "local/audit/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";
@@ -152,6 +153,30 @@ mod tests {
         let other = Sha256::digest([KEY.as_bytes(), b"\n\x01", public_key.as_bytes()].concat());
         assert_eq!(key_hash(&KEY.parse().unwrap(), &public_key), other[..4]);
         assert_ne!(expected[..4], other[..4]);
+    }
+
+    /// Readers of signed notes choose the key by its hash, so a checkpoint with another key's hash is not valid, either.
+    #[test]
+    fn a_checkpoint_is_valid_for_the_key_that_signed_it_with_its_hash() {
+        let keystore = crate::Keystore::in_memory();
+        let create = || {
+            let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), Algorithm::Ed25519);
+            let id = keystore.create_key(new).unwrap();
+            (keystore.public_key(&id).unwrap(), id)
+        };
+        let ((public_key, id), (other, _)) = (create(), create());
+        let log = "0f".repeat(16).parse().unwrap();
+        let unsigned =
+            UnsignedCheckpoint { log, size: 7, root: Hash::from_bytes([2; 32]), time: Timestamp::default() };
+        let signer = keystore.one_checkpoint((&id).into()).unwrap();
+        let signature = signer.sign_checkpoint(&unsigned).unwrap();
+        let checkpoint = unsigned.signed(id, &public_key, signature.bytes);
+        assert_eq!(checkpoint.verify_with(&public_key), Verdict::Valid);
+        assert_eq!(checkpoint.verify_with(&other), Verdict::Invalid);
+        let of_another_key = Checkpoint { key_hash: key_hash(&checkpoint.key, &other), ..checkpoint.clone() };
+        assert_eq!(of_another_key.verify_with(&public_key), Verdict::Invalid);
+        let of_another_size = Checkpoint { size: 8, ..checkpoint };
+        assert_eq!(of_another_size.verify_with(&public_key), Verdict::Invalid);
     }
 
     #[test]

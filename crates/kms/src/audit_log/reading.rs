@@ -57,7 +57,8 @@ pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String
             }
             _ => error,
         };
-        page_of(part.reader()?, from, limit, &mut entries).map_err(damaged)?;
+        // An older file may have been moved elsewhere, but nothing within what is read.
+        page_of(part.reader()?, from.max(parts[begin].first), limit, &mut entries).map_err(damaged)?;
     }
     Ok(entries)
 }
@@ -89,7 +90,7 @@ fn page_of(
             continue;
         }
         let Content::Entry(entry) = Line::parse(text)?.content else { continue };
-        if entries.last().is_some_and(|(last, _)| entry.number != last.number + 1) {
+        if entry.number != entries.last().map_or(from, |(last, _)| last.number + 1) {
             let message = format!("entry {} is in the wrong place", entry.number);
             return Err(KmsError::new(Code::LogDamaged, message));
         }

@@ -69,19 +69,26 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
     }
 }
 
-/// A line that is torn as well does not make up for what is missing before it.
+/// A cut may also be inside a line, or take all of the file: whatever a checkpoint seals must be there, up to its last byte.
 #[test]
-fn a_log_that_was_cut_in_a_line_is_left_as_it_is() {
+fn a_log_that_was_cut_at_any_byte_of_what_is_sealed_is_left_as_it_is() {
     let place = place(by_hand());
-    place.sign(9);
+    place.sign(2);
     place.seal();
     let mut files = place.files();
-    let file = files.get_mut(FIRST).unwrap();
-    file.truncate(file.len() / 2);
+    let whole = files[FIRST].clone();
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
-    assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap_err().code, Code::LogDamaged);
-    assert_eq!(fs::read(folder.path().join(FIRST)).unwrap(), files[FIRST]);
+    AuditLog::open(folder.path(), by_hand()).unwrap();
+    for kept in 0..whole.len() {
+        files.insert(FIRST.to_owned(), whole[..kept].to_vec());
+        fs::write(folder.path().join(FIRST), &files[FIRST]).unwrap();
+        let error = AuditLog::open(folder.path(), by_hand()).unwrap_err();
+        assert_eq!(error.code, Code::LogDamaged, "{kept} bytes: {error}");
+        for (name, bytes) in &files {
+            assert_eq!(&fs::read(folder.path().join(name)).unwrap(), bytes, "{kept} bytes: {name}");
+        }
+    }
 }
 
 /// The newest checkpoint may be in an older file, whose end may have been cut with it.

@@ -7,6 +7,7 @@ mod audit_log;
 mod audit_log_crash;
 mod audit_log_cuts;
 mod audit_log_files;
+mod audit_log_pages;
 mod audit_log_proofs;
 mod backup;
 mod chaos;
