@@ -7,7 +7,7 @@ use std::str::FromStr;
 use bulla_blake3::Hash;
 
 use super::log_id::LogId;
-use super::note::{self, COSIGNATURE, ED25519, SIGNATURE};
+use super::note::{self, COSIGNATURE, ED25519};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
@@ -134,7 +134,7 @@ fn parse(text: &str) -> Option<CosignedCheckpoint> {
     let log = parts.next()?.strip_prefix(ORIGIN)?.parse().ok()?;
     let size = parts.next()?.parse().ok()?;
     let root = <[u8; 32]>::try_from(encoding::from_base64(parts.next()?)?).ok()?.into();
-    let is_signed = !lines.is_empty() && lines.lines().all(|line| line.starts_with(SIGNATURE));
+    let is_signed = lines.strip_suffix('\n')?.split('\n').all(|line| note::parse_signature(line).is_some());
     is_signed.then(|| CosignedCheckpoint { head: TreeHead { log, size, root }, lines: lines.to_owned() })
 }
 
