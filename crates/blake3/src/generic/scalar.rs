@@ -86,7 +86,14 @@ unsafe fn all_but_last(
 
 /// One output block. Reads 64 bytes, writes 64.
 #[inline(always)]
-pub(crate) unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) {
+pub(crate) unsafe fn block(
+    value: &Words,
+    block: *const u8,
+    counter: u64,
+    len: usize,
+    flags: u32,
+    out: *mut u8,
+) {
     // SAFETY: the caller promised 64 readable and 64 writable bytes.
     unsafe { columns::output::<U32x1>(value, block, counter, (len as u32, flags), 1, out) }
 }

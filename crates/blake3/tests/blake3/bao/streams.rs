@@ -4,8 +4,10 @@ use super::{group, lengths, official};
 use crate::random::Random;
 use crate::support::input;
 use bulla_blake3::Hash;
-use bulla_blake3::bao::decode::{Decoder, Error};
-use bulla_blake3::bao::encode::{encode, encode_with_group_size, outboard, outboard_with_group_size};
+use bulla_blake3::bao::decode::{Decoder, Error, SliceDecoder};
+use bulla_blake3::bao::encode::{
+    SliceExtractor, encode, encode_with_group_size, outboard, outboard_with_group_size,
+};
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 /// Everything, read in pieces of random lengths.
@@ -83,6 +85,18 @@ fn reads_nothing_behind_the_encoding() {
         decoder.read_to_end(&mut all).expect("a right encoding");
         assert!(all == data && decoder.into_inner().0 == b"what follows", "{len} bytes");
     }
+}
+
+#[test]
+fn reads_to_the_end_behind_what_was_there_and_counts_only_what_it_read() {
+    let data = input(50_000);
+    let (encoded, hash) = encode(&data);
+    let mut all = b"what was there".to_vec();
+    assert_eq!(
+        Decoder::new(&encoded[..], &hash).read_to_end(&mut all).expect("a right encoding"),
+        data.len()
+    );
+    assert!(all.strip_prefix(b"what was there") == Some(&data[..]));
 }
 
 /// The same steps by a reader of the input, or of an encoding of it, and by ours.
@@ -244,4 +258,19 @@ fn keeps_its_position_when_the_end_is_corrupt() {
     let mut more = vec![0; 5000];
     decoder.read_exact(&mut more).expect("the start is right");
     assert!(more == data[5000..10_000]);
+}
+
+/// Whatever prints a decoder or an extractor prints where it is, and nothing of the input, which may be a secret.
+#[test]
+fn shows_positions_and_nothing_of_the_input() {
+    let (encoded, hash) = encode_with_group_size(input(10_000), group(1));
+    let mut decoder = Decoder::new(&encoded[..], &hash).with_group_size(group(1));
+    decoder.read_exact(&mut [0; 3]).expect("a right encoding");
+    assert_eq!(format!("{decoder:?}"), "Decoder { position: 3, group: GroupSize { chunk_log: 1 }, .. }");
+    let decoder = SliceDecoder::new(&encoded[..], &hash, 5, 7);
+    assert_eq!(format!("{decoder:?}"), "SliceDecoder { position: 5, group: GroupSize { chunk_log: 0 }, .. }");
+    let mut extractor = SliceExtractor::new(Cursor::new(&encoded), 5, 7).with_group_size(group(1));
+    extractor.read_exact(&mut [0; 9]).expect("a right encoding");
+    let shown = "SliceExtractor { start: 5, len: 7, group: GroupSize { chunk_log: 1 }, .. }";
+    assert_eq!(format!("{extractor:?}"), shown);
 }
