@@ -2,16 +2,15 @@
 
 mod abi;
 mod nasm;
+mod places;
 mod programs;
 mod vectors;
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
-use anyhow::{Context as _, Result};
-
+use self::places::Places;
 use super::runner::Runner;
 use crate::{
-    context::Context,
     install::{self, DebianTool},
     install_c::{self, Name},
 };
@@ -27,31 +26,6 @@ const TOOLS: [DebianTool; 5] = [
 
 /// The libraries are those that are shipped, but they build in half the time without optimisation across crates.
 const PROFILE: &str = "release";
-
-/// The folders of this suite.
-struct Places {
-    /// The sources of the tests.
-    sources: PathBuf,
-    /// Where programs and results go.
-    build: PathBuf,
-    /// Where the libraries are installed.
-    prefix: PathBuf,
-    /// The official library, built from the sources in its crate.
-    official: PathBuf,
-}
-
-impl Places {
-    /// Empty folders.
-    fn make(context: &Context) -> Result<Self> {
-        let build = context.target.join("c");
-        if build.exists() {
-            fs::remove_dir_all(&build)?;
-        }
-        let (prefix, official) = (build.join("prefix"), build.join("official"));
-        fs::create_dir_all(&official).with_context(|| format!("cannot make {}", official.display()))?;
-        Ok(Self { sources: context.root.join("c"), build, prefix, official })
-    }
-}
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     let context = runner.context;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 
-use super::Places;
+use super::places::Places;
 use crate::{
     install_c::{Name, symbols, symbols_path},
     process::quiet,

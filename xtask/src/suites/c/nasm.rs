@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
 
-use super::Places;
+use super::places::Places;
 use crate::{
     install::{self, DebianTool},
     process::quiet,

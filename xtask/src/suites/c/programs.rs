@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::Places;
+use super::places::Places;
 use crate::{context::Context, process::quiet, suites::runner::Runner};
 
 /// The environment variables that force a kernel.
