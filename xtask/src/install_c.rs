@@ -205,7 +205,9 @@ fn link_static(library: &Library, archive: &Path, script: &Path, to: &Path) -> R
     }
     quiet(link.arg("-o").arg(&object).arg(archive))?;
     let mut keep = Command::new("objcopy");
-    quiet(keep.arg(format!("--keep-global-symbols={}", list.display())).arg(&object))?;
+    keep.arg(format!("--keep-global-symbols={}", list.display()));
+    // Rust's library brings its bitcode along. The plugins of other tools read it instead of the code, and fail.
+    quiet(keep.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]).arg(&object))?;
     let file = to.join(format!("lib{}.a", library.name));
     if file.exists() {
         fs::remove_file(&file)?;

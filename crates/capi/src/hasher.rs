@@ -32,7 +32,8 @@ pub struct bulla_blake3_hasher {
 /// `to` must be NULL or have room for a pointer.
 unsafe fn give(to: *mut *mut bulla_blake3_hasher, inner: Hasher) -> Result<(), Failure> {
     // SAFETY: the caller promised it.
-    *unsafe { args::object_mut(to) }? = Box::into_raw(Box::new(bulla_blake3_hasher { inner }));
+    let to = unsafe { args::object_mut(to) }?;
+    *to = Box::into_raw(Box::new(bulla_blake3_hasher { inner }));
     Ok(())
 }
 

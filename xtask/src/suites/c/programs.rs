@@ -89,6 +89,7 @@ fn started(places: &Places, program: &Path, way: Way) -> Command {
                 "--error-exitcode=9",
                 "--leak-check=full",
                 "--errors-for-leak-kinds=definite",
+                "--show-leak-kinds=definite",
             ]);
             command.arg(program).envs(FORCE.map(|variable| (variable, "portable")));
             command
