@@ -409,25 +409,27 @@ pub(crate) fn root_block(
     fold(instance, stack, (values.n == 1).then(|| values.get(0)))
 }
 
-/// The block of the topmost parent of the subtrees of a stack, and of one more to their right.
+/// The block of the topmost parent of the subtrees of a stack, and of one more to their right. It copies no stack, which would take as long as
+/// a compression.
 pub(crate) fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
-    let mut stack = stack.clone();
-    let mut right = match last {
-        Some(value) => {
-            stack.merge(instance, 0);
-            value
+    let values = stack.values();
+    let mut lefts = values.len() - 1;
+    let mut right = values[lefts];
+    if let Some(last) = last {
+        // Neighbours of equal size merge, as when a subtree comes.
+        while lefts + 1 > stack.chunks.count_ones() as usize {
+            lefts -= 1;
+            right = instance.parent(&join(&values[lefts], &right), 0);
         }
-        None => {
-            stack.len -= 1;
-            // SAFETY: the stack had a value there.
-            unsafe { stack.values[stack.len].assume_init() }
+        if lefts == 0 {
+            return join(&right, &last);
         }
-    };
-    let lefts = stack.values();
-    for left in lefts[1..].iter().rev() {
+        right = instance.parent(&join(&right, &last), 0);
+    }
+    for left in values[1..lefts].iter().rev() {
         right = instance.parent(&join(left, &right), 0);
     }
-    join(&lefts[0], &right)
+    join(&values[0], &right)
 }
 
 /// The block of the topmost parent over all of `input`, which has more than one chunk.

@@ -1,4 +1,4 @@
-//! Where the suite keeps what it builds.
+//! The folders of the suite `c`.
 
 use std::{fs, path::PathBuf};
 
