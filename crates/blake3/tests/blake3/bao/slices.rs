@@ -91,6 +91,20 @@ fn of_length_0_are_verified_too() {
     assert!(SliceDecoder::new(&slice[..], &wrong, 2000, 0).read(&mut [0; 1]).is_err());
 }
 
+#[test]
+fn end_where_the_slice_does_and_leave_the_reader_there() {
+    for len in [0, 1, 1025, 5000, 65_537] {
+        let (encoded, hash) = encode(input(len));
+        for (start, slice_len) in ranges(len as u64, 10) {
+            let mut slice = all(SliceExtractor::new(Cursor::new(&encoded), start, slice_len));
+            slice.extend_from_slice(b"what follows");
+            let mut decoder = SliceDecoder::new(&slice[..], &hash, start, slice_len);
+            decoder.read_to_end(&mut Vec::new()).expect("a right slice");
+            assert!(decoder.into_inner() == b"what follows", "{slice_len} bytes from {start} of {len}");
+        }
+    }
+}
+
 /// Whatever an encoding holds, cutting it ends, and is no longer than a right slice would be.
 #[test]
 fn of_corrupt_encodings_end() {
