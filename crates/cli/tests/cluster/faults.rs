@@ -5,6 +5,7 @@ use crate::load::{self, Load};
 use crate::node::{Guarded, Nodes, STALE_AFTER, eventually};
 use crate::support::etcd::Cluster;
 use crate::support::proxy::Gate;
+use crate::tally::NOTHING;
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -128,6 +129,7 @@ fn random_faults_break_no_promise() {
     let mut cluster = Cluster::start(3);
     let mut nodes = Nodes::start(&cluster, 3, Guarded::Yes);
     let mut faults = 0;
+    let mut table = String::new();
     let summary = load::run(&mut nodes, |load, nodes| {
         let end = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < end {
@@ -135,15 +137,17 @@ fn random_faults_break_no_promise() {
             faults += 1;
         }
         load.makes_progress();
+        table = load.table();
     });
-    println!("{faults} faults: {summary:?}");
+    println!("{faults} faults: {summary:?}\n{table}");
     assert!(faults > 0 && summary.rotations > 0);
 }
 
 /// Something that befalls a member of etcd, a node, or one of each at the same time.
 fn fault(load: &Load, cluster: &mut Cluster, nodes: &mut Nodes, random: &mut Random) {
     let (member, number) = (random.below(3), random.below(3));
-    let of_node = random.below(5);
+    let (of_node, of_member) = (random.below(5), random.below(5));
+    load.begin(name(of_node, of_member));
     match of_node {
         0 => nodes.all[number].kill(),
         1 => nodes.all[number].set_ways(Gate::Closed),
@@ -151,7 +155,6 @@ fn fault(load: &Load, cluster: &mut Cluster, nodes: &mut Nodes, random: &mut Ran
         3 => nodes.all[number].signal(Signal::STOP),
         _ => {}
     }
-    let of_member = random.below(5);
     match of_member {
         0 => cluster.kill(member),
         1 => cluster.isolate(member),
@@ -175,5 +178,22 @@ fn fault(load: &Load, cluster: &mut Cluster, nodes: &mut Nodes, random: &mut Ran
         3 => node.signal(Signal::CONT),
         _ => {}
     }
+    load.end();
     load.goes_on(random.pause() / 4);
+}
+
+/// What befalls a node and a member, in words.
+fn name(of_node: usize, of_member: usize) -> &'static str {
+    match (of_node, of_member) {
+        (0, 4) => "a node is killed",
+        (1, 4) => "a node's connections to etcd are cut",
+        (2, 4) => "a node's connections to etcd carry nothing",
+        (3, 4) => "a node is suspended",
+        (4, 0) => "a member of etcd is killed",
+        (4, 1) => "a member of etcd is cut off from the others",
+        (4, 2) => "etcd has no majority",
+        (4, 3) => "etcd forgets its history",
+        (4, 4) => NOTHING,
+        _ => "one of a node and one of etcd at the same time",
+    }
 }

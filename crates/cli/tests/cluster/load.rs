@@ -3,8 +3,9 @@
 use crate::client::{Answer, Client, Place};
 use crate::history::{Event, Outcome, Span, Summary, check};
 use crate::node::{Nodes, STALE_AFTER, eventually};
+use crate::tally::{Asked, NOTHING, Tally, nobody_was_there};
 use serde_json::{Value, json};
-use std::io::{ErrorKind, Result};
+use std::io::Result;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ pub(crate) struct Load {
     events: Mutex<Vec<Event>>,
     /// Answers that no fault explains.
     unexpected: Mutex<Vec<String>>,
+    tally: Mutex<Tally>,
 }
 
 /// Requests with idempotency keys: how many there were, and how many were answered with success.
@@ -38,6 +40,7 @@ pub(crate) fn run(nodes: &mut Nodes, during: impl FnOnce(&Load, &mut Nodes)) -> 
         done: AtomicBool::new(false),
         events: Mutex::default(),
         unexpected: Mutex::default(),
+        tally: Mutex::new(Tally::new()),
     };
     let mut client = nodes.all[0].client();
     for label in ["second", "once"] {
@@ -106,19 +109,35 @@ impl Load {
     }
 
     /// One request, and when it was sent and answered.
-    fn ask(&self, ask: impl FnOnce() -> Result<Answer>) -> (Span, Result<Answer>) {
+    fn ask(&self, asked: Asked, ask: impl FnOnce() -> Result<Answer>) -> (Span, Result<Answer>) {
+        let matter = self.tally.lock().unwrap().now();
         let sent = self.start.elapsed();
         let answer = ask();
-        (Span { sent, answered: self.start.elapsed() }, answer)
+        let span = Span { sent, answered: self.start.elapsed() };
+        self.tally.lock().unwrap().count(matter, asked, &answer);
+        (span, answer)
+    }
+
+    /// From now on, clients are answered under this fault.
+    pub(crate) fn begin(&self, fault: &'static str) {
+        self.tally.lock().unwrap().begin(fault);
+    }
+
+    /// From now on, all is well again.
+    pub(crate) fn end(&self) {
+        self.begin(NOTHING);
+    }
+
+    /// What clients were answered under each fault so far.
+    pub(crate) fn table(&self) -> String {
+        self.tally.lock().unwrap().to_string()
     }
 
     /// What became of a change.
     fn outcome(&self, answer: &Result<Answer>) -> Outcome<()> {
         match answer {
             // Nobody was there who could have been asked.
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
-                Outcome::NotMade
-            }
+            Err(error) if nobody_was_there(error.kind()) => Outcome::NotMade,
             Err(_) => Outcome::Unknown,
             Ok(answer) if answer.is_ok() => Outcome::Made(()),
             Ok(answer) => match answer.code() {
@@ -137,7 +156,8 @@ impl Load {
         let (mut client, body) = (self.client(node), json!({ "message": "eA==" }));
         while !self.is_done() {
             for key in [KEY, SECOND] {
-                let (span, answer) = self.ask(|| client.post(&format!("{key}/sign"), &body));
+                let (span, answer) =
+                    self.ask(Asked::Signature, || client.post(&format!("{key}/sign"), &body));
                 match answer {
                     Ok(answer) if answer.is_ok() && key == KEY => {
                         self.note(Event::Sign(span, answer.body["version"].as_u64().expect("a version")));
@@ -159,7 +179,8 @@ impl Load {
             if self.is_done() {
                 return;
             }
-            let (span, answer) = self.ask(|| self.client(round).post(&format!("{KEY}/rotate"), &Value::Null));
+            let rotate = || self.client(round).post(&format!("{KEY}/rotate"), &Value::Null);
+            let (span, answer) = self.ask(Asked::Change, rotate);
             let outcome = match self.outcome(&answer) {
                 Outcome::Made(()) => Outcome::Made(head(answer.as_ref().ok()).expect("a head")),
                 Outcome::NotMade => Outcome::NotMade,
@@ -171,7 +192,8 @@ impl Load {
             {
                 let revision = revision.to_string();
                 let headers = [("bulla-min-revision", revision.as_str())];
-                let read = self.client(round + 1).send("GET", KEY, &headers, &Value::Null).ok();
+                let read = || self.client(round + 1).send("GET", KEY, &headers, &Value::Null);
+                let read = self.ask(Asked::Read, read).1.ok();
                 if let Some(head) = head(read.as_ref().filter(|read| read.is_ok())) {
                     self.note(Event::Read { least, head });
                 }
@@ -187,7 +209,8 @@ impl Load {
                 let body = json!({ "enabled": !disable });
                 let mut made = false;
                 while !made && !self.is_done() {
-                    let (span, answer) = self.ask(|| self.client(round).send("PATCH", SECOND, &[], &body));
+                    let change = || self.client(round).send("PATCH", SECOND, &[], &body);
+                    let (span, answer) = self.ask(Asked::Change, change);
                     let outcome = self.outcome(&answer);
                     self.note(Event::Disable(span, outcome, disable));
                     made = outcome == Outcome::Made(());
@@ -214,7 +237,8 @@ impl Load {
             for try_ in 0.. {
                 let headers = [("idempotency-key", key.as_str())];
                 let mut client = self.client(try_ + repeated.keys as usize);
-                match client.send("POST", &format!("{ONCE}/rotate"), &headers, &Value::Null) {
+                let rotate = || client.send("POST", &format!("{ONCE}/rotate"), &headers, &Value::Null);
+                match self.ask(Asked::Change, rotate).1 {
                     Ok(answer) if answer.is_ok() => {
                         repeated.made += 1;
                         // A repetition gets the same answer.

@@ -10,4 +10,5 @@ mod node;
 mod restored;
 mod runbook;
 mod support;
+mod tally;
 mod upgrade;
