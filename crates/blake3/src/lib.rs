@@ -23,14 +23,14 @@
 //!
 //! The other features of the crate `blake3` exist under their names:
 //!
-//! - `no_avx512`, `no_avx2` and `no_sse41` remove these kernels; the next best kernel is used, and ultimately the portable one. Use them for
+//! - `no_avx512`, `no_avx2`, `no_sse41` and `no_neon` remove these kernels; the next best kernel is used, and ultimately the portable one. Use them for
 //!   tests, and for machines on which you do not want a kernel. [`kernel::FORCE_VARIABLE`] chooses a kernel without a new build.
 //! - `wasm32_simd` adds the kernel for WebAssembly's vectors to a build that does not allow vectors everywhere
 //!   (`-C target-feature=+simd128`). The module then loads only in engines with vectors.
 //! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. This crate is all Rust and needs no C compiler: they change nothing.
-//! - `neon`, `no_neon` and `no_sse2` are about instruction sets for which this crate has no kernel: they change nothing.
+//! - `neon` and `no_sse2` change nothing: the kernel for NEON is there without a feature, and there is none for SSE2.
 //!
-//! `every_kernel` cancels `no_avx512`, `no_avx2` and `no_sse41`, so that a build with all features has all kernels.
+//! `every_kernel` cancels `no_avx512`, `no_avx2`, `no_sse41` and `no_neon`, so that a build with all features has all kernels.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -16,6 +16,10 @@ pub enum Isa {
     Avx512Ifma,
     /// AArch64 with NEON.
     Neon,
+    /// Little-endian POWER with VSX.
+    Vsx,
+    /// IBM Z with the vector facility of z13.
+    ZVector,
     /// WebAssembly with 128-bit vectors.
     Simd128,
 }
@@ -30,6 +34,8 @@ impl Isa {
             Isa::Avx512 => "x86_64/avx512",
             Isa::Avx512Ifma => "x86_64/avx512ifma",
             Isa::Neon => "aarch64/neon",
+            Isa::Vsx => "powerpc64/vsx",
+            Isa::ZVector => "s390x/vector",
             Isa::Simd128 => "wasm32/simd128",
         }
     }
@@ -106,6 +112,27 @@ cpufeatures::new!(
     "avx512ifma"
 );
 
+/// Whether the CPU has the vector facility, and the operating system keeps its registers.
+#[cfg(target_arch = "s390x")]
+fn has_vector_facility() -> bool {
+    if cfg!(target_feature = "vector") {
+        return true;
+    }
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use core::ffi::c_ulong;
+        unsafe extern "C" {
+            safe fn getauxval(kind: c_ulong) -> c_ulong;
+        }
+        // The names are those of Linux.
+        const AT_HWCAP: c_ulong = 16;
+        const HWCAP_S390_VXRS: c_ulong = 1 << 11;
+        getauxval(AT_HWCAP) & HWCAP_S390_VXRS != 0
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    false
+}
+
 /// Whether code for `isa` may run here. It asks the CPU only on the first call, and needs no standard library.
 pub fn supports(isa: Isa) -> bool {
     match isa {
@@ -121,6 +148,11 @@ pub fn supports(isa: Isa) -> bool {
         // The calling convention of these targets needs it.
         #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
         Isa::Neon => true,
+        // So does that of this target.
+        #[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+        Isa::Vsx => true,
+        #[cfg(target_arch = "s390x")]
+        Isa::ZVector => has_vector_facility(),
         // The build decides: an engine refuses to load code that it does not know.
         #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
         Isa::Simd128 => true,

@@ -27,6 +27,7 @@ pub mod arrays;
 mod blake;
 mod cell;
 pub mod cpu;
+pub mod lanes;
 mod pair;
 pub mod scalar;
 mod vector;

@@ -1,4 +1,5 @@
-use crate::vector::{Rows, Vector};
+use crate::vector::{Columns, Rows, Vector};
+use crate::words::WordColumns;
 
 /// Two vectors side by side: two independent chains of instructions that fill each other's gaps.
 #[derive(Clone, Copy)]
@@ -92,4 +93,101 @@ impl<V: Rows> Rows for Pair<V> {
         // SAFETY: as the caller promised.
         unsafe { Pair(V::pick::<I>(a.0, b.0), V::pick::<I>(a.1, b.1)) }
     }
+}
+
+impl<V: Columns> Columns for Pair<V> {
+    #[inline(always)]
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        // SAFETY: the caller promised pointers for the lanes of both halves.
+        unsafe { pairs(&V::load_blocks(blocks, offset), &V::load_blocks(blocks.add(V::LANES), offset)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+        let (first, second) = halves(&words);
+        // SAFETY: the caller promised room for the lanes of both halves.
+        unsafe {
+            V::store_halves(first, to);
+            V::store_halves(second, to.add(32 * V::LANES));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_blocks(words: [Self; 16], to: *mut u8) {
+        let (first, second) = halves(&words);
+        // SAFETY: the caller promised room for the lanes of both halves.
+        unsafe {
+            V::store_blocks(first, to);
+            V::store_blocks(second, to.add(64 * V::LANES));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn unzip(left: Self, right: Self) -> (Self, Self) {
+        // SAFETY: as the caller promised.
+        unsafe {
+            let ((a, b), (c, d)) = (V::unzip(left.0, left.1), V::unzip(right.0, right.1));
+            (Pair(a, c), Pair(b, d))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equal(a: Self, b: Self) -> u32 {
+        // SAFETY: as the caller promised.
+        unsafe { V::equal(a.0, b.0) | V::equal(a.1, b.1) << V::LANES }
+    }
+
+    #[inline(always)]
+    unsafe fn select(mask: u32, yes: Self, no: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Pair(V::select(mask, yes.0, no.0), V::select(mask >> V::LANES, yes.1, no.1)) }
+    }
+}
+
+impl<V: WordColumns> WordColumns for Pair<V> {
+    #[inline(always)]
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        // SAFETY: the caller promised pointers for the lanes of both halves.
+        unsafe { pairs(&V::load_blocks(blocks, offset), &V::load_blocks(blocks.add(V::LANES), offset)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_halves(words: *const *mut V::Word) -> [Self; 8] {
+        // SAFETY: the caller promised pointers for the lanes of both halves.
+        unsafe { pairs(&V::load_halves(words), &V::load_halves(words.add(V::LANES))) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(words: [Self; 8], to: *const *mut V::Word) {
+        let (first, second) = halves(&words);
+        // SAFETY: the caller promised pointers for the lanes of both halves.
+        unsafe {
+            V::store_halves(first, to);
+            V::store_halves(second, to.add(V::LANES));
+        }
+    }
+}
+
+/// The first and the second vectors of pairs.
+#[inline(always)]
+fn halves<V: Copy, const N: usize>(pairs: &[Pair<V>; N]) -> ([V; N], [V; N]) {
+    let (mut first, mut second) = ([pairs[0].0; N], [pairs[0].1; N]);
+    let mut i = 1;
+    while i < N {
+        (first[i], second[i]) = (pairs[i].0, pairs[i].1);
+        i += 1;
+    }
+    (first, second)
+}
+
+/// The reverse of `halves`.
+#[inline(always)]
+fn pairs<V: Copy, const N: usize>(first: &[V; N], second: &[V; N]) -> [Pair<V>; N] {
+    let mut pairs = [Pair(first[0], second[0]); N];
+    let mut i = 1;
+    while i < N {
+        pairs[i] = Pair(first[i], second[i]);
+        i += 1;
+    }
+    pairs
 }

@@ -6,6 +6,8 @@
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::wasm32::*;
 
+pub mod words;
+
 /// Four words in a v128.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -20,6 +22,8 @@ macro_rules! forward {
         }
     )* };
 }
+
+use forward;
 
 /// Swizzles by constants, not shuffles: engines on x86-64 compile a swizzle to one `pshufb`, but build the mask of a shuffle
 /// again at every use.

@@ -4,7 +4,9 @@
 use super::{SIGMA, all_rounds};
 use crate::job::{Input, Job, Last, Tail};
 use crate::word::Word;
-use bulla_simd::{WordColumns, half_round};
+use bulla_simd::lanes::Lanes;
+use bulla_simd::scalar::{U32x1, U64x1};
+use bulla_simd::{Vector, WordColumns, half_round};
 use core::mem::MaybeUninit;
 
 /// A vector with the rounds of the column form: the ones below, or its own faster ones.
@@ -29,8 +31,42 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
     }
 }
 
-impl Rounds for bulla_simd::scalar::U32x1 {}
-impl Rounds for bulla_simd::scalar::U64x1 {}
+impl Rounds for U32x1 {}
+impl Rounds for U64x1 {}
+
+/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once, see [`bulla_simd::lanes`].
+macro_rules! lane_by_lane {
+    ($word:ty, $One:ty) => {
+        impl<const N: usize> Rounds for Lanes<$word, N> {
+            #[inline(always)]
+            unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
+                let mut lane = 0;
+                while lane < N {
+                    // SAFETY: one lane needs no instruction set.
+                    unsafe {
+                        let (mut words, mut message) = ([<$One>::splat(0); 16], [<$One>::splat(0); 16]);
+                        let mut i = 0;
+                        while i < 16 {
+                            words[i] = <$One>::splat(v[i].0[lane]);
+                            message[i] = <$One>::splat(m[i].0[lane]);
+                            i += 1;
+                        }
+                        <$One>::rounds(&mut words, &message);
+                        let mut i = 0;
+                        while i < 16 {
+                            words[i].store(&mut v[i].0[lane]);
+                            i += 1;
+                        }
+                    }
+                    lane += 1;
+                }
+            }
+        }
+    };
+}
+
+lane_by_lane!(u32, U32x1);
+lane_by_lane!(u64, U64x1);
 
 /// One compression: the next states. `t` and `f` are the counters and the finalisation flags.
 #[inline(always)]

@@ -5,7 +5,11 @@
 //! valid for the memory that the function says it reads and writes.
 
 pub(crate) mod columns;
-#[cfg(any(all(target_arch = "x86_64", target_feature = "sse2"), all(test, target_endian = "little")))]
+#[cfg(any(
+    all(target_arch = "x86_64", target_feature = "sse2"),
+    target_arch = "s390x",
+    all(test, target_endian = "little")
+))]
 pub(crate) mod rows;
 
 use crate::job::{Input, Last};

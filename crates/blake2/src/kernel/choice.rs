@@ -3,7 +3,13 @@
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 use super::aarch64;
 use super::portable;
+#[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+use super::powerpc64;
+#[cfg(target_arch = "s390x")]
+use super::s390x;
 use super::table::Tables;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use super::wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::x86_64;
 use bulla_simd::{Cell, cpu};
@@ -26,6 +32,12 @@ static COMPILED: &[&Tables] = &[
     &x86_64::SSE41,
     #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
     &aarch64::NEON,
+    #[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+    &powerpc64::VSX,
+    #[cfg(target_arch = "s390x")]
+    &s390x::VECTOR,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    &wasm32::SIMD128,
     &portable::PORTABLE,
 ];
 

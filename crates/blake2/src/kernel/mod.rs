@@ -12,9 +12,15 @@ mod aarch64;
 pub(crate) mod arrays;
 mod choice;
 mod portable;
+#[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+mod powerpc64;
+#[cfg(target_arch = "s390x")]
+mod s390x;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod schedule;
 mod table;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

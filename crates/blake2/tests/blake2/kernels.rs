@@ -2,7 +2,6 @@
 
 use bulla_blake2::blake2b;
 use bulla_blake2::kernel::{self, Kernel};
-#[cfg(target_arch = "x86_64")]
 use std::io::Write as _;
 
 #[test]
@@ -16,21 +15,47 @@ fn kernels_have_names() {
 }
 
 /// Set where a kernel that cannot run is a failure: `cargo xtask test` sets it. Elsewhere the test says what was not tested.
-#[cfg(target_arch = "x86_64")]
 const REQUIRE: &str = "BULLA_TEST_REQUIRE_KERNELS";
 
+/// The kernels of this architecture, besides the portable one.
+const KERNELS: &[&str] = if cfg!(target_arch = "x86_64") {
+    &["x86_64/avx512", "x86_64/avx2", "x86_64/sse4.1"]
+} else if cfg!(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")) {
+    &["aarch64/neon"]
+} else if cfg!(all(target_arch = "powerpc64", target_endian = "little")) {
+    &["powerpc64/vsx"]
+} else if cfg!(all(target_arch = "wasm32", target_feature = "simd128")) {
+    &["wasm32/simd128"]
+} else if cfg!(target_arch = "s390x") {
+    &["s390x/vector"]
+} else {
+    &[]
+};
+
 /// All other tests go through the kernels that can run here; this one says which cannot.
-#[cfg(target_arch = "x86_64")]
 #[test]
 fn kernels_that_were_not_tested_are_named() {
-    for name in ["x86_64/avx512", "x86_64/avx2", "x86_64/sse4.1"] {
-        if !kernel::runnable().any(|kernel| kernel.name() == name) {
+    for name in KERNELS {
+        if !kernel::runnable().any(|kernel| kernel.name() == *name) {
             let missing = format!("not tested: the kernel {name}, which this processor cannot run");
             assert!(std::env::var_os(REQUIRE).is_none(), "{missing}; run the tests on one that can");
             // Past the runner of the tests, which shows nothing of a test that passes.
             writeln!(std::io::stderr(), "{missing}").expect("the standard error takes a line");
         }
     }
+}
+
+/// Names the kernel that this processor must choose, where the caller knows: on emulated processors.
+const BEST: &str = "BULLA_TEST_BEST_KERNEL";
+
+#[test]
+fn the_best_kernel_is_in_use() {
+    if let Ok(best) = std::env::var(BEST) {
+        assert_eq!(kernel::active().name(), best);
+    }
+    let forced = kernel::forced().expect("a kernel of this machine");
+    let best = forced.or_else(|| kernel::available().next()).expect("there is always one");
+    assert_eq!(kernel::active(), best);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::lanes::Blocks;
 use crate::spec::SCHEDULE;
-use bulla_simd::{Columns, half_round};
+use bulla_simd::lanes::Lanes;
+use bulla_simd::scalar::U32x1;
+use bulla_simd::{Columns, Vector, half_round};
 
 /// A vector with the rounds of the column form: the ones below, or its own faster ones.
 #[allow(
@@ -75,6 +77,34 @@ impl<V: Rounds> Messages<V> for InTurn<V> {
     }
 }
 
-impl Rounds for bulla_simd::scalar::U32x1 {
+impl Rounds for U32x1 {
     type Messages = InTurn<Self>;
+}
+
+/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once, see [`bulla_simd::lanes`].
+impl<const N: usize> Rounds for Lanes<u32, N> {
+    type Messages = InTurn<Self>;
+
+    #[inline(always)]
+    unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
+        let mut lane = 0;
+        while lane < N {
+            // SAFETY: one lane needs no instruction set.
+            unsafe {
+                let (mut words, mut message) = ([U32x1::splat(0); 16], [U32x1::splat(0); 16]);
+                let mut i = 0;
+                while i < 16 {
+                    (words[i], message[i]) = (U32x1::splat(v[i].0[lane]), U32x1::splat(m[i].0[lane]));
+                    i += 1;
+                }
+                U32x1::rounds(&mut words, &message);
+                let mut i = 0;
+                while i < 16 {
+                    words[i].store(&mut v[i].0[lane]);
+                    i += 1;
+                }
+            }
+            lane += 1;
+        }
+    }
 }

@@ -12,7 +12,13 @@ impl<const N: usize> Rounds for Array<u32, N> {
     type Messages = InTurn<Self>;
 }
 
-wide!(narrow_wide, inline, Array<u32, 4>);
+/// The vectors of the kernels for architectures without vector types. Miri would take four times as long for their rounds.
+#[cfg(not(miri))]
+type Narrow = bulla_simd::lanes::U32x4;
+#[cfg(miri)]
+type Narrow = Array<u32, 4>;
+
+wide!(narrow_wide, inline, Narrow);
 wide!(middle_wide, inline, Array<u32, 8>);
 wide!(wide_wide, inline, Array<u32, 16>);
 
@@ -20,7 +26,7 @@ wide!(wide_wide, inline, Array<u32, 16>);
 
 kernel!(
     NARROW, narrow_kernel, narrow_wide, Isa::Portable, Tuning::Only, inline,
-    Array<u32, 4>, Array<u32, 4>,
+    Narrow, Narrow,
     up to 2 => rows::<Pair<Array<u32, 4>>>,
 );
 

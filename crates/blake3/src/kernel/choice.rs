@@ -1,8 +1,17 @@
 //! The compiled kernels, those that the CPU supports, and the one in use.
 
-#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_feature = "neon",
+    target_endian = "little",
+    any(feature = "every_kernel", not(feature = "no_neon"))
+))]
 use super::aarch64;
 use super::portable;
+#[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+use super::powerpc64;
+#[cfg(target_arch = "s390x")]
+use super::s390x;
 use super::table::Functions;
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 use super::wasm32;
@@ -46,8 +55,17 @@ static COMPILED: &[&Functions] = &[
         any(feature = "every_kernel", not(feature = "no_sse41"))
     ))]
     &x86_64::SSE41,
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    #[cfg(all(
+        target_arch = "aarch64",
+        target_feature = "neon",
+        target_endian = "little",
+        any(feature = "every_kernel", not(feature = "no_neon"))
+    ))]
     &aarch64::NEON,
+    #[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+    &powerpc64::VSX,
+    #[cfg(target_arch = "s390x")]
+    &s390x::VECTOR,
     #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
     &wasm32::SIMD128,
     &portable::PORTABLE,

@@ -4,6 +4,7 @@ use super::table::{Form, Shape};
 use bulla_simd::{Rows, Vector};
 
 impl Shape {
+    #[allow(dead_code, reason = "POWER has a kernel without rows")]
     pub(super) const fn rows<V: Rows>() -> Shape {
         Shape {
             form: Form::Rows,
@@ -86,6 +87,7 @@ macro_rules! wide {
 ///
 /// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs, the widths say which
 /// form is used: `rows::<V>` or `columns::<V>`.
+#[allow(unused_macros, reason = "some architectures have only kernels of the other kind")]
 macro_rules! kernel {
     (
         $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $tuning:expr, $target:meta, $Column:ty, $One:ty,
@@ -159,9 +161,12 @@ macro_rules! kernel {
                 value: &mut Words,
                 block: *mut u8,
             ) {
-                let value = value.as_mut_ptr().cast();
-                // SAFETY: see `chunk`; words have the byte order of their bytes here.
-                unsafe { rows::before_last::<$One>(input, len, key, counter, flags, value, block) }
+                let bytes = value.as_mut_ptr().cast();
+                // SAFETY: see `chunk`; eight words have as many bytes as a chaining value.
+                unsafe { rows::before_last::<$One>(input, len, key, counter, flags, bytes, block) }
+                for word in value {
+                    *word = u32::from_le(*word);
+                }
             }
 
             #[$target]
@@ -215,4 +220,87 @@ macro_rules! kernel {
     };
 }
 
-pub(super) use {kernel, wide};
+/// A kernel whose vectors are for several inputs only: one input goes through general registers. `$Column` is the vector for more inputs than
+/// `$V` has lanes. `$in_turn` is the table's field.
+#[allow(unused_macros, reason = "some architectures have only kernels of the other kind")]
+macro_rules! beside_scalar {
+    (
+        $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $in_turn:expr, $target:meta, $Column:ty,
+        $(up to $n:literal => columns::<$V:ty>,)*
+    ) => {
+        pub(super) static $TABLE: $crate::kernel::table::Functions = $crate::kernel::table::Functions {
+            isa: $isa,
+            shapes: &[
+                $crate::kernel::table::Shape::SCALAR,
+                $( $crate::kernel::table::Shape::columns::<$V>(), )*
+                $crate::kernel::table::Shape::columns::<$Column>(),
+            ],
+            lanes: <$Column as bulla_simd::Vector>::LANES,
+            in_turn: $in_turn,
+            group: $wide::group,
+            merge: $wide::merge,
+            ungroup: $wide::ungroup,
+            lanes_of: $module::lanes_of,
+            uniform: $module::uniform,
+            parents: $module::parents,
+            output: $wide::output,
+            ..$crate::kernel::portable::PORTABLE
+        };
+
+        mod $module {
+            use super::*;
+            use crate::generic::columns;
+            use crate::kernel::portable::PORTABLE;
+            use crate::lane::{Lane, MAX_LANES};
+            use crate::spec::Words;
+            use bulla_simd::Vector;
+
+            #[$target]
+            pub(super) unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
+                // SAFETY: the table's caller promised it; so in all functions here.
+                unsafe {
+                    match inputs.len() {
+                        1 => (PORTABLE.lanes_of)(inputs, key, flags, out),
+                        $( ..=$n => columns::lanes::<$V, $n>(inputs, key, flags, out), )*
+                        _ => columns::lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
+                    }
+                }
+            }
+
+            #[$target]
+            pub(super) unsafe fn uniform(
+                inputs: &[*const u8; MAX_LANES],
+                n: usize,
+                len: usize,
+                key: &Words,
+                counters: (u64, u64),
+                flags: (u32, u32),
+                out: *mut u8,
+            ) {
+                // SAFETY: see `lanes_of`.
+                unsafe {
+                    match n {
+                        1 => (PORTABLE.uniform)(inputs, n, len, key, counters, flags, out),
+                        $( ..=$n => columns::uniform::<$V, $n>(inputs, len, key, counters, flags, out), )*
+                        _ => columns::uniform::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
+                    }
+                }
+            }
+
+            #[$target]
+            pub(super) unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
+                // SAFETY: see `lanes_of`.
+                unsafe {
+                    match n {
+                        1 => (PORTABLE.parents)(values, n, key, flags, out),
+                        $( ..=$n => columns::parents::<$V>(values, n, key, flags, out), )*
+                        _ => columns::parents::<$Column>(values, n, key, flags, out),
+                    }
+                }
+            }
+        }
+    };
+}
+
+#[allow(unused_imports, reason = "as above")]
+pub(super) use {beside_scalar, kernel, wide};

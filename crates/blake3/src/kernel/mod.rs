@@ -5,6 +5,7 @@
 //! hashing, keyed and derived, many inputs, extended output and parents.
 
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+#[allow(dead_code, reason = "a feature leaves it out of the list in `choice.rs`")]
 mod aarch64;
 // The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
@@ -13,12 +14,18 @@ mod choice;
 #[cfg(any(
     all(target_arch = "x86_64", target_feature = "sse2"),
     all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"),
+    all(target_arch = "powerpc64", target_endian = "little"),
+    target_arch = "s390x",
     all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")),
     all(test, target_endian = "little")
 ))]
 mod define;
 mod portable;
+#[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+mod powerpc64;
 mod report;
+#[cfg(target_arch = "s390x")]
+mod s390x;
 mod table;
 // The WebAssembly module in the npm package consists of two of its functions.
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
