@@ -12,11 +12,6 @@ pub(crate) mod columns;
 ))]
 pub(crate) mod rows;
 
-use crate::job::{Input, Last};
-use crate::word::Word;
-use bulla_simd::Vector;
-use core::mem::MaybeUninit;
-
 /// `SIGMA[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong to the j-th of the
 /// round's eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0 and 1.
 pub(crate) const SIGMA: [[usize; 16]; 10] = [
@@ -52,42 +47,3 @@ macro_rules! all_rounds {
     };
 }
 use all_rounds;
-
-/// The state of one input, held in vectors.
-#[allow(
-    clippy::missing_safety_doc,
-    reason = "the CPU must have the instruction set of the vector, as everywhere here"
-)]
-pub(crate) trait State: Copy {
-    /// The vector that holds it.
-    type Vector: Vector<Word: Word>;
-
-    /// The state after one more block, with this counter and these finalisation flags.
-    unsafe fn compress(self, block: *const u8, counter: Pair<Self>, flags: Pair<Self>) -> Self;
-}
-
-/// Two words of a state.
-type Pair<S> = [<<S as State>::Vector as Vector>::Word; 2];
-
-/// The state after all blocks of one input. `counter` bytes come before it.
-#[inline(always)]
-pub(crate) unsafe fn each_block<S: State>(mut state: S, input: Input, mut counter: Pair<S>, last: Last) -> S {
-    let Input { mut from, mut len, stride } = input;
-    let block_len = <S::Vector as Vector>::Word::BLOCK;
-    // SAFETY: the caller promised readable blocks, and the instruction set of the vector.
-    unsafe {
-        while len > block_len {
-            counter = Word::advance(counter, block_len);
-            state = state.compress(from, counter, Last::No.flags());
-            from = from.wrapping_add(stride);
-            len -= block_len;
-        }
-        let mut padded = MaybeUninit::<[u8; 128]>::uninit();
-        if len < block_len {
-            S::Vector::copy_padded(from, len, padded.as_mut_ptr().cast());
-            from = padded.as_ptr().cast();
-        }
-        counter = Word::advance(counter, len);
-        state.compress(from, counter, last.flags())
-    }
-}

@@ -4,11 +4,12 @@
 //! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle is on
 //! the critical path.
 
-use super::{SIGMA, State, all_rounds, each_block};
+use super::{SIGMA, all_rounds};
 use crate::job::{Input, Last};
 use crate::word::Word;
 use bulla_simd::{Vector, WordRows};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 /// An implementation of the rounds of the row form.
 #[allow(
@@ -94,33 +95,33 @@ unsafe fn compress<R: Rounds>(
     }
 }
 
-/// The two rows of the state between compressions.
-#[derive(Clone, Copy)]
-struct Between<R: Rounds>([R::Row; 2]);
-
-impl<R: Rounds> State for Between<R> {
-    type Vector = R::Row;
-
-    #[inline(always)]
-    unsafe fn compress(self, block: *const u8, counter: [WordOf<R>; 2], flags: [WordOf<R>; 2]) -> Self {
-        // SAFETY: as the caller promised.
-        unsafe { Between(compress::<R>(self.0, block, counter, flags)) }
-    }
-}
-
-/// Compresses one input into the state `words`.
+/// Compresses one input into the state `words`. `counter` bytes come before it. The last block has its own copy of the rounds: then no block
+/// asks whether it is the last.
 #[inline(always)]
 pub(crate) unsafe fn input<R: Rounds>(
     words: &mut [WordOf<R>; 8],
     input: Input,
-    counter: [WordOf<R>; 2],
+    mut counter: [WordOf<R>; 2],
     last: Last,
 ) {
+    let Input { mut from, mut len, stride } = input;
+    let block_len = WordOf::<R>::BLOCK;
     // SAFETY: the caller has the instruction set of the row, and readable input; the state has eight words.
     unsafe {
-        let state =
-            Between::<R>([R::Row::load_fresh(words.as_ptr()), R::Row::load_fresh(words.as_ptr().add(4))]);
-        let Between([low, high]) = each_block(state, input, counter, last);
+        let mut state = [R::Row::load_fresh(words.as_ptr()), R::Row::load_fresh(words.as_ptr().add(4))];
+        while len > block_len {
+            counter = Word::advance(counter, block_len);
+            state = compress::<R>(state, from, counter, Last::No.flags());
+            from = from.wrapping_add(stride);
+            len -= block_len;
+        }
+        let mut padded = MaybeUninit::<[u8; 128]>::uninit();
+        if len < block_len {
+            R::Row::copy_padded(from, len, padded.as_mut_ptr().cast());
+            from = padded.as_ptr().cast();
+        }
+        counter = Word::advance(counter, len);
+        let [low, high] = compress::<R>(state, from, counter, last.flags());
         low.store(words.as_mut_ptr());
         high.store(words.as_mut_ptr().add(4));
     }
