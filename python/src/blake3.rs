@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
 use pyo3::types::{PyBytes, PyString};
+use std::fs::Metadata;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -49,9 +50,11 @@ fn update(hasher: &mut Hasher, input: &[u8], threads: Threads) {
     };
 }
 
-/// Hashes a file.
+/// Hashes a file, on as many threads as are allowed.
 fn update_file(hasher: &mut Hasher, path: &Path, threads: Threads) -> io::Result<()> {
-    match pool(threads) {
+    let is_short = |file: Metadata| file.is_file() && file.len() < PARALLEL as u64;
+    let one_is_enough = threads == Threads::One || path.metadata().is_ok_and(is_short);
+    match if one_is_enough { None } else { pool(threads) } {
         Some(pool) => pool.install(|| hasher.update_mmap_rayon(path).map(drop)),
         None => hasher.update_mmap(path).map(drop),
     }

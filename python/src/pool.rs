@@ -3,7 +3,7 @@
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZeroUsize;
 use std::process;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// How many pools of different sizes are kept for the next input.
@@ -29,13 +29,18 @@ struct Pools {
 
 static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, pools: Vec::new() });
 
+/// How many processors this process may use. To find out, Rust's library reads files of the system, which takes as long as to hash 200 KiB.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZeroUsize::get))
+}
+
 /// A pool of so many threads, and never of more than there are processors. `None` if one thread is enough, or no more can be had.
 pub(crate) fn pool(threads: Threads) -> Option<Arc<ThreadPool>> {
-    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let size = match threads {
-        Threads::One => 1,
-        Threads::AtMost(most) => most.get().min(processors),
-        Threads::Auto => processors,
+        Threads::One => return None,
+        Threads::AtMost(most) => most.get().min(processors()),
+        Threads::Auto => processors(),
     };
     if size < 2 {
         return None;
