@@ -45,7 +45,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     });
     for name in [Name::Bulla, Name::Blake3] {
         let title = format!("install lib{}", name.library().name);
-        runner.check(&title, |context| install_c::install(context, name, PROFILE, &places.prefix));
+        runner.build_check(&title, |context| install_c::install(context, name, PROFILE, &places.prefix));
         abi::check(runner, &places, name);
     }
     programs::run(runner, &places);

@@ -65,6 +65,13 @@ impl<'a> Runner<'a> {
         self.note(name, result);
     }
 
+    /// A step that is one test and mostly builds: its time counts as that of the build.
+    pub(super) fn build_check(&mut self, name: &str, step: impl FnOnce(&Context) -> Result<()>) {
+        let start = Instant::now();
+        self.check(name, step);
+        self.build += start.elapsed();
+    }
+
     /// A step that is one test: the command's exit status.
     pub(super) fn command(&mut self, name: &str, command: &mut Command) {
         self.check(name, |_| succeeded(stream(command, Echo::Show, |_| {})?));
