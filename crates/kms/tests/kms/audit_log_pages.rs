@@ -1,7 +1,7 @@
 //! Pages of a log: any range of its entries, from the files that have it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bulla_kms::Code;
 use bulla_kms::audit_log::{self, AuditLogOptions};
@@ -26,7 +26,7 @@ fn parts(place: &Place) -> Vec<PathBuf> {
 }
 
 /// The number of the first entry of a file is its name.
-fn first_of(part: &PathBuf) -> u64 {
+fn first_of(part: &Path) -> u64 {
     part.file_stem().unwrap().to_str().unwrap().parse().unwrap()
 }
 

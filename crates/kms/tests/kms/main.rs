@@ -4,6 +4,7 @@
 //! variable once) starts this program again with itself alone: see `support::child`.
 
 mod audit_log;
+mod audit_log_changes;
 mod audit_log_crash;
 mod audit_log_cuts;
 mod audit_log_files;
