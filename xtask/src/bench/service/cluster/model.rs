@@ -33,6 +33,9 @@ impl Line {
     }
 }
 
+/// When other nodes use a change, if no time passes from its answer until then.
+const BEFORE: &str = "before the answer";
+
 /// The model's constants.
 struct Model {
     /// Single signatures a second by a node with one processor.
@@ -44,8 +47,8 @@ struct Model {
     change: Line,
     /// Milliseconds of a node's CPU for the change of another node.
     following: f64,
-    /// Milliseconds until half of the changes are used elsewhere.
-    used: Line,
+    /// Milliseconds from the answer until half of the changes are used elsewhere; none if they are used before it.
+    used: Option<Line>,
 }
 
 /// Fits the model. Prints its constants, how far it is from what was measured, and what it says about more nodes.
@@ -61,17 +64,17 @@ pub(super) fn print(signing: &Table, rotations: &Table, followers: &Table) -> Op
         idle: Line::through(&followers.points(IDLE)),
         change: Line::through(&followers.points(CHANGE)),
         following: median(following.iter().map(|(_, figure)| *figure)),
-        used: Line::through(&several(MEDIAN)),
+        used: Some(several(MEDIAN)).filter(|points| points.len() > 1).map(|points| Line::through(&points)),
     };
     let mut text = model.constants();
     text += "\nThe model beside what was measured:\n\n| nodes | etcd idle, ms/s | | etcd for a change, ms | | \
              used elsewhere, p50, ms | |\n|--:|--:|--:|--:|--:|--:|--:|\n";
     for (nodes, idle) in followers.points(IDLE) {
         let other = |column: usize| followers.at(nodes, column).unwrap_or(f64::NAN);
-        let cells = [(&model.idle, idle), (&model.change, other(CHANGE)), (&model.used, other(MEDIAN))];
-        let cells = cells.map(|(line, measured)| {
-            let fitted = line.at(nodes);
-            format!("{measured:.2} | {:+.0} %", (fitted / measured - 1.0) * 100.0)
+        let (idle, change) = ((Some(&model.idle), idle), (Some(&model.change), other(CHANGE)));
+        let cells = [idle, change, (model.used.as_ref(), other(MEDIAN))].map(|(line, measured)| match line {
+            Some(line) => format!("{measured:.2} | {:+.0} %", (line.at(nodes) / measured - 1.0) * 100.0),
+            None => format!("{measured:.2} |"),
         });
         let _ = writeln!(text, "| {nodes} | {} |", cells.join(" | "));
     }
@@ -92,14 +95,18 @@ pub(super) fn print(signing: &Table, rotations: &Table, followers: &Table) -> Op
 impl Model {
     fn constants(&self) -> String {
         let Self { signatures, most_changes, idle, change, following, used } = self;
+        let used = match used {
+            Some(used) => format!("within {:.2} + {:.3} N ms", used.at_zero, used.slope),
+            None => BEFORE.to_owned(),
+        };
         format!(
             "\nThe model, with N nodes and R changes a second:\n\n\
              - single signatures a second: {signatures:.0} N\n\
              - CPU of etcd, ms/s: {:.2} + {:.3} N + R ({:.2} + {:.3} N)\n\
              - CPU of each node, ms/s: {following:.2} R\n\
              - R is at most {most_changes:.0}: changes are made one after another\n\
-             - half of the changes are used elsewhere within {:.2} + {:.3} N ms\n",
-            idle.at_zero, idle.slope, change.at_zero, change.slope, used.at_zero, used.slope
+             - half of the changes are used elsewhere {used}\n",
+            idle.at_zero, idle.slope, change.at_zero, change.slope
         )
     }
 
@@ -111,14 +118,14 @@ impl Model {
         for nodes in NODES {
             let n = f64::from(nodes);
             let idle = self.idle.at(n);
+            let used = self.used.as_ref().map_or(BEFORE.to_owned(), |used| format!("{:.1} ms", used.at(n)));
             let changes = ((1000.0 - idle).max(0.0) / self.change.at(n)).min(self.most_changes);
             let _ = writeln!(
                 text,
-                "| {nodes} | {:.0} | {:.1} % | {changes:.0} | {:.1} % | {:.1} ms |",
+                "| {nodes} | {:.0} | {:.1} % | {changes:.0} | {:.1} % | {used} |",
                 self.signatures * n,
                 idle / 10.0,
-                self.following * changes / 10.0,
-                self.used.at(n)
+                self.following * changes / 10.0
             );
         }
         text
@@ -138,8 +145,8 @@ mod tests {
         assert!((9.0..11.0).contains(&between.at(1.0)) && (between.at(2.0) - 20.0).abs() < 1e-9);
     }
 
-    #[test]
-    fn the_model_of_figures_on_lines_is_exact() {
+    /// The model of figures on lines, where other nodes use changes so many milliseconds after their answers.
+    fn printed(used: impl Fn(f64) -> f64) -> String {
         let mut signing = Table::new("", "", &[("", 0), ("", 0)]);
         let mut rotations = Table::new("", "", &[("", 0)]);
         let mut followers = Table::new("", "nodes", super::super::followers::COLUMNS);
@@ -147,12 +154,25 @@ mod tests {
         rotations.add("one member, 1 node, 8 callers", &[300.0]);
         for nodes in [1.0, 2.0, 4.0] {
             let n: f64 = nodes;
-            followers.add(n, &[0.0, 1.0 + 0.1 * n, 0.0, 2.0 + 0.05 * n, 0.0, 0.5, 1.0 + 0.01 * n, 0.0, 0.0]);
+            followers.add(n, &[0.0, 1.0 + 0.1 * n, 0.0, 2.0 + 0.05 * n, 0.0, 0.5, used(n), 0.0, 0.0]);
         }
-        let text = print(&signing, &rotations, &followers).unwrap();
+        print(&signing, &rotations, &followers).unwrap()
+    }
+
+    #[test]
+    fn the_model_of_figures_on_lines_is_exact() {
+        let text = printed(|nodes| 1.0 + 0.01 * nodes);
         assert!(text.contains("ms/s: 1.00 + 0.100 N + R (2.00 + 0.050 N)"), "{text}");
         assert!(text.contains("| 2 | 1.20 | +0 % | 2.10 | +0 % | 1.02 | +0 % |"), "{text}");
         // etcd computes 101 ms of each second without changes, and 52 ms for a change.
         assert!(text.contains("| 1000 | 50000000 | 10.1 % | 17 | 0.9 % | 11.0 ms |"), "{text}");
+    }
+
+    #[test]
+    fn changes_that_are_used_at_once_have_no_line() {
+        let text = printed(|_| 0.0);
+        assert!(text.contains("used elsewhere before the answer\n"), "{text}");
+        assert!(text.contains("| 2 | 1.20 | +0 % | 2.10 | +0 % | 0.00 | |"), "{text}");
+        assert!(text.contains("| 0.9 % | before the answer |") && !text.contains("NaN"), "{text}");
     }
 }
