@@ -6,7 +6,7 @@ use std::ops::Range;
 use bulla_blake3::Hash;
 
 use super::entry::{END, LINK, LINK_DIGITS, TAIL};
-use super::event::{Actor, AuditEvent};
+use super::event::{Actor, AuditEvent, Operation, Outcome};
 use super::tree;
 use crate::error::Result;
 use crate::id::{KeyName, KeyRef};
@@ -19,10 +19,20 @@ pub(super) struct Group {
     /// Where each line is in `bytes`, without its line feed.
     lines: Vec<Range<usize>>,
     time: String,
-    /// Neighbours often have the same actor and the same key: their texts are made once.
-    who: Option<(Actor, String)>,
-    key: Option<(KeyName, String)>,
+    /// Neighbours often differ in their number and their digest alone: the text between these is made once.
+    said: Option<(Said, String)>,
 }
+
+/// What a line says between its time and its digest.
+struct Said {
+    who: Actor,
+    operation: Operation,
+    key: Option<KeyName>,
+    outcome: Outcome,
+}
+
+/// More bytes than most lines have.
+const LINE: usize = 400;
 
 /// Lines that follow on a chain.
 pub(super) struct Linked {
@@ -35,35 +45,27 @@ pub(super) struct Linked {
 }
 
 impl Group {
-    /// No lines. All entries get the present time.
+    /// No lines, and room for so many. All entries get the present time.
     ///
     /// # Errors
     /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
-    pub(super) fn now() -> Result<Self> {
+    pub(super) fn now(lines: usize) -> Result<Self> {
         let time = Timestamp::now()?.to_string();
-        Ok(Self { bytes: Vec::new(), lines: Vec::new(), time, who: None, key: None })
+        let (bytes, lines) = (Vec::with_capacity(lines * LINE), Vec::with_capacity(lines));
+        Ok(Self { bytes, lines, time, said: None })
     }
 
     /// Adds the line of an entry: the bytes that serde writes of an [`Entry`](super::Entry), and room for the link.
     pub(super) fn push(&mut self, number: u64, event: &AuditEvent<'_>) {
         let begin = self.bytes.len();
         self.know(event);
-        let Self { bytes, time, who, key, .. } = self;
-        let who = who.as_ref().map_or("", |(_, text)| text);
-        let operation = event.operation.as_str();
-        // A vector takes all that is written to it. Of all texts here, only an actor's name can need escapes.
-        let _ = write!(bytes, r#"{{"n":{number},"time":"{time}","who":{who},"op":"{operation}""#);
-        if let (Some(_), Some((_, key))) = (&event.key, key) {
-            bytes.extend_from_slice(b",\"key\":\"");
-            bytes.extend_from_slice(key.as_bytes());
-            bytes.push(b'"');
-        }
-        bytes.extend_from_slice(b",\"result\":\"");
-        bytes.extend_from_slice(event.outcome.as_str().as_bytes());
-        bytes.push(b'"');
+        let Self { bytes, said, .. } = self;
+        // A vector takes all that is written to it.
+        let _ = write!(bytes, "{{\"n\":{number}");
+        bytes.extend_from_slice(said.as_ref().map_or("", |(_, text)| text).as_bytes());
         if let Some(digest) = &event.digest {
             bytes.extend_from_slice(b",\"digest\":\"");
-            bytes.extend_from_slice(digest.to_hex().as_bytes());
+            bytes.extend_from_slice(&digits(digest));
             bytes.push(b'"');
         }
         bytes.extend_from_slice(LINK.as_bytes());
@@ -73,19 +75,19 @@ impl Group {
         bytes.push(b'\n');
     }
 
-    /// Has the texts of the event's actor and key ready.
+    /// Has the text ready that the event's line has between its number and its digest.
     fn know(&mut self, event: &AuditEvent<'_>) {
-        if self.who.as_ref().is_none_or(|(who, _)| *who != event.who) {
-            let text = serde_json::to_string(&event.who).expect("a text serialises");
-            self.who = Some((event.who.clone(), text));
+        if self.said.as_ref().is_some_and(|(said, _)| said.is_of(event)) {
+            return;
         }
-        if let Some(key) = event.key
-            && self.key.as_ref().is_none_or(|(known, _)| !is_same(known.as_ref(), key))
-        {
-            let name = KeyName::from(key);
-            let text = name.to_string();
-            self.key = Some((name, text));
-        }
+        let AuditEvent { operation, outcome, .. } = *event;
+        // Of all texts here, only an actor's name can need escapes.
+        let who = serde_json::to_string(&event.who).expect("a text serialises");
+        let key = event.key.map(KeyName::from);
+        let named = key.as_ref().map(|key| format!(r#","key":"{key}""#)).unwrap_or_default();
+        let (time, word, result) = (&self.time, operation.as_str(), outcome.as_str());
+        let text = format!(r#","time":"{time}","who":{who},"op":"{word}"{named},"result":"{result}""#);
+        self.said = Some((Said { who: event.who.clone(), operation, key, outcome }, text));
     }
 
     /// How many lines there are.
@@ -100,12 +102,36 @@ impl Group {
         for (line, body) in self.lines.iter().zip(&bodies) {
             chain = tree::link(&chain, body);
             let end = line.end - END.len();
-            self.bytes[end - LINK_DIGITS..end].copy_from_slice(chain.to_hex().as_bytes());
+            self.bytes[end - LINK_DIGITS..end].copy_from_slice(&digits(&chain));
         }
         let lines: Vec<_> = self.lines.iter().map(|line| &self.bytes[line.clone()]).collect();
         let leaves = tree::leaves(&lines);
         Linked { bytes: self.bytes, chain, leaves }
     }
+}
+
+impl Said {
+    fn is_of(&self, event: &AuditEvent<'_>) -> bool {
+        let same_key = match (&self.key, event.key) {
+            (Some(known), Some(key)) => is_same(known.as_ref(), key),
+            (known, key) => known.is_none() && key.is_none(),
+        };
+        same_key
+            && self.who == event.who
+            && self.operation == event.operation
+            && self.outcome == event.outcome
+    }
+}
+
+/// A hash as lower-case hexadecimal digits.
+fn digits(hash: &Hash) -> [u8; LINK_DIGITS] {
+    // The compiler makes vector instructions of this arithmetic, and not of a table.
+    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+    let mut digits = [0; LINK_DIGITS];
+    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(hash.as_bytes()) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
+    digits
 }
 
 fn is_same(a: KeyRef<'_>, b: KeyRef<'_>) -> bool {
@@ -119,7 +145,6 @@ fn is_same(a: KeyRef<'_>, b: KeyRef<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::entry::{Content, Entry, Line};
-    use super::super::event::{Operation, Outcome};
     use super::*;
     use crate::error::Code;
     use crate::id::{KeyFamily, KeyId};
@@ -135,7 +160,7 @@ mod tests {
         let outcomes = [Outcome::Done, Outcome::Failed(Code::KeyNotFound)];
         let digests = [None, Some(bulla_blake3::hash(b"a message"))];
         let start = bulla_blake3::hash(b"the chain so far");
-        let mut group = Group::now().unwrap();
+        let mut group = Group::now(2).unwrap();
         let (mut chain, mut expected, mut number) = (start, String::new(), 0);
         let mut leaves = Vec::new();
         for actor in actors {

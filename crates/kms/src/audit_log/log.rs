@@ -1,21 +1,18 @@
 //! The writer of a log: it appends entries, makes them durable in groups, and seals them by checkpoints.
 
-use std::fs::File;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulla_blake3::Hash;
-
 use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
-use super::entry::{Content, Entry, Header, Line};
+use super::entry::{Entry, Header};
 use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use super::files::{self, Lock, Part};
-use super::group::{Group, Linked};
 use super::log_id::LogId;
 use super::reading::{read, verify};
 use super::signer::CheckpointSigner;
+use super::state::{Folder, Medium, State, Syncing};
 use super::tree::Frontier;
 use super::walk::{End, FindKey, Report, Stand, Walk};
 use crate::error::{Code, KmsError, Result};
@@ -40,6 +37,17 @@ pub enum Verifications {
     /// They are not.
     LeftOut,
 }
+
+/// When a checkpoint is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Always,
+    /// Unless another thread has just made the one that was due.
+    IfDue,
+}
+
+/// With a [`Sealer`](super::Sealer), the disk gets this many bytes at a time: little is left to wait for when a file is full.
+const FLUSH: u64 = 8 << 20;
 
 /// How a log is written.
 #[derive(Clone, Debug)]
@@ -96,49 +104,9 @@ pub struct AuditLog {
     state: Mutex<State>,
     /// A sync has ended.
     synced: Condvar,
+    /// Its holder makes a checkpoint: the newest one is made last. It is taken before `state`.
+    sealing: Mutex<()>,
     recovered: Option<Recovered>,
-}
-
-#[derive(Debug)]
-struct State {
-    medium: Medium,
-    id: LogId,
-    chain: Hash,
-    tree: Frontier,
-    /// How many entries the last checkpoint seals.
-    sealed: u64,
-    checkpoint: Option<Checkpoint>,
-    /// When the last checkpoint was made or, before the first one, when the log was opened.
-    sealed_at: Timestamp,
-    /// How many entries are on the disk.
-    durable: u64,
-    sync: Syncing,
-    /// Why the log refuses all writes until it is reopened.
-    broken: Option<KmsError>,
-    /// Why the last due checkpoint could not be made.
-    unsealed: Option<KmsError>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Syncing {
-    Idle,
-    Running,
-}
-
-#[derive(Debug)]
-enum Medium {
-    /// The text that would otherwise be in one file.
-    Memory(Vec<u8>),
-    Folder(Folder),
-}
-
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    part: Part,
-    file: Arc<File>,
-    length: u64,
-    _lock: Lock,
 }
 
 impl AuditLog {
@@ -233,10 +201,18 @@ impl AuditLog {
                 .map_or_else(Timestamp::now, |checkpoint| Ok(checkpoint.time))?,
             checkpoint: report.checkpoint,
             sync: Syncing::Idle,
+            unsynced: 0,
+            sealer: None,
             broken: None,
             unsealed: None,
         };
-        Ok(Self { options, state: Mutex::new(state), synced: Condvar::new(), recovered })
+        Ok(Self {
+            options,
+            state: Mutex::new(state),
+            synced: Condvar::new(),
+            sealing: Mutex::new(()),
+            recovered,
+        })
     }
 
     /// The log's number.
@@ -283,7 +259,7 @@ impl AuditLog {
     }
 
     /// Seals all entries so far with a signature by the key's head. If no entry came after the last checkpoint, it returns that checkpoint.
-    /// The checkpoint and everything that it seals are on the disk when this returns.
+    /// The checkpoint and everything that it seals are on the disk when this returns. Operations go on meanwhile.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`](crate::Keystore::sign); errors of writing.
@@ -292,23 +268,7 @@ impl AuditLog {
         signer: &dyn CheckpointSigner,
         key: impl Into<KeyRef<'a>>,
     ) -> Result<Checkpoint> {
-        let signing = signer.one_checkpoint(key.into())?;
-        let mut state = self.state();
-        state.check()?;
-        if let Some(checkpoint) = &state.checkpoint
-            && checkpoint.size == state.tree.size()
-        {
-            return Ok(checkpoint.clone());
-        }
-        let (log, size, root) = (state.id, state.tree.size(), state.tree.root());
-        let unsigned = UnsignedCheckpoint { log, size, root, time: Timestamp::now()? };
-        let signature = signing.sign_checkpoint(&unsigned)?;
-        let checkpoint = unsigned.signed(signature.key, signing.public_key(), signature.bytes);
-        state.append_checkpoint(&checkpoint)?;
-        state.seal(checkpoint.clone())?;
-        drop(state);
-        self.synced.notify_all();
-        Ok(checkpoint)
+        self.checkpoint_if(Wanted::Always, signer, key.into())
     }
 
     /// Verifies the whole log as it is at the moment: see [`verify`](super::verify).
@@ -376,6 +336,7 @@ impl AuditLog {
             let Medium::Folder(folder) = &state.medium else { return Ok(()) };
             let (file, written) = (Arc::clone(&folder.file), state.tree.size());
             state.sync = Syncing::Running;
+            state.unsynced = 0;
             drop(state);
             let result = file.sync_data();
             state = self.state();
@@ -392,15 +353,14 @@ impl AuditLog {
     }
 
     /// Whether a checkpoint is due.
-    fn is_due(&self) -> bool {
-        let state = self.state();
+    fn is_due(&self, state: &State) -> bool {
         let open = state.tree.size() - state.sealed;
         // If the clock fails, the attempt to make a checkpoint reports it.
         let Ok(now) = Timestamp::now() else { return true };
         let since_last = now.unix_millis().saturating_sub(state.sealed_at.unix_millis());
         let since_last = Duration::from_millis(since_last);
-        open >= self.options.checkpoint_entries
-            || (open > 0 && since_last >= self.options.checkpoint_interval)
+        let (entries, interval) = (self.options.checkpoint_entries, self.options.checkpoint_interval);
+        self.options.signer.is_some() && (open >= entries || (open > 0 && since_last >= interval))
     }
 }
 
@@ -426,10 +386,110 @@ impl AuditSink for AuditLog {
     }
 
     fn recorded(&self, signer: &dyn CheckpointSigner) {
-        let Some((tenant, label)) = &self.options.signer else { return };
-        if !self.is_due() {
-            return;
+        let state = self.state();
+        let due = self.is_due(&state);
+        if let Some(sealer) = &state.sealer {
+            let wake = due || state.unsynced >= FLUSH;
+            // If a word waits already, the thread has not looked yet.
+            if !wake || sealer.try_send(()) != Err(TrySendError::Disconnected(())) {
+                return;
+            }
         }
+        drop(state);
+        if due {
+            self.seal_due(signer);
+        }
+    }
+}
+
+/// What a [`Sealer`](super::Sealer) does.
+impl AuditLog {
+    /// From now on, operations only wake the thread that makes checkpoints.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] if there is one.
+    pub(super) fn seal_aside(&self, wake: SyncSender<()>) -> Result<()> {
+        let mut state = self.state();
+        if state.sealer.is_some() {
+            let message = "another thread makes the checkpoints of the audit log";
+            return Err(KmsError::new(Code::AlreadyExists, message));
+        }
+        state.sealer = Some(wake);
+        Ok(())
+    }
+
+    /// From now on, operations make checkpoints. The thread that made them ends.
+    pub(super) fn seal_with_operations(&self) {
+        self.state().sealer = None;
+    }
+
+    pub(super) fn checkpoint_interval(&self) -> Duration {
+        self.options.checkpoint_interval
+    }
+
+    /// Makes a checkpoint if one is due, and has the disk write if there is much to write.
+    pub(super) fn settle(&self, signer: &dyn CheckpointSigner) {
+        let state = self.state();
+        if self.is_due(&state) {
+            drop(state);
+            self.seal_due(signer);
+        } else if state.unsynced >= FLUSH {
+            let written = state.tree.size();
+            // After an error the log refuses all entries, and says why.
+            let _ = self.wait_for_disk(state, written);
+        }
+    }
+
+    /// Makes a checkpoint. The right to sign it is taken first: that may rotate the key, which the log records.
+    fn checkpoint_if(
+        &self,
+        wanted: Wanted,
+        signer: &dyn CheckpointSigner,
+        key: KeyRef<'_>,
+    ) -> Result<Checkpoint> {
+        let signing = signer.one_checkpoint(key)?;
+        let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        state.check()?;
+        if let Some(checkpoint) = &state.checkpoint
+            && (checkpoint.size == state.tree.size() || (wanted == Wanted::IfDue && !self.is_due(&state)))
+        {
+            return Ok(checkpoint.clone());
+        }
+        let (log, size, root) = (state.id, state.tree.size(), state.tree.root());
+        let unsigned = UnsignedCheckpoint { log, size, root, time: Timestamp::now()? };
+        let signature = signing.sign_checkpoint(&unsigned)?;
+        let checkpoint = unsigned.signed(signature.key, signing.public_key(), signature.bytes);
+        state.append_checkpoint(&checkpoint)?;
+        let place = match &state.medium {
+            Medium::Memory(_) => None,
+            Medium::Folder(folder) => Some((Arc::clone(&folder.file), folder.path.clone())),
+        };
+        state.unsynced = 0;
+        drop(state);
+        let mut head = Ok(());
+        if let Some((file, folder)) = place {
+            if let Err(error) = file.sync_data() {
+                return Err(self.state().fail("cannot sync the audit log", error));
+            }
+            // The system tells an error once: another thread's sync may have got it.
+            self.state().check()?;
+            head = files::set_head(&folder, &checkpoint);
+        }
+        let mut state = self.state();
+        state.durable = state.durable.max(size);
+        if head.is_ok() {
+            (state.sealed, state.sealed_at) = (size, checkpoint.time);
+            state.checkpoint = Some(checkpoint.clone());
+        }
+        drop(state);
+        self.synced.notify_all();
+        head.map(|()| checkpoint)
+    }
+
+    /// Makes the checkpoint that is due.
+    fn seal_due(&self, signer: &dyn CheckpointSigner) {
+        let Some((tenant, label)) = &self.options.signer else { return };
         let missing = || {
             let message = format!("there is no key with the label {label}, which must sign checkpoints");
             KmsError::new(Code::KeyNotFound, message)
@@ -437,105 +497,8 @@ impl AuditSink for AuditLog {
         let sealed = signer
             .find_key(tenant, label)
             .and_then(|key| key.ok_or_else(missing))
-            .and_then(|key| self.checkpoint(signer, &key));
+            .and_then(|key| self.checkpoint_if(Wanted::IfDue, signer, (&key).into()));
         self.state().unsealed = sealed.err();
-    }
-}
-
-impl State {
-    fn check(&self) -> Result<()> {
-        match &self.broken {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses all writes from now on: after this error, the content of the disk is unknown.
-    fn fail(&mut self, what: &str, error: io::Error) -> KmsError {
-        let error =
-            KmsError::io(format!("{what}; the log accepts no entries until it is opened again"), error);
-        self.broken = Some(error.clone());
-        error
-    }
-
-    /// Writes the entries of events at the end, by one write, until the file has `max_bytes`. Returns how many those are: at least one.
-    fn append_entries(&mut self, events: &[AuditEvent<'_>], max_bytes: u64) -> Result<usize> {
-        let room = match &self.medium {
-            Medium::Memory(_) => u64::MAX,
-            Medium::Folder(folder) => max_bytes.saturating_sub(folder.length),
-        };
-        let mut group = Group::now()?;
-        for event in events {
-            group.push(self.tree.size() + group.len(), event);
-            if group.bytes.len() as u64 >= room {
-                break;
-            }
-        }
-        let Linked { bytes, chain, leaves } = group.link(self.chain);
-        self.write(&bytes)?;
-        let written = leaves.len();
-        self.chain = chain;
-        self.tree.extend(leaves);
-        Ok(written)
-    }
-
-    /// Writes the line of a checkpoint at the end.
-    fn append_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        let (line, link) = Line::write(&Content::Checkpoint(checkpoint.to_string()), &self.chain);
-        self.write((line + "\n").as_bytes())?;
-        self.chain = link;
-        Ok(())
-    }
-
-    /// Writes lines at the end. What cannot be written as a whole is taken off again.
-    fn write(&mut self, lines: &[u8]) -> Result<()> {
-        match &mut self.medium {
-            Medium::Memory(text) => text.extend_from_slice(lines),
-            Medium::Folder(folder) => {
-                if let Err(error) = (&*folder.file).write_all(lines) {
-                    if let Err(worse) = folder.file.set_len(folder.length) {
-                        return Err(self.fail("cannot remove an incomplete line from the audit log", worse));
-                    }
-                    return Err(KmsError::io("cannot write to the audit log", error));
-                }
-                folder.length += lines.len() as u64;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes everything written so far durable, and stores the checkpoint.
-    fn seal(&mut self, checkpoint: Checkpoint) -> Result<()> {
-        if let Medium::Folder(folder) = &self.medium {
-            if let Err(error) = folder.file.sync_data() {
-                return Err(self.fail("cannot sync the audit log", error));
-            }
-            files::set_head(&folder.path, &checkpoint)?;
-        }
-        self.durable = self.tree.size();
-        self.sealed = checkpoint.size;
-        self.sealed_at = checkpoint.time;
-        self.checkpoint = Some(checkpoint);
-        Ok(())
-    }
-
-    /// Begins a new file if this one is long enough. The earlier files are on the disk by then.
-    fn rotate(&mut self, max_bytes: u64) -> Result<()> {
-        let Medium::Folder(folder) = &self.medium else { return Ok(()) };
-        // If the file has no entry yet, the next file would get the same name.
-        if folder.length < max_bytes || folder.part.first == self.tree.size() {
-            return Ok(());
-        }
-        let (old, path) = (Arc::clone(&folder.file), folder.path.clone());
-        if let Err(error) = old.sync_data() {
-            return Err(self.fail("cannot sync the audit log", error));
-        }
-        self.durable = self.tree.size();
-        let part = Part::new(&path, self.tree.size());
-        let (file, length) = files::create_part(&part, &Header::new(self.id, &self.chain, &self.tree))?;
-        let Medium::Folder(folder) = &mut self.medium else { return Ok(()) };
-        (folder.part, folder.file, folder.length) = (part, Arc::new(file), length);
-        Ok(())
     }
 }
 
@@ -574,4 +537,42 @@ fn damaged(folder: &Path, newest: &Part, report: &Report) -> KmsError {
             folder.join(file).display()
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit_log::OneCheckpoint;
+    use crate::id::KeyFamily;
+
+    /// Signs nothing.
+    struct Nobody;
+
+    impl CheckpointSigner for Nobody {
+        fn find_key(&self, _tenant: &Name, _label: &Name) -> Result<Option<KeyFamily>> {
+            Ok(None)
+        }
+
+        fn one_checkpoint(&self, _key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>> {
+            Err(KmsError::new(Code::KeyNotFound, "no key"))
+        }
+    }
+
+    #[test]
+    fn the_disk_gets_a_long_file_before_it_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() };
+        let log = AuditLog::create(folder.path(), options).unwrap();
+        let who: Actor = "a".repeat(Actor::MAX).parse().unwrap();
+        let (operation, outcome) = (Operation::Sign, Outcome::Done);
+        let events = vec![AuditEvent { who, operation, key: None, outcome, digest: None }; 1000];
+        let mut on_the_disk = Vec::new();
+        while on_the_disk.last().is_none_or(|durable| *durable == 0) {
+            log.record(&events).unwrap();
+            log.settle(&Nobody);
+            on_the_disk.push(log.state().durable);
+        }
+        assert!(on_the_disk.len() > 1 && log.state().unsynced == 0);
+        assert_eq!(on_the_disk.last(), Some(&log.len()));
+    }
 }

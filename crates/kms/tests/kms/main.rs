@@ -10,6 +10,7 @@ mod audit_log_cuts;
 mod audit_log_files;
 mod audit_log_pages;
 mod audit_log_proofs;
+mod audit_log_sealer;
 mod audit_log_witnesses;
 mod backup;
 mod chaos;
