@@ -18,6 +18,13 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
 }
 
+impl Program {
+    /// Whether it was built for this target, which cargo was told.
+    pub(crate) fn is_for(&self, target: &str) -> bool {
+        self.path.components().any(|part| part.as_os_str() == target)
+    }
+}
+
 /// Everything that the build gives.
 #[derive(Debug)]
 pub(crate) struct Programs {

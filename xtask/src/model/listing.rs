@@ -47,6 +47,15 @@ pub(super) enum Kind {
     Function,
 }
 
+/// What a function consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) instructions: usize,
+    pub(super) calls: usize,
+    pub(super) scalar_rotates: usize,
+    pub(super) vector_rotates: usize,
+}
+
 /// The number of rounds of the compression. A loop with an exit in its middle runs over them.
 const ROUNDS: usize = 7;
 
@@ -92,6 +101,29 @@ impl Listing {
         };
         ensure!(lines.len() >= LEAST, "{name}: {} instructions cannot be a block", lines.len());
         Ok(Unit { lines, kind })
+    }
+
+    /// Counts the instructions of the function with this name, and those among them that have these mnemonics.
+    ///
+    /// # Errors
+    /// There is no such function.
+    pub(super) fn count(
+        &self,
+        name: &str,
+        scalar_rotates: &[&str],
+        vector_rotates: &[&str],
+    ) -> Result<Counts> {
+        let function = self.functions.get(name).with_context(|| format!("no function {name}"))?;
+        let of = |words: &[&str]| {
+            let mnemonics = function.iter().filter_map(|one| one.text.split_whitespace().next());
+            mnemonics.filter(|word| words.contains(word)).count()
+        };
+        Ok(Counts {
+            instructions: function.len(),
+            calls: of(&CALLS),
+            scalar_rotates: of(scalar_rotates),
+            vector_rotates: of(vector_rotates),
+        })
     }
 
     /// The names that contain `part`.
@@ -190,6 +222,9 @@ fn is_branch(word: &str) -> bool {
         || word.starts_with("clgrj")
         || word.starts_with("brct")
 }
+
+/// The calls of AArch64, POWER and s390x, whose mnemonics do not conflict.
+const CALLS: [&str; 6] = ["bl", "bctrl", "brasl", "bras", "basr", "bcctrl"];
 
 fn is_away(word: &str) -> bool {
     const WORDS: [&str; 17] = [

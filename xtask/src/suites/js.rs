@@ -20,7 +20,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     let check = ["wasm/build.mjs", "--check"];
     runner.command("the WebAssembly module is what crates/wasm gives", node(runner.context).args(check));
     runner.command("the sources compile", node(runner.context).arg("scripts/build.js"));
-    kernel(runner);
+    kernels(runner);
     match tests(runner.context) {
         Ok(tests) => {
             runner.node_test(
@@ -32,22 +32,29 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     }
 }
 
-/// The tests of `bulla-blake3` with its WebAssembly kernel, under Node's WASI. Tests that need threads, an unwinding panic or another kernel
-/// are left out.
-fn kernel(runner: &mut Runner<'_>) {
+/// The tests of `bulla-blake3` and `bulla-blake2` with their WebAssembly kernels, under Node's WASI. Tests that need threads, processes, an
+/// unwinding panic or another kernel are left out.
+fn kernels(runner: &mut Runner<'_>) {
     const TARGET: &str = "wasm32-wasip1";
+    const APART: [(&str, &str, &[&str]); 2] = [
+        (
+            "bulla-blake3",
+            "blake3",
+            &["parallel_and_files", "a_subtree_", "a_chunk_of_guts_", "portable", "bao"],
+        ),
+        ("bulla-blake2", "blake2", &["the_variable_forces_a_kernel", "a_job_that_was_not_done"]),
+    ];
     runner.need("rust target", |_| install::rust_target(TARGET));
     let script = runner.context.root.join("js/wasm/wasi.mjs").display().to_string();
     let launcher = format!("target.{TARGET}.runner = ['node', '--no-warnings', '{script}']");
     let flags = format!("target.{TARGET}.rustflags = ['-Ctarget-feature=+simd128']");
-    let test = ["--package", "bulla-blake3", "--test", "blake3", "--target", TARGET];
-    let mut arguments = vec!["--config", &launcher, "--config", &flags];
-    arguments.extend(test);
-    arguments.extend(["--", "--test-threads=1"]);
-    for apart in ["parallel_and_files", "a_subtree_", "a_chunk_of_guts_", "portable", "bao"] {
-        arguments.extend(["--skip", apart]);
+    for (package, test, apart) in APART {
+        let mut arguments = vec!["--config", &launcher, "--config", &flags];
+        arguments.extend(["--package", package, "--test", test, "--target", TARGET]);
+        arguments.extend(["--", "--test-threads=1"]);
+        arguments.extend(apart.iter().flat_map(|name| ["--skip", name]));
+        runner.cargo_test(&arguments);
     }
-    runner.cargo_test(&arguments);
 }
 
 /// The test files. Node 20 has no patterns, and runs every file of a folder named `test`.

@@ -1,6 +1,6 @@
 //! The suite for other processors, which `qemu-user` emulates.
 
-use super::{go::go, runner::Runner};
+use super::{go::go, lanes_rust, runner::Runner};
 use crate::install::{self, DebianTool};
 
 pub(super) fn run(runner: &mut Runner<'_>) {
@@ -13,6 +13,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
             rust_on_emulated_processor(runner, older);
         }
     }
+    lanes_rust::run(runner);
 }
 
 /// A processor that lacks kernels.

@@ -5,6 +5,7 @@ mod c;
 mod go;
 mod js;
 mod lanes;
+mod lanes_rust;
 mod miri;
 mod page;
 mod plan;

@@ -50,6 +50,35 @@ pub(super) fn features(context: &Context) -> Result<String> {
     Ok(all_features(&metadata(context)?).join(","))
 }
 
+/// A target that is not this machine's, and what links its programs.
+pub(super) struct Foreign {
+    pub(super) target: &'static str,
+    pub(super) linker: &'static str,
+}
+
+/// Builds the test programs of these packages for several targets at once.
+pub(super) fn build_foreign(
+    context: &Context,
+    targets: &[Foreign],
+    packages: &[&str],
+) -> Result<Vec<Program>> {
+    let metadata = metadata(context)?;
+    let mut command = context.cargo();
+    command.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
+    for Foreign { target, linker } in targets {
+        command.args(["--target", target, "--config", &format!("target.{target}.linker=\"{linker}\"")]);
+    }
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo test")?;
+    ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let messages = messages.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let tests: Vec<_> = messages.filter_map(|message| program(&metadata, &message)).collect();
+    let expected = targets.len() * packages.len();
+    ensure!(tests.len() >= expected, "cargo built {} test programs, not {expected}", tests.len());
+    Ok(tests)
+}
+
 fn metadata(context: &Context) -> Result<Value> {
     let text = quiet(context.cargo().args(["metadata", "--format-version=1", "--no-deps"]))?;
     Ok(serde_json::from_str(&text)?)

@@ -25,7 +25,7 @@ use crate::{
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// With it, the tests of a kernel fail if the processor lacks it. Without it, they report that the kernel was not tested.
-const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
+pub(super) const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
 
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
@@ -122,10 +122,31 @@ impl<'a> Runner<'a> {
                 self.need(name, |_| Err(anyhow!("there is no such test program")));
                 continue;
             };
-            let mut command = test_program(program, emulator);
-            prepare(&mut command);
-            self.libtest(&format!("{name}, {}", emulator.join(" ")), &mut command);
+            self.emulated_program(program, emulator, &prepare);
         }
+    }
+
+    /// Runs a test program in an emulator, without the requirements of [`set_up`] on the processor.
+    pub(super) fn emulated_program(
+        &mut self,
+        program: &Program,
+        emulator: &[&str],
+        prepare: impl Fn(&mut Command),
+    ) {
+        let mut command = test_program(program, emulator);
+        prepare(&mut command);
+        self.libtest(&format!("{}, {}", program.name, emulator.join(" ")), &mut command);
+    }
+
+    /// The programs that `step` builds. If they do not build, there are none, and that counts as a failure.
+    pub(super) fn build(&mut self, step: impl FnOnce(&Context) -> Result<Vec<Program>>) -> Vec<Program> {
+        let start = Instant::now();
+        let built = step(self.context);
+        self.build += start.elapsed();
+        built.unwrap_or_else(|error| {
+            self.need("build", |_| Err(error));
+            Vec::new()
+        })
     }
 
     /// The test programs of the workspace. If they do not build, there are none, and that counts as a failure.

@@ -148,5 +148,6 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
 pub(super) fn lab(runner: &mut Runner<'_>) {
     runner.programs(|package| package == "bulla-lab");
     runner.check("every lane with a model can be modelled", model::check);
+    runner.check("the machine code of kernels for other machines", model::rules::check);
     runner.check("the table of the README is that of the newest run", report::check_readme);
 }

@@ -20,6 +20,21 @@ const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" 
 /// as in a kernel.
 const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "x86_64-unknown-none"];
 
+/// Targets for which the libraries are linted, which needs no linker. Suite `lanes` runs them on some.
+const LINTED_TARGETS: [&str; 8] = [
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "aarch64-pc-windows-msvc",
+    "x86_64-pc-windows-gnu",
+    "aarch64-unknown-linux-gnu",
+    "powerpc64le-unknown-linux-gnu",
+    "riscv64gc-unknown-linux-gnu",
+    "s390x-unknown-linux-gnu",
+];
+
+/// The libraries with kernels.
+const KERNELS: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
+
 /// The libraries that must build without `std`, and with each feature alone.
 const LIBRARIES: [&str; 2] = ["bulla-blake2", "bulla-blake3"];
 
@@ -37,6 +52,10 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.command("clippy", &mut clippy(context));
     runner.command("rustdoc", &mut rustdoc(context));
     runner.check("licences, bans, sources", deny);
+    for target in LINTED_TARGETS {
+        runner.need(target, |_| install::rust_target(target));
+    }
+    runner.command("clippy for other targets", &mut clippy_elsewhere(context));
     no_std(runner);
     features_alone(runner);
 }
@@ -73,6 +92,16 @@ fn clippy(context: &Context) -> Command {
         "-D",
         "warnings",
     ]);
+    command
+}
+
+/// The libraries for other targets, with their default features.
+fn clippy_elsewhere(context: &Context) -> Command {
+    let mut command = context.cargo();
+    command.args(["clippy", "--quiet", "--profile=test"]);
+    command.args(LINTED_TARGETS.iter().flat_map(|target| ["--target", target]));
+    command.args(KERNELS.iter().flat_map(|package| ["--package", package]));
+    command.args(["--", "-D", "warnings"]);
     command
 }
 

@@ -1,0 +1,162 @@
+//! The Rust libraries on other processors: their test programs are built for each target, and `qemu-user` runs them.
+
+use std::process::Command;
+
+use super::{
+    programs::{self, Foreign},
+    runner::{REQUIRE_KERNELS, Runner},
+};
+use crate::{
+    install::{self, DebianFile, DebianTool},
+    program::Program,
+};
+
+/// Names the kernel that the tests require to be in use.
+const BEST_KERNEL: &str = "BULLA_TEST_BEST_KERNEL";
+
+/// The libraries with kernels.
+const LIBRARIES: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
+
+/// A kind of machine that Rust programs are built for.
+struct Machine {
+    target: &'static str,
+    linker: DebianTool,
+    emulator: &'static str,
+    /// The machine's C library, on which the linker's package does not depend, and the folder above it.
+    library: DebianFile,
+    system: &'static str,
+    processors: &'static [Processor],
+}
+
+/// A processor of the emulator.
+struct Processor {
+    name: &'static str,
+    /// The kernel that it must choose, for BLAKE2 as for BLAKE3.
+    kernel: &'static str,
+    tests: Tests,
+}
+
+/// What runs on a processor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tests {
+    /// Everything that is quick enough in an emulator, by the processor's own kernel and by the portable one.
+    Kernels,
+    /// The choice of the kernel, and the vectors that all languages share.
+    Choice,
+}
+
+/// Debian's emulator knows these.
+const MACHINES: [Machine; 4] = [
+    Machine {
+        target: "aarch64-unknown-linux-gnu",
+        linker: DebianTool { program: "aarch64-linux-gnu-gcc", package: "gcc-aarch64-linux-gnu" },
+        emulator: "qemu-aarch64",
+        library: DebianFile { path: "/usr/aarch64-linux-gnu/lib/crt1.o", package: "libc6-dev-arm64-cross" },
+        system: "/usr/aarch64-linux-gnu",
+        processors: &[Processor { name: "cortex-a57", kernel: "aarch64/neon", tests: Tests::Kernels }],
+    },
+    // Big-endian.
+    Machine {
+        target: "s390x-unknown-linux-gnu",
+        linker: DebianTool { program: "s390x-linux-gnu-gcc", package: "gcc-s390x-linux-gnu" },
+        emulator: "qemu-s390x",
+        library: DebianFile { path: "/usr/s390x-linux-gnu/lib/crt1.o", package: "libc6-dev-s390x-cross" },
+        system: "/usr/s390x-linux-gnu",
+        processors: &[
+            Processor { name: "max", kernel: "s390x/vector", tests: Tests::Kernels },
+            // It lacks the vector facility.
+            Processor { name: "zEC12", kernel: "portable", tests: Tests::Choice },
+        ],
+    },
+    Machine {
+        target: "powerpc64le-unknown-linux-gnu",
+        linker: DebianTool { program: "powerpc64le-linux-gnu-gcc", package: "gcc-powerpc64le-linux-gnu" },
+        emulator: "qemu-ppc64le",
+        library: DebianFile {
+            path: "/usr/powerpc64le-linux-gnu/lib/crt1.o",
+            package: "libc6-dev-ppc64el-cross",
+        },
+        system: "/usr/powerpc64le-linux-gnu",
+        processors: &[
+            Processor { name: "power8", kernel: "powerpc64/vsx", tests: Tests::Choice },
+            Processor { name: "power9", kernel: "powerpc64/vsx", tests: Tests::Kernels },
+            Processor { name: "power10", kernel: "powerpc64/vsx", tests: Tests::Choice },
+        ],
+    },
+    Machine {
+        target: "riscv64gc-unknown-linux-gnu",
+        linker: DebianTool { program: "riscv64-linux-gnu-gcc", package: "gcc-riscv64-linux-gnu" },
+        emulator: "qemu-riscv64",
+        library: DebianFile { path: "/usr/riscv64-linux-gnu/lib/crt1.o", package: "libc6-dev-riscv64-cross" },
+        system: "/usr/riscv64-linux-gnu",
+        processors: &[Processor { name: "rv64", kernel: "portable", tests: Tests::Choice }],
+    },
+];
+
+pub(super) fn run(runner: &mut Runner<'_>) {
+    let mut foreign = Vec::new();
+    for machine in &MACHINES {
+        let Machine { target, linker, library, emulator, .. } = machine;
+        runner.need(target, |_| install::rust_target(target));
+        runner.need(linker.program, |_| install::debian(linker));
+        runner.need(library.package, |_| install::debian_file(library));
+        runner.need(emulator, |_| install::debian(&DebianTool { program: emulator, package: "qemu-user" }));
+        foreign.push(Foreign { target, linker: linker.program });
+    }
+    let built = runner.build(|context| programs::build_foreign(context, &foreign, &LIBRARIES));
+    for machine in &MACHINES {
+        for processor in machine.processors {
+            let programs = built.iter().filter(|program| program.is_for(machine.target));
+            let tests = programs.filter_map(|program| Some((program, processor.tests.of(&program.name)?)));
+            for (program, arguments) in tests {
+                on(runner, machine, processor, program, arguments);
+            }
+        }
+    }
+}
+
+/// Runs a test program on a processor.
+fn on(
+    runner: &mut Runner<'_>,
+    machine: &Machine,
+    processor: &Processor,
+    program: &Program,
+    arguments: &[&str],
+) {
+    let emulator = [machine.emulator, "-L", machine.system, "-cpu", processor.name];
+    runner.emulated_program(program, &emulator, |test: &mut Command| {
+        test.args(arguments).env(BEST_KERNEL, processor.kernel);
+        if processor.tests == Tests::Kernels {
+            test.env(REQUIRE_KERNELS, "1");
+        }
+    });
+}
+
+impl Tests {
+    /// The arguments for a test program, or nothing if it does not run.
+    ///
+    /// Left out are tests of sizes by the thousand that concern no kernel, and tests that start this program again: the machine has no
+    /// loader for it.
+    fn of(self, program: &str) -> Option<&'static [&'static str]> {
+        match (self, program) {
+            (Self::Kernels, "bulla-simd, lib bulla_simd") => Some(&[]),
+            (Self::Kernels, "bulla-blake2, lib bulla_blake2" | "bulla-blake3, lib bulla_blake3") => Some(&[]),
+            (Self::Kernels, "bulla-blake2, test blake2") => Some(&["--skip=the_variable_forces_a_kernel"]),
+            (Self::Kernels, "bulla-blake3, test blake3") => Some(&[
+                "--skip=far",
+                "--skip=bao::corrupt::every",
+                "--skip=at_every_length_to_20_chunks",
+                "--skip=by_every_kernel",
+                "--skip=of_the_naive_encoder",
+                "--skip=nothing_behind_an_input_of_any_length",
+                "--skip=vectors_of_every_length",
+                "--skip=random_cuts",
+            ]),
+            (Self::Kernels, "bulla-ed25519, test ed25519") => Some(&["interface", "vectors"]),
+            (Self::Choice, "bulla-blake2, test blake2" | "bulla-blake3, test blake3") => {
+                Some(&["the_best_kernel", "vectors", "--skip=vectors_of_every_length"])
+            }
+            _ => None,
+        }
+    }
+}
