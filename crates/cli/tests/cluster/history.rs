@@ -163,17 +163,20 @@ fn check_second(events: &[Event], bound: Duration) -> Result<(), String> {
         }
     }
     forbidden.extend(since.map(|since| (since + bound, Time::MAX)));
-    for event in events {
-        if let Event::SignSecond(span) = event
-            && let Some((from, to)) =
-                forbidden.iter().find(|(from, to)| span.sent > *from && span.answered < *to)
-        {
-            return Err(format!(
-                "the disabled key signed ({span:?}), which it must not from {from:?} to {to:?}"
-            ));
-        }
-    }
-    Ok(())
+    let signed = events.iter().filter_map(|event| match event {
+        Event::SignSecond(span) => Some(span),
+        _ => None,
+    });
+    let late = signed.filter_map(|span| {
+        let is_within = |(from, to): &&(Time, Time)| span.sent > *from && span.answered < *to;
+        Some((span, forbidden.iter().find(is_within)?))
+    });
+    let late: Vec<_> = late.collect();
+    let (Some((first, (from, to))), Some((last, _))) = (late.first(), late.last()) else { return Ok(()) };
+    Err(format!(
+        "the disabled key signed {} times ({first:?} to {last:?}), which it must not, at first from {from:?} to {to:?}",
+        late.len()
+    ))
 }
 
 #[cfg(test)]
