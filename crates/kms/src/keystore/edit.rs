@@ -82,8 +82,12 @@ impl Keystore {
             Err(error) if error.code == Code::StoreChanged && writer.store.is_shared() => Ok(Attempt::Outrun),
             Err(error) => Err(error),
         };
-        let catch_up =
-            |writer: &mut Writer, index: &Index| writer.catch_up(&self.sealer, &*self.guard, index);
+        let catch_up = |writer: &mut Writer, index: &Index| {
+            if !writer.store.is_shared() {
+                return Ok(None);
+            }
+            writer.catch_up(&self.sealer, &*self.guard, index)
+        };
         let mut pace = Pace::new();
         match shared_snapshot::edit(&*self.index, &*self.writer, attempt, catch_up, || pace.again())? {
             Edited::Unneeded => Ok(None),

@@ -47,6 +47,9 @@ pub(super) enum Edited<T> {
 /// still as the snapshot shows it. If another process was quicker and `again` allows it, `catch_up` reads the newer
 /// state, readers get to see it, and `attempt` is called again.
 ///
+/// That there is nothing to change is said of the newest state, too: the snapshot may be older than a change that was acknowledged
+/// elsewhere.
+///
 /// # Errors
 /// The errors of `attempt` and `catch_up`. Readers then see what they saw before.
 pub(super) fn edit<S: Snapshot, W: Exclusive, T, E>(
@@ -60,7 +63,15 @@ pub(super) fn edit<S: Snapshot, W: Exclusive, T, E>(
     loop {
         let newest = snapshot.newest();
         match attempt(&mut writer, &newest)? {
-            Attempt::Unneeded => return Ok(Edited::Unneeded),
+            Attempt::Unneeded => match catch_up(&mut writer, &newest)? {
+                None => return Ok(Edited::Unneeded),
+                Some(next) => {
+                    snapshot.publish(next);
+                    if !again() {
+                        return Ok(Edited::GaveUp);
+                    }
+                }
+            },
             Attempt::Made { next, result } => {
                 snapshot.publish(next);
                 return Ok(Edited::Made(result));
@@ -204,6 +215,21 @@ mod tests {
             }
         }
 
+        /// Adds a version, unless this process made the newest one. Returns whether it did.
+        fn lead(&self, who: &'static str) -> bool {
+            let attempt = |writer: &mut Writer, newest: &Versions| {
+                if newest.last() == Some(&who) {
+                    return Ok::<_, ()>(Attempt::Unneeded);
+                }
+                let mut next = newest.clone();
+                next.push(who);
+                let committed = writer.commit(&next);
+                Ok(if committed { Attempt::Made { next, result: () } } else { Attempt::Outrun })
+            };
+            let catch_up = |writer: &mut Writer, newest: &Versions| Ok(writer.catch_up(newest));
+            edit(&self.snapshot, &self.writer, attempt, catch_up, || true) == Ok(Edited::Made(()))
+        }
+
         fn refresh(&self) {
             refresh(&self.snapshot, &self.writer, |writer, newest| Ok::<_, ()>(writer.catch_up(newest)))
                 .unwrap();
@@ -234,6 +260,19 @@ mod tests {
             let stored = store.lock().unwrap().clone();
             assert!(stored == ["a", "b"] || stored == ["b", "a"], "{stored:?}");
             assert_eq!([nodes[0].seen(), nodes[1].seen()], [stored.clone(), stored]);
+        });
+    }
+
+    #[test]
+    fn a_node_that_missed_a_change_does_not_say_that_there_is_nothing_to_change() {
+        model(|| {
+            let store = Store::default();
+            let nodes = [Node::new(&store), Node::new(&store)];
+            assert!(nodes[0].lead("a") && nodes[1].lead("b"));
+            assert_eq!(nodes[0].seen(), ["a"], "it does not know of the other change yet");
+            assert!(nodes[0].lead("a"));
+            assert_eq!(*store.lock().unwrap(), ["a", "b", "a"]);
+            assert!(!nodes[0].lead("a"), "now there is nothing to change");
         });
     }
 
