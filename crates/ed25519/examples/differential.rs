@@ -1,4 +1,5 @@
-//! Compares the kernel in use with `verify_strict` of ed25519-dalek on any number of signatures of every kind.
+//! Compares the kernel in use with `verify_strict` of ed25519-dalek on any number of signatures of every kind: each in a batch, alone, and among one to
+//! eight.
 //!
 //! Usage: `cargo run --release -p bulla-ed25519 --example differential -- COUNT [SEED [THREADS]]`. Batches have 1 to 70 items,
 //! messages 0 to 300 bytes. It prints the number of accepted signatures of each kind, and stops at the first verdict that
@@ -8,7 +9,8 @@
 #[path = "../tests/ed25519/cases.rs"]
 mod cases;
 
-use bulla_ed25519::{kernel, verify_many};
+use bulla_ed25519::kernel::{self, Kernel};
+use bulla_ed25519::{Reason, Verdict, verify_many, verify_strict};
 use cases::{Case, KINDS};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -19,17 +21,37 @@ const BLOCK: usize = 240 * KINDS.len();
 /// The number of cases, and of accepted ones, of each kind.
 type Counts = [[usize; 2]; KINDS.len()];
 
+/// Compares each case alone, and in batches of one to eight, with the portable verdicts and their reasons.
+fn compare_few(portable: Kernel, all: &[Case], expected: &mut Vec<Verdict>) {
+    let items: Vec<_> = all.iter().map(Case::item).collect();
+    expected.resize(all.len(), Verdict::Invalid(Reason::Mismatch));
+    portable.verify_many_into(&items, expected);
+    for ((case, item), expected) in all.iter().zip(&items).zip(&*expected) {
+        assert_eq!(verify_strict(item), *expected, "alone: {case:x?}");
+    }
+    let (mut at, mut size) = (0, 1);
+    while at < items.len() {
+        let end = (at + size).min(items.len());
+        assert_eq!(verify_many(&items[at..end]), expected[at..end], "{size} from {at}: {:x?}", &all[at..end]);
+        (at, size) = (end, size % 8 + 1);
+    }
+}
+
 /// Compares one block, and adds to `counts`.
 fn compare(seed: u64, counts: &mut Counts) {
     let all = cases::cases(BLOCK, 300, seed);
+    let mut portable = Vec::new();
+    compare_few(Kernel::by_name("portable").expect("it is everywhere"), &all, &mut portable);
     let mut sizes = fastrand::Rng::with_seed(seed);
     let mut at = 0;
     while at < all.len() {
         let batch = &all[at..(at + sizes.usize(1..=70)).min(all.len())];
         at += batch.len();
         let items: Vec<_> = batch.iter().map(Case::item).collect();
-        for (case, verdict) in batch.iter().zip(verify_many(&items)) {
+        let given = verify_many(&items).into_iter().zip(&portable[at - batch.len()..]);
+        for (case, (verdict, portable)) in batch.iter().zip(given) {
             let expected = case.dalek_strict();
+            assert_eq!(verdict, *portable, "block {seed}: {case:x?}");
             assert_eq!(verdict.is_valid(), expected, "block {seed}: {case:x?}");
             let kind = KINDS.iter().position(|kind| *kind == case.kind).unwrap();
             counts[kind][0] += 1;

@@ -14,8 +14,14 @@ use crate::verdict::{Reason, Verdict};
 /// ```
 ///
 /// That is the equation without the cofactor, R compared as bytes, S below the order of the group, and A and R not of small order.
+///
+/// # Panics
+///
+/// If the environment forces a kernel that this machine does not have: see [`kernel::active`].
 pub fn verify_strict(item: &Item<'_>) -> Verdict {
-    kernel::portable::verify_in(&[], item)
+    let mut out = [Verdict::Invalid(Reason::Mismatch)];
+    kernel::active().verify_many_into(std::slice::from_ref(item), &mut out);
+    out[0]
 }
 
 /// Verifies every item. Verdict i is the verdict of [`verify_strict`] on item i. It does not depend on its neighbours, their order and

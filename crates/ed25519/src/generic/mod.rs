@@ -3,14 +3,18 @@
 
 pub(crate) mod comb;
 pub(crate) mod field;
+pub(crate) mod halving;
 pub(crate) mod msm;
-mod one_element;
+pub(crate) mod one_element;
 mod one_signature;
+pub(crate) mod pair;
 pub(crate) mod point;
 pub(crate) mod power;
+mod prepared_single;
 pub(crate) mod scalar;
 pub(crate) mod sha512;
 pub(crate) mod sign;
+pub(crate) mod single;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! One element of the field of 2^255 - 19 in general registers, for inversions. In a chain of squares each square waits for the one before, and
+//! Elements of the field of 2^255 - 19 in general registers, for inversions. In a chain of squares each square waits for the one before, and
 //! one number passes through the chain in less than half of the time that eight numbers take in lanes.
 //!
 //! No branch and no address depends on an element.
@@ -7,8 +7,27 @@
 const M51: u64 = (1 << 51) - 1;
 
 /// An element in radix 2^51; limbs are below 2^52.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct OneElement([u64; 5]);
+
+/// The constant d of the curve (RFC 8032, section 5.1).
+const D: OneElement = OneElement([
+    0x3_4dca_1359_78a3,
+    0x1_a828_3b15_6ebd,
+    0x5_e7a2_6001_c029,
+    0x7_39c6_63a0_3cbb,
+    0x5_2036_cee2_b6ff,
+]);
+/// A square root of -1.
+const SQRT_M1: OneElement = OneElement([
+    0x6_1b27_4a0e_a0b0,
+    0x0_d5a5_fc8f_189d,
+    0x7_ef5e_9cbd_0c60,
+    0x7_8595_a680_4c9e,
+    0x2_b832_4804_fc1d,
+]);
+/// Four times the prime: more than any element, limb by limb.
+const FOUR_PRIMES: [u64; 5] = [4 * (M51 - 18), 4 * M51, 4 * M51, 4 * M51, 4 * M51];
 
 /// The product of two words.
 #[inline(always)]
@@ -16,22 +35,74 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// The limbs of columns below 2^116.
+/// The limbs of columns that are sums of products. All carries are computed at once, in two rounds: a chain of squares waits for each of them.
 #[inline(always)]
-fn carried(mut z: [u128; 5]) -> OneElement {
-    let mut limbs = [0; 5];
-    for k in 0..4 {
-        z[k + 1] += z[k] >> 51;
-        limbs[k] = z[k] as u64 & M51;
-    }
-    limbs[4] = z[4] as u64 & M51;
-    limbs[0] += (z[4] >> 51) as u64 * 19;
-    limbs[1] += limbs[0] >> 51;
-    limbs[0] &= M51;
-    OneElement(limbs)
+fn carried(z: [u128; 5]) -> OneElement {
+    let low = z.map(|column| column as u64 & M51);
+    let high = z.map(|column| (column >> 51) as u64);
+    let t = [low[0] + 19 * high[4], low[1] + high[0], low[2] + high[1], low[3] + high[2], low[4] + high[3]];
+    let (low, high) = (t.map(|limb| limb & M51), t.map(|limb| limb >> 51));
+    OneElement([
+        low[0] + 19 * high[4],
+        low[1] + high[0],
+        low[2] + high[1],
+        low[3] + high[2],
+        low[4] + high[3],
+    ])
 }
 
 impl OneElement {
+    pub(crate) const ZERO: Self = Self([0; 5]);
+    pub(crate) const ONE: Self = Self([1, 0, 0, 0, 0]);
+    /// x and y of the base point (RFC 8032, section 5.1).
+    pub(crate) const BASE: [Self; 2] = [
+        Self([
+            0x6_2d60_8f25_d51a,
+            0x4_12a4_b4f6_592a,
+            0x7_5b71_71a4_b31d,
+            0x1_ff60_5271_18fe,
+            0x2_1693_6d3c_d6e5,
+        ]),
+        Self([
+            0x6_6666_6666_6658,
+            0x4_cccc_cccc_cccc,
+            0x1_9999_9999_9999,
+            0x3_3333_3333_3333,
+            0x6_6666_6666_6666,
+        ]),
+    ];
+
+    /// Limbs below 2^52.
+    #[inline(always)]
+    pub(crate) fn from_limbs(limbs: [u64; 5]) -> Self {
+        Self(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn limbs(&self) -> &[u64; 5] {
+        &self.0
+    }
+
+    /// The sum, with carries.
+    #[inline(always)]
+    pub(crate) fn add(&self, other: &Self) -> Self {
+        let mut z = self.0;
+        for (limb, other) in z.iter_mut().zip(other.0) {
+            *limb += other;
+        }
+        Self(carry_down(z, z[4] >> 51))
+    }
+
+    /// The difference, with carries.
+    #[inline(always)]
+    pub(crate) fn sub(&self, other: &Self) -> Self {
+        let mut z = FOUR_PRIMES;
+        for (limb, (own, other)) in z.iter_mut().zip(self.0.iter().zip(other.0)) {
+            *limb = *limb + own - other;
+        }
+        Self(carry_down(z, z[4] >> 51))
+    }
+
     /// 255 bits as little-endian words.
     #[inline(always)]
     pub(crate) fn from_words(w: &[u64; 4]) -> Self {
@@ -72,19 +143,24 @@ impl OneElement {
     }
 
     #[inline(always)]
+    fn square(&self) -> Self {
+        let a = &self.0;
+        let (twice_0, twice_1) = (2 * a[0], 2 * a[1]);
+        let (c3, c4) = (19 * a[3], 19 * a[4]);
+        carried([
+            wide(a[0], a[0]) + wide(twice_1, c4) + wide(2 * a[2], c3),
+            wide(twice_0, a[1]) + wide(2 * a[2], c4) + wide(a[3], c3),
+            wide(twice_0, a[2]) + wide(a[1], a[1]) + wide(2 * a[3], c4),
+            wide(twice_0, a[3]) + wide(twice_1, a[2]) + wide(a[4], c4),
+            wide(twice_0, a[4]) + wide(twice_1, a[3]) + wide(a[2], a[2]),
+        ])
+    }
+
+    #[inline(always)]
     fn squares(self, times: u32) -> Self {
         let mut x = self;
         for _ in 0..times {
-            let a = &x.0;
-            let (twice_0, twice_1) = (2 * a[0], 2 * a[1]);
-            let (c3, c4) = (19 * a[3], 19 * a[4]);
-            x = carried([
-                wide(a[0], a[0]) + wide(twice_1, c4) + wide(2 * a[2], c3),
-                wide(twice_0, a[1]) + wide(2 * a[2], c4) + wide(a[3], c3),
-                wide(twice_0, a[2]) + wide(a[1], a[1]) + wide(2 * a[3], c4),
-                wide(twice_0, a[3]) + wide(twice_1, a[2]) + wide(a[4], c4),
-                wide(twice_0, a[4]) + wide(twice_1, a[3]) + wide(a[2], a[2]),
-            ]);
+            x = x.square();
         }
         x
     }
@@ -107,6 +183,63 @@ impl OneElement {
     }
 }
 
+/// x and y, and whether the encoding was that of a point.
+pub(crate) type Decoded = (OneElement, OneElement, bool);
+
+/// Points that are decoded (RFC 8032, section 5.1.3), before their roots: x = u v^3 (u v^7)^((p-5)/8), or that times a root of -1.
+#[derive(Clone, Copy)]
+pub(crate) struct Decoding<const N: usize> {
+    sign: [u64; N],
+    y: [OneElement; N],
+    u: [OneElement; N],
+    v: [OneElement; N],
+    uv3: [OneElement; N],
+    /// To be raised to the power (p - 5) / 8.
+    pub(crate) uv7: [OneElement; N],
+}
+
+impl<const N: usize> Decoding<N> {
+    #[inline(always)]
+    pub(crate) fn new(words: &[[u64; 4]; N]) -> Self {
+        let zero = [OneElement::ZERO; N];
+        let mut this = Self { sign: [0; N], y: zero, u: zero, v: zero, uv3: zero, uv7: zero };
+        for (n, words) in words.iter().enumerate() {
+            let y = OneElement::from_words(words);
+            let yy = y.square();
+            let (u, v) = (yy.sub(&OneElement::ONE), yy.mul(&D).add(&OneElement::ONE));
+            let vv = v.square();
+            let uv3 = vv.mul(&v).mul(&u);
+            (this.sign[n], this.y[n], this.u[n], this.v[n]) = (words[3] >> 63, y, u, v);
+            (this.uv3[n], this.uv7[n]) = (uv3, vv.square().mul(&uv3));
+        }
+        this
+    }
+
+    /// The points. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
+    #[inline(always)]
+    pub(crate) fn finish(&self, powers: &[OneElement; N]) -> [Decoded; N] {
+        let mut out = [(OneElement::ZERO, OneElement::ONE, false); N];
+        for n in 0..N {
+            let root = powers[n].mul(&self.uv3[n]);
+            let (x, valid) = signed_root(&root, &self.u[n], &self.v[n], self.sign[n]);
+            out[n] = (x, self.y[n], valid);
+        }
+        out
+    }
+}
+
+/// The root of u / v with the wanted parity, from a candidate that is right except for a factor that is a root of ±1. Only for public numbers.
+#[inline(always)]
+fn signed_root(root: &OneElement, u: &OneElement, v: &OneElement, sign: u64) -> (OneElement, bool) {
+    let square = root.square().mul(v);
+    let right = square.sub(u).to_words() == [0; 4];
+    let turned = square.add(u).to_words() == [0; 4];
+    let x = if right { *root } else { root.mul(&SQRT_M1) };
+    let words = x.to_words();
+    let x = if words[0] & 1 == sign { x } else { OneElement::ZERO.sub(&x) };
+    (x, right || turned)
+}
+
 /// 19 times `top` into the lowest limb, and all carries; the top limb is cut.
 #[inline(always)]
 fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
@@ -122,9 +255,15 @@ fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
 /// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words; the coordinates are words too.
 #[inline(always)]
 pub(crate) fn encode(x: &[u64; 4], y: &[u64; 4], z: &[u64; 4]) -> [u64; 4] {
-    let inverse = OneElement::from_words(z).inverse();
-    let x = OneElement::from_words(x).mul(&inverse).to_words();
-    let mut words = OneElement::from_words(y).mul(&inverse).to_words();
+    encode_elements([x, y, z].map(OneElement::from_words))
+}
+
+/// [`encode`] of elements.
+#[inline(always)]
+pub(crate) fn encode_elements([x, y, z]: [OneElement; 3]) -> [u64; 4] {
+    let inverse = z.inverse();
+    let x = x.mul(&inverse).to_words();
+    let mut words = y.mul(&inverse).to_words();
     words[3] |= x[0] << 63;
     words
 }
@@ -169,16 +308,56 @@ mod tests {
             let (lanes_a, lanes_b) = (in_lanes(&pair[0]), in_lanes(&pair[1]));
             assert_eq!(a.to_words(), words(&lanes_a), "{:x?}", pair[0]);
             assert_eq!(a.mul(&b).to_words(), words(&lanes_a.mul(&lanes_b)), "{pair:x?}");
-            assert_eq!(a.squares(1).to_words(), words(&lanes_a.square()), "{:x?}", pair[0]);
+            assert_eq!(a.square().to_words(), words(&lanes_a.square()), "{:x?}", pair[0]);
             assert_eq!(a.inverse().to_words(), words(&power::inverse(&lanes_a)), "{:x?}", pair[0]);
         }
+    }
+
+    #[test]
+    fn sums_differences_and_points_are_those_of_the_lanes() {
+        let samples = samples();
+        for pair in samples.windows(2) {
+            let [a, b] = [pair[0], pair[1]].map(|words| OneElement::from_words(&words));
+            let (lanes_a, lanes_b) = (in_lanes(&pair[0]), in_lanes(&pair[1]));
+            assert_eq!(a.add(&b).to_words(), words(&lanes_a.add(&lanes_b)), "{pair:x?}");
+            assert_eq!(a.sub(&b).to_words(), words(&lanes_a.sub(&lanes_b)), "{pair:x?}");
+        }
+        let powers = |z: [OneElement; 2]| {
+            z.map(|z| {
+                // (p - 5) / 8 = (p - 2 - 3) / 8: 2^252 - 3
+                let (mut power, bits) = (OneElement::ONE, [u64::MAX - 2, u64::MAX, u64::MAX, (1 << 60) - 1]);
+                for bit in (0..252).rev() {
+                    power = power.square();
+                    if bits[bit / 64] >> (bit % 64) & 1 == 1 {
+                        power = power.mul(&z);
+                    }
+                }
+                power
+            })
+        };
+        let signed = samples
+            .iter()
+            .flat_map(|words| [0, 1 << 63].map(|sign| [words[0], words[1], words[2], words[3] | sign]));
+        let mut points = 0;
+        for encoding in signed {
+            let decoding = Decoding::new(&[encoding, samples[1]]);
+            let [(x, y, valid), other] = decoding.finish(&powers(decoding.uv7));
+            let [(lanes_x, lanes_y, lanes)] = power::decode(&[encoding.map(|word| Model([word; LANES]))]);
+            assert_eq!(valid, lanes != 0, "{encoding:x?}");
+            assert!(other.2);
+            if valid {
+                assert_eq!((x.to_words(), y.to_words()), (words(&lanes_x), words(&lanes_y)), "{encoding:x?}");
+                points += 1;
+            }
+        }
+        assert!(points > 100, "{points}");
     }
 
     #[test]
     fn the_largest_limbs_do_not_overflow() {
         let largest = OneElement([(1 << 52) - 1; 5]);
         let square = largest.mul(&largest);
-        assert_eq!(square.to_words(), largest.squares(1).to_words());
+        assert_eq!(square.to_words(), largest.square().to_words());
         assert!(square.0.iter().all(|limb| *limb < 1 << 52), "{:x?}", square.0);
         let prime = [M51 - 18, M51, M51, M51, M51];
         assert_eq!(OneElement(prime).to_words(), [0; 4]);

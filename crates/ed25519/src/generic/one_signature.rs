@@ -56,7 +56,7 @@ pub(crate) fn multiply<V: Lanes>(
 /// The digits at one stop: lanes 0 to 3 have those of the key's factor, lanes 4 to 7 those of the base point's, which has digits
 /// only at every second stop.
 #[inline(always)]
-fn digits(k: &[u64; 5], s: &[u64; 5], at: u32) -> [u64; LANES] {
+pub(super) fn digits(k: &[u64; 5], s: &[u64; 5], at: u32) -> [u64; LANES] {
     let mut digits = [0; LANES];
     for part in 0..TABLES_ALONE {
         let step = part as u32;

@@ -3,10 +3,13 @@
 
 use crate::generic::comb::Comb;
 use crate::generic::msm::{self, Bucket, Decoded, Digits};
+use crate::generic::one_element::{Decoded as OneDecoded, OneElement};
+use crate::generic::pair::Pair;
 use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Signing};
+use crate::generic::single::{self, BaseRows, Factors, OwnRows};
 use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
 use crate::generic::verify::{self, Group};
 use crate::lanes::model::Model;
@@ -140,6 +143,26 @@ macro_rules! steps {
             /// [`msm::is_torsion`].
             fn is_torsion(point: &Point<V>, out: &mut Mask) {
                 *out = msm::is_torsion(point)
+            }
+            /// [`Group::multiply_in_pairs`].
+            fn multiply_in_pairs(group: &mut Group<V>, keys: &[KeyTable; TABLES_ALONE], base: &[&BaseTable; TABLES_ALONE]) {
+                group.multiply_in_pairs(keys, base)
+            }
+            /// [`single::decode`].
+            fn decode_single(like: &V, words: &[[u64; 4]; 2], out: &mut [OneDecoded; 2]) {
+                *out = single::decode(*like, words)
+            }
+            /// [`single::fill_own`].
+            fn fill_own_rows(points: &Pair<V>, rows: &mut OwnRows) {
+                single::fill_own(points, rows)
+            }
+            /// [`single::fill_base`].
+            fn fill_base_rows(like: &V, rows: &mut BaseRows) {
+                single::fill_base(*like, OneElement::BASE, rows)
+            }
+            /// [`single::is_neutral`].
+            fn is_neutral(like: &V, factors: &Factors, rows: &OwnRows, base: &BaseRows, out: &mut bool) {
+                *out = single::is_neutral(*like, factors, rows, base)
             }
             /// [`table::eight_rows`].
             fn eight_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {

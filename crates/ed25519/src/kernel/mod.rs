@@ -11,6 +11,7 @@ pub(crate) mod machine;
 pub(crate) mod portable;
 mod prepared;
 mod signing;
+mod single;
 
 pub use choice::{FORCE_VARIABLE, Kernel, UnknownKernel, active, available, forced};
 pub(crate) use engine::PreparedKey;

@@ -51,12 +51,12 @@ const SMALL_ORDER_Y: [[u8; 32]; 7] = {
 };
 
 /// Whether S is below the order.
-fn is_canonical_scalar(s: &[u8; 32]) -> bool {
+pub(super) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
     s.iter().rev().lt(ORDER.iter().rev())
 }
 
 /// Whether the y of an encoding belongs to a point of small order. The encoding need not be a point.
-fn has_small_order_y(encoding: &[u8; 32]) -> bool {
+pub(super) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
     let mut y = *encoding;
     y[31] &= 0x7f;
     SMALL_ORDER_Y.contains(&y)
@@ -86,12 +86,16 @@ fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
     let is_valid = if domain.is_empty() {
         key.verify_strict(item.message, &Signature::from_bytes(item.signature)).is_ok()
     } else {
-        let s = Scalar::from_bytes_mod_order(*item.s());
-        let k = scalar_of([domain, item.r(), item.public_key, item.message]);
-        let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-key.to_edwards(), &s);
-        r.compress().as_bytes() == item.r()
+        equation_holds(&scalar_of([domain, item.r(), item.public_key, item.message]), &key.to_edwards(), item)
     };
     if is_valid { Ok(()) } else { Err(Reason::Mismatch) }
+}
+
+/// Whether s B - k A has the encoding R.
+pub(super) fn equation_holds(k: &Scalar, key: &EdwardsPoint, item: &Item<'_>) -> bool {
+    let s = Scalar::from_bytes_mod_order(*item.s());
+    let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(k, &-key, &s);
+    r.compress().as_bytes() == item.r()
 }
 
 /// The verdict on one signature by the cofactored predicate.
@@ -137,7 +141,7 @@ fn decode(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
 }
 
 /// SHA-512 of the parts, modulo l.
-fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
+pub(super) fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
     let mut hash = Sha512::new();
     for part in parts {
         hash.update(part);

@@ -1,6 +1,6 @@
 //! AVX-512 IFMA: eight lanes in a zmm register.
 
-use super::{LANES, Lanes, Mask, carry, product, square};
+use super::{LANES, Lanes, Mask, carry, product, product_51, square, square_51};
 use core::arch::x86_64::*;
 
 /// Eight lanes. The first one comes from [`Vector::new`], whose caller has checked the CPU.
@@ -56,6 +56,7 @@ impl Lanes for Vector {
         )));
         fn madd_lo(self, a: Self, b: Self) -> Self = Self(_mm512_madd52lo_epu64(self.0, a.0, b.0));
         fn madd_hi(self, a: Self, b: Self) -> Self = Self(_mm512_madd52hi_epu64(self.0, a.0, b.0));
+        fn times_19(self) -> Self = Self(_mm512_mullo_epi64(self.0, _mm512_set1_epi64(19)));
         fn select(mask: Mask, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_epi64(mask, no.0, yes.0));
         fn negate_where(self, mask: Mask) -> Self =
             Self(_mm512_mask_sub_epi64(self.0, mask, _mm512_setzero_si512(), self.0));
@@ -64,6 +65,11 @@ impl Lanes for Vector {
         fn odd(self) -> Mask = _mm512_test_epi64_mask(self.0, _mm512_set1_epi64(1));
         fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2] = gather(from).map(Self);
         fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES] = scatter(pair[0].0, pair[1].0);
+        fn in_fours<const ORDER: i32>(self) -> Self = Self(_mm512_permutex_epi64::<ORDER>(self.0));
+        fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self = {
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
+            Self(_mm512_mask_broadcast_i64x4(low, 0xf0, _mm256_loadu_si256(high.as_ptr().cast())))
+        };
         fn pick(self, row: &[u64; 16]) -> Self = {
             let low = _mm512_loadu_si512(row.as_ptr().cast());
             let high = _mm512_loadu_si512(row.as_ptr().add(8).cast());
@@ -78,6 +84,14 @@ impl Lanes for Vector {
     #[inline(always)]
     fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
         square(a, start)
+    }
+    #[inline(always)]
+    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
+        product_51(a, b)
+    }
+    #[inline(always)]
+    fn square_51(a: &[Self; 5]) -> [Self; 5] {
+        square_51(a)
     }
     #[inline(always)]
     fn carry(columns: [Self; 5]) -> [Self; 5] {

@@ -115,6 +115,9 @@ impl Lanes for Interval {
         assert!(high <= i128::from(M52), "{a:x?} times {b:x?} in 52 bits");
         self.add(Self::new(low, high))
     }
+    fn times_19(self) -> Self {
+        Self::new(19 * self.unsigned().low, 19 * self.high)
+    }
     fn select(_: Mask, yes: Self, no: Self) -> Self {
         Self::new(yes.low.min(no.low), yes.high.max(no.high))
     }
@@ -135,6 +138,13 @@ impl Lanes for Interval {
     }
     fn scatter(_: [Self; 2]) -> [[u64; 2]; LANES] {
         panic!("{NO_LANES}")
+    }
+    fn in_fours<const ORDER: i32>(self) -> Self {
+        self
+    }
+    fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self {
+        let all = low.iter().chain(high);
+        Self::new((*all.clone().min().unwrap()).into(), (*all.max().unwrap()).into())
     }
     fn pick(self, _: &[u64; 16]) -> Self {
         panic!("{NO_LANES}")

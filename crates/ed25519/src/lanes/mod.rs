@@ -1,7 +1,7 @@
 //! The vector type of all code here: eight lanes of 64 bits, with 52-bit multiply-add.
 //!
 //! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move data between lanes and memory in another
-//! order, so no item can affect its neighbour's verdict.
+//! order, so no item can affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`Lanes::in_fours`] moves them too.
 //!
 //! The methods are safe: a vector exists only on a CPU that can compute with it. A [`Kernel`](crate::kernel::Kernel) makes the first vector of
 //! a computation; a value of that type proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing vector.
@@ -86,6 +86,8 @@ pub(crate) trait Lanes: Copy {
         self.madd_lo(a, b)
     }
 
+    /// Every lane times 19, modulo 2^64.
+    fn times_19(self) -> Self;
     /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
     fn select(mask: Mask, yes: Self, no: Self) -> Self;
     /// Lanes whose bit is set negated modulo 2^64.
@@ -96,6 +98,12 @@ pub(crate) trait Lanes: Copy {
     fn negative(self) -> Mask;
     /// Which lanes are odd.
     fn odd(self) -> Mask;
+
+    /// Lanes in another order within the lower four lanes, and in the same order within the upper four: lane i gets lane `ORDER >> 2 i & 3` of
+    /// its half.
+    fn in_fours<const ORDER: i32>(self) -> Self;
+    /// Four lanes from `low`, and four from `high`.
+    fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self;
 
     /// Writes one word with one store. Vectors are loaded from memory that was written like this, and the compiler must not assemble
     /// them in registers instead.
@@ -126,6 +134,16 @@ pub(crate) trait Lanes: Copy {
     fn carry(columns: [Self; 5]) -> [Self; 5] {
         carry(columns)
     }
+    /// [`product_51`], as [`Lanes::product`].
+    #[inline(never)]
+    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
+        product_51(a, b)
+    }
+    /// [`square_51`], as [`Lanes::product`].
+    #[inline(never)]
+    fn square_51(a: &[Self; 5]) -> [Self; 5] {
+        square_51(a)
+    }
     /// Word number `self` of the sixteen of `row`, separately in every lane; only the low four bits of a lane are used. No
     /// address depends on a lane.
     fn pick(self, row: &[u64; 16]) -> Self;
@@ -154,6 +172,88 @@ pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
         z[k + 1] = z[k + 1].add(z[k].shr::<52>());
     }
     z
+}
+
+/// The order in which limbs are multiplied: limb 0 is the last one of a carry.
+const ORDER: [usize; 5] = [2, 1, 3, 4, 0];
+
+/// The folded columns of a product in radix 2^51: the implementation of [`Lanes::product_51`].
+///
+/// A multiply-add divides products at bit 52, so the upper halves count twice. The upper columns come first, so that they are folded while the
+/// lower ones are still computed: a single chain of products waits for every result.
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "loops over values are not unrolled, which keeps the columns in memory"
+)]
+pub(crate) fn product_51<V: Lanes>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
+    let zero = a[0].like(0);
+    let (mut lo, mut hi) = ([zero; 9], [zero; 10]);
+    // Each column gets one product in turn: the next one waits for it.
+    for turn in 0..5 {
+        let i = ORDER[turn];
+        for j in 0..5 {
+            let k = i + j;
+            if k > 3 {
+                hi[k + 1] = hi[k + 1].madd_hi(a[i], b[j]);
+            }
+            if k > 4 {
+                lo[k] = lo[k].madd_lo(a[i], b[j]);
+            }
+        }
+    }
+    for turn in 0..5 {
+        let i = ORDER[turn];
+        for j in (0..5).rev() {
+            let k = i + j;
+            if k < 5 {
+                lo[k] = lo[k].madd_lo(a[i], b[j]);
+            }
+            if k < 4 {
+                hi[k + 1] = hi[k + 1].madd_hi(a[i], b[j]);
+            }
+        }
+    }
+    // No closures: they would keep every operation as a call.
+    let mut upper = [hi[9].add(hi[9]); 5];
+    for k in 0..4 {
+        upper[k] = lo[k + 5].add(hi[k + 5]).add(hi[k + 5]);
+    }
+    fold_51([lo[0], lo[1], lo[2], lo[3], lo[4]], [hi[0], hi[1], hi[2], hi[3], hi[4]], upper)
+}
+
+/// Columns of 2^255 and above, folded into the lower columns, of which each is `one` plus twice `two`.
+#[inline(always)]
+fn fold_51<V: Lanes>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
+    let mut out = upper;
+    for k in 0..5 {
+        out[k] = one[k].add(two[k]).add(two[k]).add(upper[k].times_19());
+    }
+    out
+}
+
+/// Like [`product_51`] of `a` and `a`: each product of two different limbs is computed once and doubled.
+#[inline(always)]
+pub(crate) fn square_51<V: Lanes>(a: &[V; 5]) -> [V; 5] {
+    let zero = a[0].like(0);
+    // What counts once, twice, and four times.
+    let (mut one, mut two, mut four) = ([zero; 10], [zero; 10], [zero; 10]);
+    for i in (0..5).rev() {
+        two[2 * i + 1] = two[2 * i + 1].madd_hi(a[i], a[i]);
+        one[2 * i] = one[2 * i].madd_lo(a[i], a[i]);
+        for j in (i + 1..5).rev() {
+            four[i + j + 1] = four[i + j + 1].madd_hi(a[i], a[j]);
+            two[i + j] = two[i + j].madd_lo(a[i], a[j]);
+        }
+    }
+    for k in 0..10 {
+        two[k] = two[k].add(four[k]).add(four[k]);
+    }
+    let mut upper = [zero; 5];
+    for k in 0..5 {
+        upper[k] = one[k + 5].add(two[k + 5]).add(two[k + 5]);
+    }
+    fold_51([one[0], one[1], one[2], one[3], one[4]], [two[0], two[1], two[2], two[3], two[4]], upper)
 }
 
 /// The product's columns 0 to 9, added to `start`, without a reduction.

@@ -87,6 +87,9 @@ impl Lanes for Model {
     fn madd_hi(self, a: Self, b: Self) -> Self {
         lanes(|i| self.0[i].wrapping_add((product52(a.0[i], b.0[i]) >> 52) as u64))
     }
+    fn times_19(self) -> Self {
+        lanes(|i| self.0[i].wrapping_mul(19))
+    }
     fn select(mask: Mask, yes: Self, no: Self) -> Self {
         lanes(|i| if mask >> i & 1 == 1 { yes.0[i] } else { no.0[i] })
     }
@@ -107,6 +110,12 @@ impl Lanes for Model {
     }
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES] {
         std::array::from_fn(|i| [pair[0].0[i], pair[1].0[i]])
+    }
+    fn in_fours<const ORDER: i32>(self) -> Self {
+        lanes(|i| self.0[(i & 4) + (ORDER >> (2 * (i & 3)) & 3) as usize])
+    }
+    fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self {
+        lanes(|i| if i < 4 { low[i] } else { high[i - 4] })
     }
     fn pick(self, row: &[u64; 16]) -> Self {
         lanes(|i| row[self.0[i] as usize & 15])

@@ -16,6 +16,60 @@ fn verify(kernel: Kernel, cases: &[Case]) -> Vec<Verdict> {
     out
 }
 
+/// Each case in a call of its own.
+fn verify_each(kernel: Kernel, cases: &[Case]) -> Vec<Verdict> {
+    cases.iter().flat_map(|case| verify(kernel, std::slice::from_ref(case))).collect()
+}
+
+#[test]
+fn single_signatures_have_the_same_verdicts_and_reasons() {
+    let cases = cases::cases(4000, 400, 6);
+    let portable = verify(Kernel::by_name("portable").unwrap(), &cases);
+    for kernel in kernel::available() {
+        let count = if kernel.name() == "model" { 3 * KINDS.len() } else { cases.len() };
+        for ((case, verdict), expected) in
+            cases.iter().zip(verify_each(kernel, &cases[..count])).zip(&portable)
+        {
+            assert_eq!(verdict, *expected, "{kernel}: {case:x?}");
+            assert_eq!(verdict.is_valid(), case.dalek_strict(), "{kernel}: {case:x?}");
+        }
+    }
+}
+
+/// Every pair of encodings of points of small order, canonical or not, and of every y from the prime on.
+#[test]
+fn every_pair_of_odd_encodings() {
+    let odd = cases::odd_encodings();
+    let (mut one, mut below) = ([0; 32], cases::ORDER);
+    one[0] = 1;
+    below[0] -= 1;
+    let mut cases = Vec::new();
+    for public_key in &odd {
+        for r in &odd {
+            for s in [[0; 32], one, below, cases::ORDER] {
+                let mut signature = [0; 64];
+                signature[..32].copy_from_slice(r);
+                signature[32..].copy_from_slice(&s);
+                let message = b"odd".to_vec();
+                cases.push(Case {
+                    kind: "odd encodings of both",
+                    public_key: *public_key,
+                    message,
+                    signature,
+                });
+            }
+        }
+    }
+    let portable = verify(Kernel::by_name("portable").unwrap(), &cases);
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+        assert_eq!(verify(kernel, &cases), portable, "{kernel}");
+        assert_eq!(verify_each(kernel, &cases), portable, "{kernel}");
+    }
+    for (case, verdict) in cases.iter().zip(portable) {
+        assert_eq!(verdict.is_valid(), case.dalek_strict(), "{case:x?}");
+    }
+}
+
 #[test]
 fn every_kernel_agrees_with_dalek_on_every_kind() {
     let cases = cases::cases(8000, 400, 1);

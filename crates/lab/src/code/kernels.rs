@@ -55,6 +55,11 @@ const STEPS: &[&str] = &[
     "accumulate",
     "sum_buckets",
     "is_torsion",
+    "multiply_in_pairs",
+    "decode_single",
+    "fill_own_rows",
+    "fill_base_rows",
+    "is_neutral",
     "eight_rows",
 ];
 

@@ -1,0 +1,165 @@
+//! Strict verification of one signature: d s B - c A - d R by the halved factors of [`super::halving`], as two sums side by side ([`super::pair`]).
+//!
+//! The lower four lanes have -c A and the lower half of the base point's factor, the upper four -d R and the upper half.
+
+use super::halving::Halved;
+use super::one_element::{Decoded, Decoding, OneElement};
+use super::pair::{self, Addends, Pair, Row};
+use crate::lanes::{Lanes, Mask};
+
+/// The bits of a digit of c and d. Factors are -8 to 7, or their negatives.
+const BITS: usize = 4;
+/// The number of digits of c and d. The top one has no sign and is small.
+const COUNT: usize = (Halved::BITS as usize).div_ceil(BITS);
+/// The number of digits of each half of the base point's factor: -128 to 127, of eight bits. The top one of the upper half has no sign.
+const BASE_COUNT: usize = 16;
+/// The number of doublings between the base point's two tables.
+pub(crate) const BASE_SHIFT: u32 = 8 * BASE_COUNT as u32;
+
+/// Multiples 0 to 8 of -A, and of -R.
+pub(crate) type OwnRows = [[Row; 9]; 2];
+/// Multiples 0 to 128 of the base point, and of the base point after [`BASE_SHIFT`] doublings.
+pub(crate) type BaseRows = [[Row; 129]; 2];
+
+/// [`OwnRows`] before they are filled.
+pub(crate) const EMPTY_OWN_ROWS: OwnRows = [[Row::NEUTRAL; 9]; 2];
+
+/// Decodes two points: see [`one_element::Decoding`].
+#[inline(always)]
+pub(crate) fn decode<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
+    let decoding = Decoding::new(words);
+    decoding.finish(&pair::power(like, &decoding.uv7))
+}
+
+/// The factors as digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Factors {
+    /// Of c and d.
+    own: [[i8; COUNT]; 2],
+    /// Of both halves of the base point's factor.
+    base: [[i16; BASE_COUNT]; 2],
+    /// The first digits that are used.
+    top: usize,
+}
+
+impl Factors {
+    /// The digits of c, of d, and of `base`, which is below l.
+    pub(crate) fn new(halved: &Halved, base: &[u64; 4]) -> Self {
+        let d = [halved.d as u64, (halved.d >> 64) as u64, 0];
+        let mut own = [own_digits(&halved.c), own_digits(&d)];
+        let top = (2 * BASE_COUNT - 2..COUNT).rfind(|at| own.iter().any(|digits| digits[*at] != 0));
+        if halved.negative {
+            own[0] = own[0].map(|digit| -digit);
+        }
+        Self { own, base: base_digits(base), top: top.unwrap_or(2 * BASE_COUNT - 2) }
+    }
+}
+
+/// Signed digits: half a window is first added to every window but the top one, and then subtracted from each digit.
+fn own_digits(words: &[u64; 3]) -> [i8; COUNT] {
+    const HALVES: u64 = 0x8888_8888_8888_8888;
+    const TOP: usize = COUNT - 1 - 32;
+    let offset = [HALVES, HALVES, HALVES & ((1 << (BITS * TOP)) - 1)];
+    let sum = plus(words, &offset);
+    let mut digits = [0; COUNT];
+    for (n, digit) in digits.iter_mut().enumerate() {
+        let half = if n < COUNT - 1 { 8 } else { 0 };
+        *digit = (sum[n / 16] >> (n % 16 * BITS) & 15) as i8 - half;
+    }
+    digits
+}
+
+/// The same for eight bits.
+fn base_digits(words: &[u64; 4]) -> [[i16; BASE_COUNT]; 2] {
+    const HALVES: u64 = 0x8080_8080_8080_8080;
+    let sum = plus(words, &[HALVES, HALVES, HALVES, HALVES >> 8]);
+    let mut digits = [[0; BASE_COUNT]; 2];
+    for (n, digit) in digits.as_flattened_mut().iter_mut().enumerate() {
+        let half = if n < 2 * BASE_COUNT - 1 { 128 } else { 0 };
+        *digit = (sum[n / 8] >> (n % 8 * 8) & 255) as i16 - half;
+    }
+    digits
+}
+
+fn plus<const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+    let (mut out, mut carry) = ([0; N], false);
+    for n in 0..N {
+        (out[n], carry) = a[n].carrying_add(b[n], carry);
+    }
+    out
+}
+
+#[inline(always)]
+fn put<V: Lanes>([low, high]: &mut OwnRows, multiple: usize, addends: &Addends<V>) {
+    addends.store(&mut low[multiple], &mut high[multiple]);
+}
+
+/// Fills the multiples of both points.
+#[inline(always)]
+pub(crate) fn fill_own<V: Lanes>(points: &Pair<V>, rows: &mut OwnRows) {
+    let mut all = [*points; 5];
+    let one = points.addends();
+    put(rows, 1, &one);
+    for half in 1..=4 {
+        let doubled = all[half].double();
+        put(rows, 2 * half, &doubled.addends());
+        if half <= 2 {
+            all[2 * half] = doubled;
+        }
+        if half < 4 {
+            let sum = doubled.add(&one);
+            put(rows, 2 * half + 1, &sum.addends());
+            if half == 1 {
+                all[3] = sum;
+            }
+        }
+    }
+}
+
+/// Fills the multiples of the base point, whose affine coordinates these are.
+#[inline(always)]
+pub(crate) fn fill_base<V: Lanes>(like: V, base: [OneElement; 2], rows: &mut BaseRows) {
+    let points = Pair::from_affine(like, &[base; 2]);
+    let mut shifted = points;
+    for _ in 0..BASE_SHIFT {
+        shifted = shifted.double();
+    }
+    let (mut low, mut high, mut unused) = (Row::NEUTRAL, Row::NEUTRAL, Row::NEUTRAL);
+    points.addends().store(&mut low, &mut unused);
+    shifted.addends().store(&mut unused, &mut high);
+    let step = Addends::load(like, &low, &high);
+    let (mut sum, [lows, highs]) = (Pair::neutral(like), rows);
+    for (low, high) in lows.iter_mut().zip(highs) {
+        sum.addends().store(low, high);
+        sum = sum.add(&step);
+    }
+}
+
+/// The rows of two digits.
+#[inline(always)]
+fn chosen<V: Lanes, const ROWS: usize>(like: V, rows: &[[Row; ROWS]; 2], digits: [i32; 2]) -> Addends<V> {
+    // With this bound, the compiler sees that the row exists.
+    let row = |half: usize| &rows[half][(digits[half].unsigned_abs() as usize).min(ROWS - 1)];
+    let [low, high] = digits.map(|digit| if digit < 0 { Mask::MAX } else { 0 });
+    Addends::load(like, row(0), row(1)).negate_where(low & 0x0f | high & 0xf0)
+}
+
+/// Whether the sum is neutral: of the multiples of -A and -R in `rows` and of the base point's, by the digits.
+#[inline(always)]
+pub(crate) fn is_neutral<V: Lanes>(like: V, factors: &Factors, rows: &OwnRows, base: &BaseRows) -> bool {
+    let mut sum = Pair::neutral(like);
+    let mut at = factors.top.min(COUNT - 1);
+    loop {
+        sum = sum.add(&chosen(like, rows, [0, 1].map(|half| factors.own[half][at].into())));
+        if at.is_multiple_of(2) && at / 2 < BASE_COUNT {
+            sum = sum.add(&chosen(like, base, [0, 1].map(|half| factors.base[half][at / 2].into())));
+        }
+        if at == 0 {
+            return sum.is_opposite();
+        }
+        at -= 1;
+        for _ in 0..BITS {
+            sum = sum.double();
+        }
+    }
+}
