@@ -1,0 +1,367 @@
+//! Lists of checksums: how a line is written, and how the lines of many programs are read.
+
+use crate::algorithm::Algorithm;
+use std::ops::Range;
+
+/// The tag of lines with a folder's digest. It names the version of the rule.
+pub const TREE_TAG: &str = "BLAKE3-tree-v1";
+
+/// Which lines are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Those that b3sum accepts, and those of b2sum.
+    B3sum,
+    /// Those of b3sum, of the coreutils in both forms, of BSD in both forms; comments; blank lines.
+    Any,
+}
+
+/// How the lines of a list end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With a line feed. Names are escaped.
+    LineFeed,
+    /// With a zero byte. Names are not escaped.
+    Zero,
+}
+
+impl Ending {
+    /// The byte at the end.
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::LineFeed => b'\n',
+            Self::Zero => 0,
+        }
+    }
+}
+
+/// A line of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The hash function.
+    pub algorithm: Algorithm,
+    /// What it is the digest of.
+    pub subject: Subject,
+    /// The digest.
+    pub digest: Vec<u8>,
+    /// The place of the digest's digits in the line.
+    pub digits: Range<usize>,
+    /// The name as it stands in the line, with the backslash that marks it as escaped.
+    pub shown: String,
+    /// The bytes of the name.
+    pub name: Vec<u8>,
+}
+
+/// What a digest covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The content of a file.
+    File,
+    /// A folder with everything in it: `spec/manifest.md`.
+    Folder,
+}
+
+/// What a line is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A checksum.
+    Line(Line),
+    /// A comment, or nothing.
+    Nothing,
+    /// Neither; the reason.
+    Malformed(&'static str),
+}
+
+/// How lines are read that do not say everything themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    /// The lines that are accepted.
+    pub dialect: Dialect,
+    /// How they end.
+    pub ending: Ending,
+    /// The function for lines without a tag; `None` decides by the number of digits.
+    pub algorithm: Option<Algorithm>,
+}
+
+impl Reader {
+    /// Reads a line without its ending.
+    pub fn parse(&self, line: &[u8]) -> Parsed {
+        let is_nothing = line.iter().all(u8::is_ascii_whitespace) || line.first() == Some(&b'#');
+        if self.dialect == Dialect::Any && is_nothing {
+            return Parsed::Nothing;
+        }
+        match self.line(line) {
+            Ok(line) => Parsed::Line(line),
+            Err(reason) => Parsed::Malformed(reason),
+        }
+    }
+
+    fn line(&self, line: &[u8]) -> Result<Line, &'static str> {
+        let may_escape = self.ending == Ending::LineFeed;
+        let (escaped, rest) = match line.strip_prefix(b"\\") {
+            Some(rest) if may_escape => (true, rest),
+            _ => (false, line),
+        };
+        let parts = tagged(rest).or_else(|| self.untagged(rest));
+        let is_b3sum = |algorithm| self.dialect == Dialect::B3sum && algorithm == Algorithm::Blake3;
+        let is_utf8 = std::str::from_utf8(line).is_ok();
+        let Parts { algorithm, subject, bits, digest: hash, name } = match parts {
+            Some(parts) if is_utf8 || !is_b3sum(parts.algorithm) => parts,
+            None if is_utf8 => return Err("the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`"),
+            _ => return Err("the line is not UTF-8"),
+        };
+        let digest = self.digest(hash, algorithm)?;
+        if bits.is_some_and(|bits| bits != 8 * digest.len()) {
+            return Err("the checksum has not as many bits as its hash function's name says");
+        }
+        let start = hash.as_ptr() as usize - line.as_ptr() as usize;
+        let shown = format!("{}{}", if escaped { "\\" } else { "" }, String::from_utf8_lossy(name));
+        let name = match escaped {
+            true => unescape(name).ok_or("the name contains an unknown backslash escape")?,
+            false => name.to_vec(),
+        };
+        self.check_name(&name, algorithm)?;
+        Ok(Line { algorithm, subject, digest, digits: start..start + hash.len(), shown, name })
+    }
+
+    /// A line `HASH  FILE`, or `HASH *FILE` as the coreutils write it for binary files, or `HASH FILE` as BSD does.
+    fn untagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
+        let space = line.iter().position(|byte| *byte == b' ')?;
+        let (digest, rest) = line.split_at(space);
+        let algorithm = self.algorithm.unwrap_or(match digest.len() {
+            128 => Algorithm::Blake2b,
+            _ => Algorithm::Blake3,
+        });
+        let name = match (rest, algorithm, self.dialect) {
+            ([b' ', b' ', name @ ..], ..) => name,
+            ([b' ', b'*', _, ..], Algorithm::Blake3, Dialect::B3sum) => return None,
+            ([b' ', b'*', name @ ..], ..) => name,
+            ([b' ', name @ ..], _, Dialect::Any) => name,
+            _ => return None,
+        };
+        Some(Parts { algorithm, subject: Subject::File, bits: None, digest, name })
+    }
+
+    /// The bytes of a digest. It has all bytes of the function's output; of BLAKE2 also fewer, which gives another digest.
+    fn digest(&self, hash: &[u8], algorithm: Algorithm) -> Result<Vec<u8>, &'static str> {
+        let is_blake3 = algorithm == Algorithm::Blake3;
+        let reason = match (is_blake3, self.dialect) {
+            (true, Dialect::B3sum) => "the checksum does not have 64 lower-case hexadecimal digits",
+            (true, Dialect::Any) => "the checksum does not have 64 hexadecimal digits",
+            (false, _) => "the checksum does not have an even number of hexadecimal digits",
+        };
+        let is_upper = self.dialect == Dialect::B3sum && hash.iter().any(u8::is_ascii_uppercase);
+        if is_blake3 && (hash.len() != 64 || is_upper) {
+            return Err(reason);
+        }
+        let digest = from_hex(hash).filter(|bytes| !bytes.is_empty()).ok_or(reason)?;
+        match algorithm.has_length(digest.len() as u64) {
+            true => Ok(digest),
+            false if digest.len() > algorithm.default_length() => Err("the checksum is too long"),
+            false => Err("the checksum is too short"),
+        }
+    }
+
+    /// Refuses names that may mean more than one file: a check should fail rather than pass for the wrong file.
+    fn check_name(&self, name: &[u8], algorithm: Algorithm) -> Result<(), &'static str> {
+        if name.is_empty() {
+            return Err("the name is empty");
+        }
+        if name.contains(&b'\0') {
+            return Err("the name contains a null character");
+        }
+        let lossy = self.ending == Ending::LineFeed && algorithm == Algorithm::Blake3;
+        if lossy && std::str::from_utf8(name).is_ok_and(|name| name.contains('\u{fffd}')) {
+            return Err(
+                "the name contains a Unicode replacement character: the file's real name is not UTF-8",
+            );
+        }
+        if cfg!(windows) && name.contains(&b'\\') {
+            return Err("the name contains a backslash");
+        }
+        if cfg!(not(unix)) && std::str::from_utf8(name).is_err() {
+            return Err("the line is not UTF-8");
+        }
+        Ok(())
+    }
+}
+
+struct Parts<'a> {
+    algorithm: Algorithm,
+    subject: Subject,
+    /// The number of bits that the tag names.
+    bits: Option<usize>,
+    digest: &'a [u8],
+    name: &'a [u8],
+}
+
+/// A line `NAME (FILE) = HASH`; b2sum writes `BLAKE2b-256` for a digest of 256 bits.
+fn tagged(line: &[u8]) -> Option<Parts<'_>> {
+    let open = line.windows(2).position(|pair| pair == b" (")?;
+    let tag = std::str::from_utf8(&line[..open]).ok()?;
+    let (algorithm, subject, bits) = match (Algorithm::by_tag(tag), tag.split_once('-')) {
+        _ if tag == TREE_TAG => (Algorithm::Blake3, Subject::Folder, None),
+        (Some(algorithm), _) => (algorithm, Subject::File, None),
+        (None, Some((tag, bits))) => (Algorithm::by_tag(tag)?, Subject::File, Some(bits.parse().ok()?)),
+        (None, None) => return None,
+    };
+    let rest = &line[open + 2..];
+    // A name may contain the separator, so take the last one.
+    let close = rest.windows(4).rposition(|end| end == b") = ")?;
+    Some(Parts { algorithm, subject, bits, digest: &rest[close + 4..], name: &rest[..close] })
+}
+
+/// The bytes that hexadecimal digits stand for.
+pub fn from_hex(hash: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = hash.chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// Adds the hexadecimal digits of `bytes`.
+pub fn push_hex(text: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+}
+
+/// A name as in a line of checksums.
+pub struct SumName {
+    /// The name with `\`, newline and carriage return escaped.
+    pub text: Vec<u8>,
+    /// Whether anything was escaped: the line then starts with a backslash.
+    pub escaped: bool,
+}
+
+impl SumName {
+    /// A name for a line of this function. For BLAKE3, it has U+FFFD for bytes that are not UTF-8, as in b3sum; other programs write
+    /// those bytes.
+    pub fn new(name: &[u8], algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Blake3 => Self::escape(String::from_utf8_lossy(name).as_bytes()),
+            _ => Self::escape(name),
+        }
+    }
+
+    fn escape(name: &[u8]) -> Self {
+        // A Windows separator is written as `/`, so that lists of checksums work on other systems.
+        if cfg!(windows) {
+            let text = name.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect();
+            return Self { text, escaped: false };
+        }
+        let mut text = Vec::with_capacity(name.len());
+        for byte in name {
+            match byte {
+                b'\\' => text.extend(b"\\\\"),
+                b'\n' => text.extend(b"\\n"),
+                b'\r' => text.extend(b"\\r"),
+                byte => text.push(*byte),
+            }
+        }
+        let escaped = text.len() > name.len();
+        Self { text, escaped }
+    }
+}
+
+/// Undoes the escapes of [`SumName`].
+fn unescape(name: &[u8]) -> Option<Vec<u8>> {
+    let mut path = Vec::with_capacity(name.len());
+    let mut bytes = name.iter();
+    while let Some(byte) = bytes.next() {
+        path.push(match byte {
+            b'\\' => match bytes.next()? {
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b'\\' => b'\\',
+                _ => return None,
+            },
+            byte => *byte,
+        });
+    }
+    Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(dialect: Dialect, line: &str) -> Parsed {
+        Reader { dialect, ending: Ending::LineFeed, algorithm: None }.parse(line.as_bytes())
+    }
+
+    /// The function, the name, and the digits of a line in every form.
+    fn line(text: &str) -> (Algorithm, Vec<u8>, &str) {
+        match parse(Dialect::Any, text) {
+            Parsed::Line(line) => (line.algorithm, line.name, &text[line.digits]),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_of_every_program_are_read() {
+        let (short, long) = ("ab".repeat(32), "cd".repeat(64));
+        for (text, algorithm, name) in [
+            (format!("{short}  a b"), Algorithm::Blake3, "a b"),
+            (format!("{short} *a"), Algorithm::Blake3, "a"),
+            (format!("{short} a"), Algorithm::Blake3, "a"),
+            (format!("\\{short}  a\\nb\\\\"), Algorithm::Blake3, "a\nb\\"),
+            (format!("BLAKE3 (x) = y) = {short}"), Algorithm::Blake3, "x) = y"),
+            (format!("SHA256 (a) = {short}"), Algorithm::Sha256, "a"),
+            (format!("SHA512 (a) = {long}"), Algorithm::Sha512, "a"),
+            (format!("BLAKE2b-256 (a) = {short}"), Algorithm::Blake2b, "a"),
+            (format!("\\BLAKE2B (a\\rb) = {long}"), Algorithm::Blake2b, "a\rb"),
+            (format!("{long}  a"), Algorithm::Blake2b, "a"),
+        ] {
+            let digits = if text.contains(&long) { &long } else { &short };
+            assert_eq!(line(&text), (algorithm, name.into(), digits.as_str()), "{text}");
+        }
+        assert_eq!(line(&format!("{}  a", short.to_uppercase())).0, Algorithm::Blake3);
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_nothing_but_for_b3sum() {
+        for text in ["", "  ", "# comment", "\t"] {
+            assert_eq!(parse(Dialect::Any, text), Parsed::Nothing);
+            assert!(matches!(parse(Dialect::B3sum, text), Parsed::Malformed(_)));
+        }
+    }
+
+    #[test]
+    fn what_could_mean_two_files_or_a_shorter_digest_is_malformed() {
+        let hash = "ab".repeat(32);
+        let half = &hash[..32];
+        for text in [
+            format!("{hash}  "),
+            format!("{hash}  a\0b"),
+            format!("{hash}  \u{fffd}"),
+            format!("\\{hash}  a\\x"),
+            format!("{half}  a"),
+            format!("BLAKE3 (a) = {half}"),
+            format!("SHA256 (a) = {half}"),
+            format!("SHA256 (a) = {hash}0"),
+            "BLAKE3 (a) = ".into(),
+            format!("BLAKE2b-512 (a) = {hash}"),
+            format!("BLAKE3-tree-v2 (a) = {hash}"),
+            "MD5 (a) = 00112233445566778899aabbccddeeff".into(),
+            hash.clone(),
+        ] {
+            assert!(matches!(parse(Dialect::Any, &text), Parsed::Malformed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_that_end_with_a_zero_byte_have_plain_names() {
+        let hash = "ab".repeat(32);
+        let reader = Reader { dialect: Dialect::Any, ending: Ending::Zero, algorithm: None };
+        let Parsed::Line(line) = reader.parse(format!("{hash}  a\nb\\n").as_bytes()) else {
+            panic!("no line")
+        };
+        assert_eq!(line.name, b"a\nb\\n");
+        let text = [hash.as_bytes(), b"  a\xff"].concat();
+        let Parsed::Line(line) = reader.parse(&text) else { panic!("no line") };
+        assert_eq!(line.name, b"a\xff");
+    }
+}

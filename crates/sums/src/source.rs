@@ -1,0 +1,349 @@
+//! Reading one file safely and fast.
+//!
+//! Files are never mapped into memory: if another process shortens a mapped file, SIGBUS ends the reader. Besides,
+//! reading blocks at their offsets on several threads is faster: docs/decisions/0020.
+
+use crate::blocks::{Blocks, Content, LARGE};
+use crate::buffer::with_buffer;
+use crate::error::{ReadError, Stopped};
+use crate::hashing::HashMode;
+use crate::kind::Kind;
+use crate::meter::Meter;
+use crate::stamp::Stamp;
+use crate::threads::Threads;
+use bulla_blake3::OutputReader;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How this process's threads share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Only this thread reads, from start to end.
+    InOrder,
+    /// All threads read, if the file is large.
+    Parallel(Threads),
+}
+
+/// Whether a path that is a link may be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// The file that the link leads to is opened.
+    Follow,
+    /// A link is not opened.
+    Refuse,
+}
+
+/// A file that is open for reading.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    /// The file's properties when it was opened; a stream such as a pipe has none.
+    stamp: Option<Stamp>,
+    /// The path where it must still be afterwards, if that matters.
+    path: Option<PathBuf>,
+}
+
+/// A digest, and the number of hashed bytes.
+pub struct Digested {
+    /// The output from its beginning.
+    pub output: OutputReader,
+    /// The number of bytes.
+    pub size: u64,
+}
+
+impl Digested {
+    /// 32 bytes of the output from its current position: at the start, the hash.
+    pub fn hash(&self) -> bulla_blake3::Hash {
+        let mut bytes = [0; bulla_blake3::OUT_LEN];
+        self.output.clone().fill(&mut bytes);
+        bytes.into()
+    }
+}
+
+impl Source {
+    /// Opens anything that can be read: files, and streams such as pipes and terminals.
+    ///
+    /// # Errors
+    /// Any error of the system.
+    pub fn open_any(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path)?;
+        let stamp = if file.metadata()?.is_file() { Some(Stamp::of(&file)?) } else { None };
+        Ok(Self { file, stamp, path: None })
+    }
+
+    /// Standard input, from its current position to its end.
+    ///
+    /// # Errors
+    /// Any error of the system.
+    pub fn stdin() -> io::Result<Self> {
+        #[cfg(unix)]
+        let handle = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
+        #[cfg(windows)]
+        let handle = std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned()?;
+        Ok(Self { file: handle.into(), stamp: None, path: None })
+    }
+
+    /// Opens only a regular file, and never waits for the writer of a fifo. After reading, `path` must still lead to the same
+    /// file.
+    ///
+    /// # Errors
+    /// [`ReadError::NotAFile`], [`ReadError::Replaced`]; errors of the system.
+    pub fn open_file(path: &Path, links: Links) -> Result<Self, ReadError> {
+        let before = match links {
+            Links::Follow => std::fs::metadata(path)?,
+            Links::Refuse => std::fs::symlink_metadata(path)?,
+        };
+        if !before.is_file() {
+            return Err(ReadError::NotAFile(Kind::from(before.file_type()).describe()));
+        }
+        let file = open_without_waiting(path, links)?;
+        if !file.metadata()?.is_file() {
+            return Err(ReadError::Replaced);
+        }
+        let stamp = Some(Stamp::of(&file)?);
+        Ok(Self { file, stamp, path: Some(path.to_owned()) })
+    }
+
+    /// The file itself, for callers that read only a part of it.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    /// The length at the time of opening; a stream has none.
+    pub fn len(&self) -> Option<u64> {
+        self.stamp.map(|stamp| stamp.size)
+    }
+
+    /// Whether it is a file that had no bytes at the time of opening.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// Hashes the whole content.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`] and [`ReadError::Replaced`] if the file is not the same afterwards; errors of reading.
+    pub fn digest(&self, mode: &HashMode, pace: Pace, meter: &dyn Meter) -> Result<Digested, ReadError> {
+        let digested = match (self.len(), pace) {
+            (Some(size), Pace::Parallel(threads)) if threads.may_be_many() && size >= LARGE => {
+                let content = Content { file: &self.file, mode };
+                Digested { output: digest_blocks(content, size, threads, meter)?, size }
+            }
+            _ => digest_stream(&self.file, mode, meter)?,
+        };
+        self.check_unchanged()?;
+        Ok(digested)
+    }
+
+    /// Passes the whole content to `each`, piece by piece, and returns its size.
+    ///
+    /// # Errors
+    /// The errors of [`Source::digest`].
+    pub fn for_each(&self, meter: &dyn Meter, mut each: impl FnMut(&[u8])) -> Result<u64, ReadError> {
+        let take = |bytes: &[u8]| -> Result<(), Infallible> {
+            each(bytes);
+            Ok(())
+        };
+        self.try_for_each(meter, take).map_err(|Stopped::Reading(error)| error)
+    }
+
+    /// Like [`Source::for_each`], but stops at the first error of `each`.
+    ///
+    /// # Errors
+    /// Like [`Source::digest`], and what `each` says.
+    pub fn try_for_each<E>(
+        &self,
+        meter: &dyn Meter,
+        each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<u64, Stopped<E>> {
+        let size = pieces(&self.file, meter, each)?;
+        self.check_unchanged()?;
+        Ok(size)
+    }
+
+    fn check_unchanged(&self) -> Result<(), ReadError> {
+        let Some(before) = self.stamp else { return Ok(()) };
+        if !Stamp::of(&self.file)?.is_same_content(&before) {
+            return Err(ReadError::Changed);
+        }
+        match &self.path {
+            Some(path) if identity(path)? != before.identity => Err(ReadError::Replaced),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The file that a path leads to.
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    Ok(Stamp::of_stat(&rustix::fs::stat(path)?).identity)
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::metadata(path).map(|_| (0, 0))
+}
+
+fn digest_blocks(
+    content: Content<'_>,
+    size: u64,
+    threads: Threads,
+    meter: &dyn Meter,
+) -> Result<OutputReader, ReadError> {
+    let blocks = Blocks::new(size);
+    let work = || with_buffer(|buffer| blocks.work(content, buffer, meter));
+    std::thread::scope(|scope| {
+        for _ in 1..threads.number() {
+            scope.spawn(work);
+        }
+        work();
+    });
+    blocks.finish(content.mode)
+}
+
+/// Hashes `reader` to its end.
+fn digest_stream(reader: impl Read, mode: &HashMode, meter: &dyn Meter) -> Result<Digested, ReadError> {
+    let mut hasher = mode.hasher();
+    let take = |bytes: &[u8]| -> Result<(), Infallible> {
+        hasher.update(bytes);
+        Ok(())
+    };
+    let size = pieces(reader, meter, take).map_err(|Stopped::Reading(error)| error)?;
+    Ok(Digested { output: hasher.finalize_xof(), size })
+}
+
+/// Reads to the end through this thread's buffer.
+fn pieces<E>(
+    reader: impl Read,
+    meter: &dyn Meter,
+    each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<u64, Stopped<E>> {
+    with_buffer(|buffer| pieces_in(buffer, reader, meter, each))
+}
+
+/// Reads to the end through a buffer.
+pub(crate) fn pieces_in<E>(
+    buffer: &mut [u8],
+    mut reader: impl Read,
+    meter: &dyn Meter,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<u64, Stopped<E>> {
+    let mut size = 0;
+    loop {
+        if meter.is_stopped() {
+            return Err(Stopped::Reading(ReadError::Stopped));
+        }
+        let len = read(&mut reader, buffer).map_err(Stopped::Reading)?;
+        if len == 0 {
+            return Ok(size);
+        }
+        each(&buffer[..len]).map_err(Stopped::By)?;
+        size += len as u64;
+        meter.add(len as u64);
+    }
+}
+
+/// Reads once, and again after an interrupt.
+pub(crate) fn read(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = match links {
+        Links::Follow => OFlags::NONBLOCK,
+        Links::Refuse => OFlags::NONBLOCK | OFlags::NOFOLLOW,
+    };
+    File::options().read(true).custom_flags(flags.bits() as i32).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path, _links: Links) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::Unwatched;
+    use std::io::Write;
+    use std::time::SystemTime;
+    use zeroize::Zeroizing;
+
+    const BLOCK: u64 = 512 << 10;
+    const ALL: Pace = Pace::Parallel(Threads::AtMost(3));
+
+    fn content(len: u64) -> Vec<u8> {
+        (0..len).map(|i| (i % 251) as u8).collect()
+    }
+
+    fn file_of(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn blocks_in_parallel_give_the_digest_of_one_read() {
+        let modes = [
+            HashMode::Plain,
+            HashMode::Keyed(Zeroizing::new([7; 32])),
+            HashMode::derive_key("bulla 2026-01-01 test of blocks"),
+        ];
+        // Around the size from which threads are used, and every shape of an incomplete tree after it.
+        for len in [LARGE - 1, LARGE, LARGE + 1, LARGE + BLOCK, LARGE + 3 * BLOCK - 1, 4 * LARGE + 1025] {
+            let bytes = content(len);
+            let file = file_of(&bytes);
+            for mode in &modes {
+                let source = Source::open_any(file.path()).unwrap();
+                let digested = source.digest(mode, ALL, &Unwatched).unwrap();
+                assert_eq!(digested.size, len);
+                let mut expected = mode.hasher();
+                expected.update(&bytes);
+                assert_eq!(digested.hash(), expected.finalize(), "{len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_grows_or_shrinks_is_reported() {
+        for (before, after) in [(1000, 1001), (1000, 999), (LARGE, LARGE + 1), (LARGE, LARGE - 1), (LARGE, 0)]
+        {
+            let file = file_of(&content(before));
+            let source = Source::open_any(file.path()).unwrap();
+            file.as_file().set_len(after).unwrap();
+            let result = source.digest(&HashMode::Plain, ALL, &Unwatched);
+            assert!(matches!(result, Err(ReadError::Changed)), "{before} to {after}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_in_place_is_reported() {
+        let file = file_of(&content(1000));
+        let source = Source::open_any(file.path()).unwrap();
+        file.as_file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let result = source.digest(&HashMode::Plain, Pace::InOrder, &Unwatched);
+        assert!(matches!(result, Err(ReadError::Changed)));
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["a", "b"].map(|name| folder.path().join(name));
+        std::fs::write(&path, "one").unwrap();
+        std::fs::write(&other, "two").unwrap();
+        let source = Source::open_file(&path, Links::Follow).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let result = source.digest(&HashMode::Plain, Pace::InOrder, &Unwatched);
+        assert!(matches!(result, Err(ReadError::Replaced)));
+    }
+}

@@ -1,0 +1,309 @@
+//! Walks of real folders, and the digests of what is in them.
+#![cfg(unix)]
+
+use bulla_sums::{
+    Algorithm, Dash, FileSystems, Folders, HashMode, Hashing, Hidden, Ignored, Job, Links, Meter, Naming,
+    Opening, Others, Outcome, Output, Paths, Plan, ReadError, Reading, Rules, Trouble, Unwatched, What,
+    hash_files, in_order, path_from,
+};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a walk found: each file with its digest, and what could not be looked at.
+#[derive(Default)]
+struct Found {
+    files: Vec<(PathBuf, Result<Output, ReadError>)>,
+    troubles: Vec<Trouble>,
+}
+
+fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: Hashing, threads: usize) -> Found {
+    let reading = Reading {
+        hashing: Arc::new(hashing),
+        opening: Opening::File(Links::Follow),
+        naming: Naming::Kept,
+        dash: Dash::Name,
+        meter: &Unwatched,
+    };
+    let work = |job: Job, others: &dyn Others| match job {
+        Job::Folder(folder) => match folder.enter(rules) {
+            Err(trouble) => Found { troubles: vec![trouble], ..Found::default() }.into(),
+            Ok(entered) => {
+                let result = Found { troubles: entered.troubles, ..Found::default() };
+                Outcome { result, then: Some(entered.content) }
+            }
+        },
+        Job::Batch(batch) => {
+            let results = hash_files(&reading, batch.folder(), batch.names(), others);
+            let then = batch.rest(results.len());
+            let path = |index| path_from(&batch.folder().path_of(batch.name(index)));
+            let files = results.into_iter().enumerate();
+            let files = files.map(|(index, result)| (path(index), result.map(|hashed| hashed.output)));
+            Outcome { result: Found { files: files.collect(), troubles: Vec::new() }, then }
+        }
+    };
+    let mut all = Found::default();
+    let each = |found: Found| {
+        all.files.extend(found.files);
+        all.troubles.extend(found.troubles);
+        Ok::<_, ()>(())
+    };
+    let plan = Plan { threads, meter: &Unwatched, at_length: &|| {} };
+    in_order(&plan, Box::new(Paths::new(paths.into_iter(), Folders::Walk)), work, each).unwrap();
+    all
+}
+
+fn walk(root: &Path, rules: &Rules) -> Found {
+    walk_with(vec![root.to_owned()], rules, Hashing::plain_blake3(), 3)
+}
+
+fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// The paths below `root` that were found, in their order.
+fn names(root: &Path, found: &Found) -> Vec<String> {
+    let name = |path: &PathBuf| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+    found.files.iter().map(|(path, _)| name(path)).collect()
+}
+
+#[test]
+fn every_file_is_found_in_the_order_of_paths_with_its_digest() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let sizes = [0, 1, 1000, 1024, 1025, 4096, 65_536, 131_071, 131_072, 200_000, 262_144, 1 << 20, 3 << 20];
+    for index in 0..700 {
+        let size = sizes[index % sizes.len()] / if index > 60 { 64 } else { 1 };
+        let folder = ["a", "a.b", "a/c", "a/c/d/e", "z"][index % 5];
+        write(root, &format!("{folder}/{index}"), vec![index as u8; size]);
+    }
+    let key = HashMode::Keyed([7; 32].into());
+    for (hashing, keyed) in [(Hashing::plain_blake3(), false), (Hashing::blake3(key, 32, 0), true)] {
+        for threads in [1, 2, 4] {
+            let hashing = match keyed {
+                true => Hashing::blake3(HashMode::Keyed([7; 32].into()), 32, 0),
+                false => Hashing::plain_blake3(),
+            };
+            let found = walk_with(vec![root.to_owned()], &Rules::default(), hashing, threads);
+            assert!(found.troubles.is_empty());
+            let mut sorted = names(root, &found);
+            sorted.sort();
+            assert_eq!(names(root, &found), sorted);
+            assert_eq!(sorted.len(), 700);
+            for (path, output) in &found.files {
+                let content = fs::read(path).unwrap();
+                let expected =
+                    if keyed { blake3::keyed_hash(&[7; 32], &content) } else { blake3::hash(&content) };
+                assert!(output.as_ref().unwrap().is(expected.as_bytes()), "{}", path.display());
+            }
+        }
+        drop(hashing);
+    }
+}
+
+#[test]
+fn every_function_gives_its_digest() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "a", "abc");
+    // FIPS 180-4, RFC 7693.
+    let digests = [
+        (Algorithm::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            Algorithm::Sha512,
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        ),
+        (
+            Algorithm::Blake2b,
+            "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d17d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923",
+        ),
+        (Algorithm::Blake2s, "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982"),
+    ];
+    for (algorithm, digest) in digests {
+        let hashing = Hashing::plain(algorithm, algorithm.default_length() as u64, 0).unwrap();
+        let found = walk_with(vec![root.path().to_owned()], &Rules::default(), hashing, 1);
+        let expected = bulla_sums::from_hex(digest.as_bytes()).unwrap();
+        assert!(found.files[0].1.as_ref().unwrap().is(&expected), "{algorithm:?}");
+    }
+    assert!(Hashing::plain(Algorithm::Sha256, 31, 0).is_none());
+    assert!(Hashing::plain(Algorithm::Blake2b, 65, 0).is_none());
+}
+
+#[test]
+fn rules_leave_files_out() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    for name in ["a.rs", "b.py", ".hidden", ".folder/c.rs", "target/d.rs", "deep/e.rs", "deep/f.txt"] {
+        write(root, name, name);
+    }
+    write(root, "large.rs", vec![0; 5000]);
+    symlink("a.rs", root.join("link.rs")).unwrap();
+    let with = |change: &dyn Fn(&mut Rules)| {
+        let mut rules = Rules::default();
+        change(&mut rules);
+        names(root, &walk(root, &rules))
+    };
+    let all =
+        [".folder/c.rs", ".hidden", "a.rs", "b.py", "deep/e.rs", "deep/f.txt", "large.rs", "target/d.rs"];
+    assert_eq!(with(&|_| {}), all);
+    assert_eq!(with(&|rules| rules.hidden = Hidden::Skip), all[2..]);
+    assert_eq!(with(&|rules| rules.sizes = Some(1000..=u64::MAX)), ["large.rs"]);
+    assert_eq!(with(&|rules| rules.globs(&["*.txt".into()]).unwrap()), ["deep/f.txt"]);
+    assert_eq!(
+        with(&|rules| rules.globs(&["*.rs".into(), "!target".into(), "!.folder".into()]).unwrap()),
+        ["a.rs", "deep/e.rs", "large.rs"]
+    );
+    assert_eq!(with(&|rules| rules.types(&["py".into()]).unwrap()), ["b.py"]);
+    let followed = with(&|rules| rules.links = Links::Follow);
+    assert!(followed.contains(&"link.rs".to_owned()) && followed.len() == all.len() + 1);
+    assert!(Rules::default().globs(&["[".into()]).is_err());
+    assert!(Rules::default().types(&["nonsense".into()]).is_err());
+}
+
+#[test]
+fn files_that_git_ignores_are_left_out_only_on_request() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    for name in
+        ["kept", "a.log", "target/x", "sub/target/y", "sub/b.log", "sub/keep.log", "sub/only", "excluded"]
+    {
+        write(&root, name, name);
+    }
+    write(&root, ".git/info/exclude", "excluded\n");
+    write(&root, ".gitignore", "*.log\n/target\n");
+    write(&root, "sub/.gitignore", "!keep.log\nonly\n");
+    let mut rules = Rules::default();
+    assert_eq!(walk(&root, &rules).files.len(), 11);
+    rules.ignored = Ignored::Skip;
+    let found = names(&root, &walk(&root, &rules));
+    assert_eq!(found, [".gitignore", "kept", "sub/.gitignore", "sub/keep.log", "sub/target/y"]);
+    // A walk that begins further down honours the lists of the folders around it.
+    let sub = root.join("sub");
+    assert_eq!(names(&sub, &walk(&sub, &rules)), [".gitignore", "keep.log", "target/y"]);
+}
+
+#[test]
+fn a_link_that_leads_back_is_reported_and_ends() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "a/b/file", "x");
+    symlink("../..", root.join("a/b/up")).unwrap();
+    symlink("nowhere", root.join("broken")).unwrap();
+    assert_eq!(names(root, &walk(root, &Rules::default())), ["a/b/file"]);
+    let mut rules = Rules::default();
+    rules.links = Links::Follow;
+    let found = walk(root, &rules);
+    assert_eq!(names(root, &found), ["a/b/file"]);
+    let troubles: Vec<_> = found.troubles.iter().map(|trouble| trouble.path.clone()).collect();
+    assert_eq!(troubles, [root.join("broken"), root.join("a/b/up")]);
+}
+
+#[test]
+fn other_file_systems_are_left_out_on_request() {
+    let mut rules = Rules::default();
+    rules.file_systems = FileSystems::One;
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a/b", "x");
+    assert_eq!(walk(folder.path(), &rules).files.len(), 1);
+    // /proc is another file system than the root's.
+    let found = walk_names(Path::new("/"), &rules);
+    assert!(!found.contains(&PathBuf::from("/proc")), "{found:?}");
+}
+
+/// The folders in `root` that a walk would enter.
+fn walk_names(root: &Path, rules: &Rules) -> Vec<PathBuf> {
+    let entered = bulla_sums::Pending::root(root.as_os_str().as_encoded_bytes()).enter(rules).unwrap();
+    let mut feed = entered.content;
+    let mut folders = Vec::new();
+    while let Some(job) = feed.next() {
+        if let Job::Folder(folder) = job {
+            folders.push(path_from(&folder.path()));
+        }
+    }
+    folders
+}
+
+#[test]
+fn what_the_kernel_makes_up_is_not_walked() {
+    let found = walk(Path::new("/proc"), &Rules::default());
+    assert!(found.files.is_empty());
+    assert!(matches!(found.troubles[..], [Trouble { reason: bulla_sums::Reason::MadeUp, .. }]));
+}
+
+#[test]
+fn special_files_are_found_only_with_everything() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "file", "x");
+    symlink("file", root.join("link")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    assert_eq!(names(root, &walk(root, &Rules::default())), ["file"]);
+    let mut rules = Rules::default();
+    rules.what = What::Everything;
+    let found = walk(root, &rules);
+    assert_eq!(names(root, &found), ["file", "link", "socket"]);
+    // Nobody waits for it, or reads it.
+    assert!(found.files[2].1.is_err());
+}
+
+#[test]
+fn a_folder_deeper_than_any_path_is_walked() {
+    let root = tempfile::tempdir().unwrap();
+    // Paths of this depth are longer than the system's limit: only the walk, which opens folder by folder, gets there.
+    let name = "n".repeat(200);
+    let mut folder = fs::File::open(root.path()).unwrap();
+    for _ in 0..60 {
+        rustix::fs::mkdirat(&folder, name.as_str(), rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
+        folder = rustix::fs::openat(&folder, name.as_str(), flags, rustix::fs::Mode::empty()).unwrap().into();
+    }
+    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+    let mut file: fs::File =
+        rustix::fs::openat(&folder, "file", flags, rustix::fs::Mode::RUSR).unwrap().into();
+    std::io::Write::write_all(&mut file, b"deep").unwrap();
+    let found = walk(root.path(), &Rules::default());
+    assert!(found.troubles.is_empty(), "{:?}", found.troubles);
+    assert_eq!(found.files.len(), 1);
+    assert!(found.files[0].0.as_os_str().len() > 12_000);
+    assert!(found.files[0].1.as_ref().unwrap().is(blake3::hash(b"deep").as_bytes()));
+}
+
+#[test]
+fn files_that_change_while_they_are_read_are_reported() {
+    /// Writes to the file when the reader has read it.
+    struct Writer(PathBuf);
+    impl Meter for Writer {
+        fn add(&self, _: u64) {
+            use std::io::Write as _;
+            let mut file = fs::File::options().append(true).open(&self.0).unwrap();
+            file.write_all(b"more").unwrap();
+        }
+    }
+    let root = tempfile::tempdir().unwrap();
+    for size in [200_000, 3 << 20] {
+        write(root.path(), "file", vec![0; size]);
+        let meter = Writer(root.path().join("file"));
+        let reading = Reading {
+            hashing: Arc::new(Hashing::plain_blake3()),
+            opening: Opening::File(Links::Follow),
+            naming: Naming::Free,
+            dash: Dash::Name,
+            meter: &meter,
+        };
+        let path = root.path().join("file");
+        let mut errors = Vec::new();
+        let work = |job: Job, others: &dyn Others| match job {
+            Job::Batch(batch) => Outcome::from(hash_files(&reading, batch.folder(), batch.names(), others)),
+            Job::Folder(_) => panic!("a file is no folder"),
+        };
+        let each = |results| {
+            errors.extend(results);
+            Ok::<_, ()>(())
+        };
+        let plan = Plan { threads: 2, meter: &meter, at_length: &|| {} };
+        in_order(&plan, Box::new(Paths::new([path].into_iter(), Folders::Open)), work, each).unwrap();
+        assert!(matches!(errors[..], [Err(ReadError::Changed)]), "{errors:?}");
+    }
+}
