@@ -8,6 +8,7 @@ mod seal;
 mod serve;
 mod server;
 mod shared;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -29,13 +30,13 @@ pub(crate) use self::seal::{
 pub(crate) use self::serve::{Create, ServeArgs};
 pub(crate) use self::server::{NamedServer, ServerArgs};
 pub(crate) use self::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
+pub(crate) use self::sums::{CheckArgs, HiddenNames, ReadArgs, ShowProgress, SumArgs, WalkArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
     ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
     KeysPolicyArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
 
-use crate::algorithm::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -67,6 +68,42 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Only the commands that scripts call for one small file again and again: building the parser of all commands takes longer than
+/// hashing such a file.
+#[derive(Parser)]
+#[command(name = "bulla", version)]
+struct Quick {
+    #[arg(long, global = true, value_enum, default_value_t = ColourWhen::Auto)]
+    color: ColourWhen,
+
+    #[command(subcommand)]
+    command: QuickCommand,
+}
+
+#[derive(Subcommand)]
+enum QuickCommand {
+    Sum(SumArgs),
+    Check(CheckArgs),
+}
+
+impl Cli {
+    /// Parses the command line. If something is wrong with it, or help is wanted, this prints it and ends the process.
+    pub(crate) fn from_command_line() -> Self {
+        let is_quick = std::env::args_os().nth(1).is_some_and(|name| name == "sum" || name == "check");
+        match is_quick.then(Quick::try_parse) {
+            Some(Ok(Quick { color, command })) => {
+                let command = match command {
+                    QuickCommand::Sum(args) => Command::Sum(args),
+                    QuickCommand::Check(args) => Command::Check(args),
+                };
+                Self { color, command }
+            }
+            // The parser of all commands prints errors and help.
+            Some(Err(_)) | None => Self::parse(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -140,6 +177,7 @@ pub(crate) enum Prehash {
 Examples:
   bulla sign README.md
   bulla sign --comment 'release 1.2' dist
+  bulla sign --full photos
   bulla sign --format minisign app.tar.gz
   bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
   tar c src | bulla sign - --output src.tar.bulla
@@ -166,6 +204,13 @@ pub(crate) struct SignArgs {
     #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
     pub(crate) format: SignatureFormat,
 
+    /// Read every file of a folder, also those that have not changed since the folder was signed
+    ///
+    /// When bulla signs a folder again, it reads only files that are new, or whose size, times or identity changed. It says how many it
+    /// read. The older signature must be one of your own keys. What bulla remembers for this is in your cache folder.
+    #[arg(long)]
+    pub(crate) full: bool,
+
     /// Sign a digest of the statement instead of the statement, for verifiers that need that; the signature file says so
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) prehash: Option<Prehash>,
@@ -191,6 +236,8 @@ pub(crate) struct SignArgs {
 Examples:
   bulla verify README.md
   bulla verify photos --public-key signer.pub
+  bulla verify photos --only 2025/beach.jpg
+  bulla verify photos --duplicates
   bulla verify photos --public-key signer.pub --follow signer.succession
   bulla verify app.tar.gz --format minisign --public-key minisign.pub
   bulla verify app.tar.gz --server https://keys.example.org:8200 --token-file token
@@ -212,6 +259,16 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE", requires = "public_key")]
     pub(crate) follow: Vec<PathBuf>,
 
+    /// Of a signed folder, verify only this file or folder in it, and read nothing else; may be given several times
+    ///
+    /// The path is relative to the signed folder.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) only: Vec<PathBuf>,
+
+    /// Also list the files of a signed folder that have the same content
+    #[arg(long)]
+    pub(crate) duplicates: bool,
+
     /// The signature file; only with one PATH [default: PATH.bulla or PATH.minisig]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) signature: Option<PathBuf>,
@@ -222,126 +279,6 @@ pub(crate) struct VerifyArgs {
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
-
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
-}
-
-/// How bulla reads files.
-#[derive(Args, Clone, Copy)]
-pub(crate) struct ReadArgs {
-    /// The maximum number of threads; 0 means RAYON_NUM_THREADS, or else the number of processors
-    #[arg(long, value_name = "NUM", default_value_t = 0, hide_default_value = true)]
-    pub(crate) num_threads: usize,
-
-    /// Read one file after another, each from start to end, with one thread: best for spinning disks
-    ///
-    /// bulla never maps files into memory. The flag has the name that b3sum gives it.
-    #[arg(long)]
-    pub(crate) no_mmap: bool,
-}
-
-/// Print BLAKE3 checksums like b3sum, or BLAKE2 checksums like b2sum
-///
-/// Without FILE, or if FILE is `-`, bulla reads standard input. A file that changes while bulla reads it is an error.
-///
-/// Flags, output and exit status are the same as in b3sum 1.8, with these differences. With --check, an empty list is an
-/// error (b3sum: success). If a list cannot be read, bulla still checks the lists after it (b3sum stops). The messages on
-/// standard error are worded differently, and --version prints bulla's version.
-#[derive(Args)]
-#[command(
-    version,
-    after_help = "\
-Examples:
-  bulla sum *.iso > SUMS
-  tar c src | bulla sum
-  bulla sum --length 64 --no-names file
-  bulla sum --keyed file < key.bin
-  bulla sum --algorithm blake2b *.iso > B2SUMS
-
-Exit status: 0 everything hashed, 1 something could not be hashed or (with --check) does not match, 2 wrong flags."
-)]
-pub(crate) struct SumArgs {
-    /// Files to hash; with --check, lists of checksums
-    #[arg(value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// The hash function [default: blake3; with --check, the one that the line names]
-    #[arg(short, long, value_enum, value_name = "NAME")]
-    pub(crate) algorithm: Option<Algorithm>,
-
-    /// Use BLAKE3's keyed mode; bulla reads the 32-byte key from standard input
-    #[arg(long, requires = "files")]
-    pub(crate) keyed: bool,
-
-    /// Use BLAKE3's key derivation mode, with this context string
-    #[arg(long, value_name = "CONTEXT", conflicts_with = "keyed")]
-    pub(crate) derive_key: Option<String>,
-
-    /// The number of output bytes, before hex encoding [default: 32; blake2b and blake2bp: 64]
-    #[arg(short, long, value_name = "LEN")]
-    pub(crate) length: Option<u64>,
-
-    /// The offset of the first output byte, before hex encoding; BLAKE3 only
-    #[arg(long, value_name = "SEEK", default_value_t = 0)]
-    pub(crate) seek: u64,
-
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-
-    /// Do not print file names
-    #[arg(long)]
-    pub(crate) no_names: bool,
-
-    /// Write raw bytes instead of hex; only with one FILE
-    #[arg(long)]
-    pub(crate) raw: bool,
-
-    /// Print lines of the form `BLAKE3 (FILE) = HASH`, with the hash function's name
-    #[arg(long)]
-    pub(crate) tag: bool,
-
-    /// Check the checksums in each FILE, as `bulla check` does
-    #[arg(short, long, conflicts_with_all = ["derive_key", "keyed", "length", "raw", "tag", "no_names"])]
-    pub(crate) check: bool,
-
-    /// With --check, do not print OK for each file
-    #[arg(short, long, requires = "check")]
-    pub(crate) quiet: bool,
-
-    /// Print JSON Lines, one object per line, instead of text
-    #[arg(long, conflicts_with_all = ["raw", "tag", "no_names"])]
-    pub(crate) json: bool,
-}
-
-/// Check files against the checksums that `bulla sum`, b3sum or b2sum printed
-///
-/// Without FILE, or if FILE is `-`, bulla reads the checksums from standard input. A line has one of two forms:
-/// `HASH  NAME` or `BLAKE3 (NAME) = HASH`. In the first form, a checksum of 64 digits is BLAKE3 and a checksum of 128
-/// digits is BLAKE2b; --algorithm overrides this.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  bulla check SUMS
-  bulla check --quiet SUMS && echo unchanged
-  bulla check --algorithm blake2s SUMS
-
-Exit status: 0 all files match, 1 a file does not match, 2 a list could not be read or is empty (1 if both happened).")]
-pub(crate) struct CheckArgs {
-    /// Lists of checksums
-    #[arg(value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// The hash function for lines that do not name one
-    #[arg(short, long, value_enum, value_name = "NAME")]
-    pub(crate) algorithm: Option<Algorithm>,
-
-    /// The offset of the first output byte: the --seek with which the checksums were made; BLAKE3 only
-    #[arg(long, value_name = "SEEK", default_value_t = 0)]
-    pub(crate) seek: u64,
-
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,

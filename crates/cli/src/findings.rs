@@ -110,11 +110,13 @@ pub(crate) struct Report {
     pub(crate) entries: Vec<EntryFinding>,
     /// For a folder, the number of unchanged files and links.
     pub(crate) intact: Option<u64>,
+    /// For a folder, if somebody wants to know: the size and the paths of each group of files with one content.
+    pub(crate) duplicates: Option<Vec<(u64, Vec<PathBuf>)>>,
 }
 
 impl From<Finding> for Report {
     fn from(finding: Finding) -> Self {
-        Self { finding, signed: None, entries: Vec::new(), intact: None }
+        Self { finding, signed: None, entries: Vec::new(), intact: None, duplicates: None }
     }
 }
 
@@ -138,6 +140,11 @@ impl Report {
         }
         for entry in &self.entries {
             print_finding(out, &path.join(&entry.path), &entry.finding)?;
+        }
+        for (size, paths) in self.duplicates.iter().flatten() {
+            let bytes = if *size == 1 { "byte" } else { "bytes" };
+            out.line(format_args!("{}: {} files with the same {size} {bytes}:", shown(path), paths.len()))?;
+            paths.iter().try_for_each(|copy| out.line(format_args!("  {}", shown(&path.join(copy)))))?;
         }
         match &self.finding {
             Finding::Ok if args.quiet => Ok(()),
@@ -168,6 +175,7 @@ impl Report {
             finding: JsonFinding::new(path, &self.finding),
             signed: self.signed.as_ref(),
             intact: self.intact,
+            duplicates: self.duplicates.as_ref().map(|groups| groups.iter().map(JsonGroup::from).collect()),
             entries: self.intact.map(|_| {
                 self.entries.iter().map(|entry| JsonFinding::new(&entry.path, &entry.finding)).collect()
             }),
@@ -197,7 +205,22 @@ struct JsonReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     intact: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    duplicates: Option<Vec<JsonGroup>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<Vec<JsonFinding>>,
+}
+
+/// Files of a folder that have one content.
+#[derive(Serialize)]
+struct JsonGroup {
+    size: u64,
+    files: Vec<JsonPath>,
+}
+
+impl From<&(u64, Vec<PathBuf>)> for JsonGroup {
+    fn from((size, paths): &(u64, Vec<PathBuf>)) -> Self {
+        Self { size: *size, files: paths.iter().map(|path| path.as_path().into()).collect() }
+    }
 }
 
 #[derive(Serialize)]

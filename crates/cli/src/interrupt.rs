@@ -2,11 +2,19 @@
 //! terminal.
 
 #[cfg(unix)]
-pub(crate) use unix::{guard, instead};
+pub(crate) use unix::{guard, instead, stop_in_order, stopped};
 
 /// Elsewhere the system ends the process, and a temporary file may remain.
 #[cfg(not(unix))]
 pub(crate) fn guard() {}
+
+#[cfg(not(unix))]
+pub(crate) fn stop_in_order() {}
+
+#[cfg(not(unix))]
+pub(crate) fn stopped() -> Option<i32> {
+    None
+}
 
 #[cfg(not(unix))]
 pub(crate) fn instead(_stop: impl Fn() + Send + Sync + 'static, _reload: impl Fn() + Send + Sync + 'static) {}
@@ -18,15 +26,23 @@ mod unix {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
     use std::fs::File;
-    use std::sync::{Arc, atomic::AtomicBool};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
     use std::sync::{Once, OnceLock};
 
     type Action = Box<dyn Fn() + Send + Sync>;
 
     /// What signals do to a command that runs until it is stopped.
     struct Instead {
-        stop: Action,
+        stop: Stop,
         reload: Action,
+    }
+
+    enum Stop {
+        /// This is done.
+        By(Action),
+        /// The work asks [`stopped`] again and again; SIGHUP too stops it.
+        InOrder,
     }
 
     static INSTEAD: OnceLock<Instead> = OnceLock::new();
@@ -37,8 +53,22 @@ mod unix {
         reload: impl Fn() + Send + Sync + 'static,
     ) {
         // Only one command runs.
-        let _ = INSTEAD.set(Instead { stop: Box::new(stop), reload: Box::new(reload) });
+        let _ = INSTEAD.set(Instead { stop: Stop::By(Box::new(stop)), reload: Box::new(reload) });
         guard();
+    }
+
+    /// The signal that stops the work; 0 if there was none.
+    static STOPPED: AtomicI32 = AtomicI32::new(0);
+
+    /// Has the first signal stop a command that can show what it has done so far; the second one ends the process as ever.
+    pub(crate) fn stop_in_order() {
+        let _ = INSTEAD.set(Instead { stop: Stop::InOrder, reload: Box::new(|| {}) });
+        guard();
+    }
+
+    /// The signal that stops the work.
+    pub(crate) fn stopped() -> Option<i32> {
+        Some(STOPPED.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
     }
 
     /// Starts to watch for signals. Call this before writing anything or asking for a passphrase.
@@ -71,12 +101,15 @@ mod unix {
     fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
         let mut was_stopped = false;
         let ending = signals.forever().find(|signal| match INSTEAD.get() {
-            Some(instead) if *signal == SIGHUP => {
-                (instead.reload)();
+            Some(Instead { stop: Stop::By(_), reload }) if *signal == SIGHUP => {
+                reload();
                 false
             }
-            Some(instead) if !was_stopped => {
-                (instead.stop)();
+            Some(Instead { stop, .. }) if !was_stopped => {
+                match stop {
+                    Stop::By(stop) => stop(),
+                    Stop::InOrder => STOPPED.store(*signal, Ordering::Relaxed),
+                }
                 was_stopped = true;
                 false
             }

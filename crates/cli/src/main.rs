@@ -20,11 +20,10 @@ mod style;
 mod trust;
 
 use bulla_kms::audit_log::Actor;
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = args::Cli::from_command_line();
     choose_colour(cli.color);
     let run = || commands::run(cli.command);
     let done = match actor() {
@@ -32,6 +31,8 @@ fn main() -> ExitCode {
         None => run(),
     };
     match done {
+        // What a shell reports for a process that a signal ended.
+        Ok(_) if let Some(signal) = interrupt::stopped() => ExitCode::from(128 + signal as u8),
         Ok(exit) => exit.into(),
         Err(error) => error.report(),
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Standard output, buffered.
 pub(crate) struct Out {
-    buffer: BufWriter<io::StdoutLock<'static>>,
+    buffer: BufWriter<io::Stdout>,
     colour: Colour,
     flushed: Instant,
     /// The change that the command has already made: an error of printing must not read as if nothing had changed.
@@ -33,7 +33,7 @@ impl Out {
             anstream::ColorChoice::Never => Colour::Left,
             _ => Colour::Used,
         };
-        let buffer = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let buffer = BufWriter::with_capacity(1 << 16, io::stdout());
         Self { buffer, colour, flushed: Instant::now(), done: None }
     }
 

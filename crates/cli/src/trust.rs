@@ -199,7 +199,7 @@ fn version(keys: &KnownKeys, id: &KeyId) -> Result<PublicKey, Finding> {
 }
 
 /// Refuses versions whose signatures are no longer accepted.
-fn check_usable(key: &Attestation, version: &VersionAttestation) -> Result<(), Finding> {
+pub(crate) fn check_usable(key: &Attestation, version: &VersionAttestation) -> Result<(), Finding> {
     if version.state == VersionState::Revoked {
         return Err(Problem::WrongKey.because(format!("it is signed by {}, which was revoked", version.id)));
     }

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints the tables.
 
 pub(crate) mod builds;
+pub(crate) mod files_tree;
 pub(crate) mod harness;
 pub(crate) mod laboratory;
 pub(crate) mod run;
@@ -28,11 +29,12 @@ const LAUNCHES: u32 = 5;
     cargo xtask bench oneshot --cases hash/64,keyed --launches 9\n  \
     cargo xtask bench oneshot --kernel x86_64/avx2 --sizes 64,1024\n  \
     cargo xtask bench oneshot --all-kernels --json > run.jsonl\n  \
-    cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n\n\
+    cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n  cargo xtask bench files-tree\n\n\
     blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is. \
+    files-tree measures the command `bulla sum` beside b3sum and sha256sum, on files of 11 bytes to 4 GiB. \
     service measures the key management service on one processor with the load from another. \
     service-cluster measures nodes that share a keystore in etcd, and says by a model what many nodes would do. \
-    These three take no option except --launches. \
+    These take no option except --launches. \
     service-soak measures the service's memory under load, and its start with many keys; it takes half an hour and no option. \
     service-cluster-keys measures nodes over a million keys in etcd; it takes minutes, and no option.\n\n\
     A ratio is peer/ours: above 1, ours is faster. A forced kernel is compared with a peer that is restricted to the same instruction set. \
@@ -40,7 +42,7 @@ const LAUNCHES: u32 = 5;
     Exit status: 0 measured, 1 with blake2-builds: a build is more than 2 % slower than the best, 2 not measured.")]
 pub(crate) struct Args {
     /// The suite to measure; `blake3` means all suites that measure BLAKE3 in Rust
-    #[arg(value_parser = [suites::names(), vec![builds::NAME, service::NAME, service::cluster::NAME, service::cluster::keys::NAME, service::soak::NAME]].concat())]
+    #[arg(value_parser = [suites::names(), vec![builds::NAME, files_tree::NAME, service::NAME, service::cluster::NAME, service::cluster::keys::NAME, service::soak::NAME]].concat())]
     suite: String,
     /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each kernel
     #[arg(long, value_name = "NAME|all")]
@@ -54,7 +56,7 @@ pub(crate) struct Args {
     /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of exactly that name
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
-    /// The number of launches of the harness [default: 5; for blake2-builds 41 short ones]
+    /// The number of launches of the harness [default: 5; for blake2-builds 41 short ones, for files-tree 11]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     launches: Option<u32>,
     /// Print the records as JSON Lines instead of the tables
@@ -74,6 +76,9 @@ type Measurement = fn(&Context, Option<u32>) -> Result<ExitCode>;
 fn without_peers(suite: &str) -> Option<Measurement> {
     match suite {
         builds::NAME => Some(|context, launches| builds::run(context, launches.unwrap_or(builds::LAUNCHES))),
+        files_tree::NAME => {
+            Some(|context, launches| files_tree::run(context, launches.unwrap_or(files_tree::LAUNCHES)))
+        }
         service::NAME => Some(|context, launches| service::run(context, launches.unwrap_or(LAUNCHES))),
         service::cluster::NAME => {
             Some(|context, launches| service::cluster::run(context, launches.unwrap_or(1)))

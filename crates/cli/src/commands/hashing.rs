@@ -1,15 +1,13 @@
-//! Hashes files, for `bulla sum` and `bulla check`.
+//! How files are hashed, for `bulla sum` and `bulla check`.
 
-use crate::algorithm::{Algorithm, Blake2};
+use crate::algorithm::Algorithm;
 use crate::args::{ReadArgs, SumArgs};
 use crate::error::{Error, Result};
 use crate::files::STDIN;
 use crate::files::order::Threads;
-use crate::files::read::{HashMode, Pace, ReadError, Source};
-use crate::progress::Progress;
-use bulla_blake3::OutputReader;
+use bulla_sums::{Dash, HashMode, Hashing};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 /// The files, or standard input if there are none.
@@ -21,126 +19,32 @@ pub(super) fn threads(read: ReadArgs) -> Threads {
     if read.no_mmap { Threads::One } else { Threads::AtMost(read.num_threads) }
 }
 
-/// The options for hashing a file.
-pub(super) struct Hashing {
-    function: Function,
-    /// The number of output bytes.
-    pub(super) length: u64,
-    /// Whether standard input is available: it is not if the key came from there.
-    stdin: Stdin,
-}
-
-enum Function {
-    /// BLAKE3, with the offset of the first output byte.
-    Blake3 {
-        mode: HashMode,
-        seek: u64,
-    },
-    Blake2 {
-        algorithm: Algorithm,
-        blake2: Blake2,
-    },
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stdin {
-    Free,
-    HeldTheKey,
-}
-
-/// The output of a hash function.
-pub(super) enum Output {
-    Blake3(OutputReader),
-    Blake2(Vec<u8>),
-}
-
-impl Output {
-    /// Whether it begins with these bytes; for BLAKE2, whether it equals them.
-    pub(super) fn is(&self, expected: &[u8]) -> bool {
-        match self {
-            Self::Blake3(output) => {
-                let mut bytes = vec![0; expected.len()];
-                output.clone().fill(&mut bytes);
-                bytes == expected
-            }
-            Self::Blake2(bytes) => bytes == expected,
-        }
+/// The function that the flags ask for, and what `-` means: not a file's content, if the key came from standard input.
+pub(super) fn hashing(args: &SumArgs) -> Result<(Hashing, Dash)> {
+    let algorithm = args.algorithm.unwrap_or(Algorithm::Blake3);
+    let length = args.length.unwrap_or(algorithm.default_length() as u64);
+    if algorithm != Algorithm::Blake3 && (args.keyed || args.derive_key.is_some() || args.seek > 0) {
+        let flags = "--keyed, --derive-key and --seek";
+        let message = format!("{flags} work only with blake3, not with {}", algorithm.name());
+        return Err(Error::new("usage", message));
     }
-}
-
-impl Hashing {
-    /// A function without a key, with `length` bytes of output from `seek` on; `None` if it has no such output.
-    pub(super) fn plain(algorithm: Algorithm, length: u64, seek: u64) -> Option<Self> {
-        let function = match algorithm {
-            Algorithm::Blake3 => Function::Blake3 { mode: HashMode::Plain, seek },
-            _ => {
-                let blake2 = Blake2::new(algorithm, usize::try_from(length).ok()?)?;
-                (seek == 0).then_some(Function::Blake2 { algorithm, blake2 })?
-            }
+    if args.keyed {
+        let mode = HashMode::Keyed(read_key()?);
+        return Ok((Hashing::blake3(mode, length, args.seek), Dash::HeldTheKey));
+    }
+    if let Some(context) = &args.derive_key {
+        let mode = HashMode::derive_key(context);
+        return Ok((Hashing::blake3(mode, length, args.seek), Dash::Stdin));
+    }
+    let hashing = Hashing::plain(algorithm, length, args.seek).ok_or_else(|| {
+        let (name, most) = (algorithm.name(), algorithm.default_length());
+        let range = match algorithm {
+            Algorithm::Sha256 | Algorithm::Sha512 => format!("{most}"),
+            _ => format!("1 to {most}"),
         };
-        Some(Self { function, length, stdin: Stdin::Free })
-    }
-
-    pub(super) fn new(args: &SumArgs) -> Result<Self> {
-        let algorithm = args.algorithm.unwrap_or(Algorithm::Blake3);
-        let length = args.length.unwrap_or(algorithm.default_length() as u64);
-        let with = |mode, stdin| Self { function: Function::Blake3 { mode, seek: args.seek }, length, stdin };
-        if algorithm != Algorithm::Blake3 && (args.keyed || args.derive_key.is_some() || args.seek > 0) {
-            let flags = "--keyed, --derive-key and --seek";
-            let message = format!("{flags} work only with blake3, not with {}", algorithm.name());
-            return Err(Error::new("usage", message));
-        }
-        if args.keyed {
-            return Ok(with(HashMode::Keyed(read_key()?), Stdin::HeldTheKey));
-        }
-        if let Some(context) = &args.derive_key {
-            return Ok(with(HashMode::derive_key(context), Stdin::Free));
-        }
-        Self::plain(algorithm, length, args.seek).ok_or_else(|| {
-            let (name, most) = (algorithm.name(), algorithm.default_length());
-            Error::new("usage", format!("{name} has 1 to {most} output bytes, not {length}"))
-        })
-    }
-
-    /// Hashes the file at `path`, or standard input for `-`.
-    pub(super) fn digest(&self, path: &Path, pace: Pace, progress: &Progress) -> Result<Output, ReadError> {
-        let source = if path != Path::new(STDIN) {
-            Source::open_any(path)?
-        } else if self.stdin == Stdin::HeldTheKey {
-            return Err(io::Error::other("in keyed mode, standard input contains the key").into());
-        } else {
-            Source::stdin()?
-        };
-        match &self.function {
-            Function::Blake3 { mode, seek } => {
-                let mut output = source.digest(mode, pace, progress)?.output;
-                output.set_position(*seek);
-                Ok(Output::Blake3(output))
-            }
-            Function::Blake2 { blake2, .. } => {
-                let mut state = blake2.state();
-                source.for_each(progress, |bytes| state.update(bytes))?;
-                Ok(Output::Blake2(state.finalize()))
-            }
-        }
-    }
-
-    pub(super) fn algorithm(&self) -> Algorithm {
-        match self.function {
-            Function::Blake3 { .. } => Algorithm::Blake3,
-            Function::Blake2 { algorithm, .. } => algorithm,
-        }
-    }
-
-    /// The tag. For BLAKE2 with a shortened digest, it has the number of bits, as in b2sum.
-    pub(super) fn tag(&self) -> String {
-        let algorithm = self.algorithm();
-        match algorithm {
-            Algorithm::Blake3 => algorithm.tag().to_owned(),
-            _ if self.length == algorithm.default_length() as u64 => algorithm.tag().to_owned(),
-            _ => format!("{}-{}", algorithm.tag(), 8 * self.length),
-        }
-    }
+        Error::new("usage", format!("{name} has {range} output bytes, not {length}"))
+    })?;
+    Ok((hashing, Dash::Stdin))
 }
 
 /// Reads the key of the keyed mode: exactly 32 bytes.

@@ -18,9 +18,14 @@ mod seal;
 mod serve;
 mod sign;
 mod sum;
+mod sum_lines;
 mod token;
 mod transfer;
+mod trees;
 mod verify;
+mod walking;
+
+pub(crate) use self::walking::report;
 
 use crate::args::Command;
 use crate::error::Result;
@@ -40,10 +45,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Token(args) => token::run(&args.command),
         Command::Serve(args) => serve::run(&args),
         Command::Sum(args) => sum::run(&args),
-        Command::Check(args) => {
-            let lines = check::Lines { algorithm: args.algorithm, seek: args.seek };
-            check::run(&args.files, args.read, lines, args.report)
-        }
+        Command::Check(args) => check::run(&check::Options::of_check(&args)),
         Command::Kernels(args) => kernels::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::AuditLog(args) => audit_log::run(&args.command),

@@ -15,11 +15,14 @@ use crate::minisign;
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
 use crate::store::{Holder, Keys};
+use crate::trust::check_usable;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::{Comment, manifest};
-use bulla_kms::{Code, KeyState, Kind, Statement};
+use bulla_kms::{Code, KeyState, Kind, SignatureFile, Statement};
+use bulla_sums::path_from;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
@@ -29,8 +32,12 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     let holder = Holder::existing_or_new(&args.keystore)?;
     // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a long read, and again
     // when everything is read. In between, other processes may use it.
-    check_key(&*holder.open()?, args)?;
-    let contents = read_all(args, holder.folder())?;
+    let known = {
+        let keys = holder.open()?;
+        check_key(&*keys, args)?;
+        Before::of_all(&*keys, args)
+    };
+    let contents = read_all(args, holder.folder(), &known)?;
 
     let keys = holder.open()?;
     let sign = |content: Result<Content>| content.and_then(|content| seal(&*keys, args, &comment, content));
@@ -110,20 +117,21 @@ fn destination(path: &Path, args: &SignArgs) -> Result<Destination> {
 /// The content to sign, read and hashed.
 enum Content {
     File { digest: bulla_blake3::Hash, size: u64 },
-    Folder { body: Vec<u8>, summary: manifest::Summary },
+    Folder(Box<folder::Listed>, Option<folder::Place>),
     Prehashed(minisign::Digest),
 }
 
 /// Reads all paths, several small files at a time. The results are in the order of the paths. `keystore` is its folder, if that is on
 /// this machine.
-fn read_all(args: &SignArgs, keystore: Option<&Path>) -> Result<Vec<Result<Content>>> {
+fn read_all(args: &SignArgs, keystore: Option<&Path>, before: &[Before]) -> Result<Vec<Result<Content>>> {
     let progress = Progress::new(total_size(&args.paths));
     let mut contents = Vec::with_capacity(args.paths.len());
+    let paths: Vec<_> = args.paths.iter().zip(before).collect();
     in_order(
-        &args.paths,
+        &paths,
         Threads::AtMost(0),
-        |path| is_large(path),
-        |path, pace| read(path, args, keystore, pace, &progress),
+        |(path, _)| is_large(path),
+        |(path, before), pace| read(path, args, keystore, before, pace, &progress),
         |_, content| {
             contents.push(content);
             Ok(())
@@ -136,6 +144,7 @@ fn read(
     path: &Path,
     args: &SignArgs,
     keystore: Option<&Path>,
+    before: &Before,
     pace: Pace,
     progress: &Progress,
 ) -> Result<Content> {
@@ -150,7 +159,7 @@ fn read(
         SignatureFormat::Bulla if is_stdin => {
             read_file(Source::stdin().map_err(ReadError::Io), pace, progress).map_err(about)
         }
-        SignatureFormat::Bulla if is_folder => read_folder(path, &output, keystore),
+        SignatureFormat::Bulla if is_folder => read_folder(path, args, &output, keystore, before),
         SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
             .map_err(|error| file_error(path, error)),
         SignatureFormat::Minisign if is_folder => {
@@ -184,7 +193,63 @@ fn read_file(
     Ok(Content::File { size: digested.size, digest: digested.hash() })
 }
 
-fn read_folder(path: &Path, output: &Destination, keystore: Option<&Path>) -> Result<Content> {
+/// What is known of a path from the last time that it was signed.
+struct Before {
+    /// Where the stamps of a folder are kept.
+    place: Option<folder::Place>,
+    known: Option<folder::Known<'static>>,
+}
+
+impl Before {
+    fn of_all(keys: &dyn Keys, args: &SignArgs) -> Vec<Self> {
+        args.paths.iter().map(|path| Self::of(keys, path, args)).collect()
+    }
+
+    fn of(keys: &dyn Keys, path: &Path, args: &SignArgs) -> Self {
+        if args.format != SignatureFormat::Bulla || !path.is_dir() {
+            return Self { place: None, known: None };
+        }
+        let place = folder::Place::of(path);
+        let known = place.as_ref().and_then(|place| Self::known(keys, path, args, place));
+        Self { place, known }
+    }
+
+    /// What the older signature file says, if one of the user's own keys made it. Anything else about it is no reason to stop: everything
+    /// is read then.
+    fn known(
+        keys: &dyn Keys,
+        path: &Path,
+        args: &SignArgs,
+        place: &folder::Place,
+    ) -> Option<folder::Known<'static>> {
+        let Ok(Destination::File(signature)) = destination(path, args) else { return None };
+        let source = Source::open_file(&signature, Links::Follow).ok()?;
+        let mut reader = BufReader::with_capacity(1 << 16, source.into_file());
+        let file = SignatureFile::read_from(&mut reader).ok()?;
+        if file.kind != Kind::Manifest || !place.has(&file.digest) {
+            return None;
+        }
+        let key = keys.key(&file.key.family().to_string()).ok()?;
+        let version = key.versions.iter().find(|version| version.version == file.key.version())?;
+        check_usable(&key, version).ok()?;
+        if !file.verify_with(&version.public_key).is_valid() {
+            return None;
+        }
+        let mut reader = manifest::Reader::new(reader);
+        let entries: Vec<_> = reader.by_ref().collect::<Result<_, _>>().ok()?;
+        let summary = reader.summary();
+        let is_whole = (summary.digest, summary.size) == (file.digest, file.size);
+        is_whole.then(|| folder::Known::read(place, &file.digest, entries)).flatten()
+    }
+}
+
+fn read_folder(
+    path: &Path,
+    args: &SignArgs,
+    output: &Destination,
+    keystore: Option<&Path>,
+    before: &Before,
+) -> Result<Content> {
     if let Destination::File(output) = output {
         let folder =
             output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -193,17 +258,26 @@ fn read_folder(path: &Path, output: &Destination, keystore: Option<&Path>) -> Re
     if let Some(keystore) = keystore {
         refuse_inside(path, keystore, "the keystore")?;
     }
-    let entries = folder::list(path).map_err(|errors| {
+    let mode = if args.full { folder::Mode::Full } else { folder::Mode::Quick };
+    let listed = folder::list(path, before.known.as_ref(), mode).map_err(|errors| {
         errors.iter().for_each(Error::print);
         let count = errors.len();
         let entries = if count == 1 { "entry" } else { "entries" };
         Error::new("not_signed", format!("not signed: bulla cannot sign {count} {entries} of this folder"))
             .about(shown(path))
     })?;
-    let mut writer = manifest::Writer::new(Vec::new());
-    entries.iter().try_for_each(|entry| writer.push(entry))?;
-    let (body, summary) = writer.finish();
-    Ok(Content::Folder { body, summary })
+    if let Some(damaged) = listed.damaged.first() {
+        let count = listed.damaged.len();
+        let files = if count == 1 { "file is" } else { "files are" };
+        let message = format!(
+            "not signed: {count} {files} damaged: the content differs from what was signed, but nobody wrote to it; the first one is {}",
+            shown(&path_from(damaged))
+        );
+        return Err(Error::new("damaged", message).about(shown(path)).hint(
+            "restore it from a copy; to sign it as it is now, write to it first, for example with `touch`",
+        ));
+    }
+    Ok(Content::Folder(Box::new(listed), before.place.clone()))
 }
 
 /// Refuses to sign a folder that contains something secret, or something that signing itself changes.
@@ -230,14 +304,18 @@ struct Signed {
     json: JsonSigned,
     /// For minisign, the line of base64 that `minisign -P` takes.
     minisign_key: Option<String>,
+    /// For a folder, what the next signing has to know, where it is kept, and the digest of the list.
+    stamps: Option<(folder::Recorder, folder::Place, bulla_blake3::Hash)>,
 }
 
 fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -> Result<Signed> {
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
-    let (statement, body, entries) = match content {
+    let (statement, body, listed) = match content {
         Content::File { digest, size } => (statement(Kind::File, digest, size), Vec::new(), None),
-        Content::Folder { body, summary } => {
-            (statement(Kind::Manifest, summary.digest, summary.size), body, Some(summary.entries))
+        Content::Folder(mut listed, place) => {
+            let summary = listed.summary;
+            let body = std::mem::take(&mut listed.body);
+            (statement(Kind::Manifest, summary.digest, summary.size), body, Some((listed, place)))
         }
         Content::Prehashed(digest) => return seal_minisign(keys, args, comment, &digest),
     };
@@ -250,10 +328,16 @@ fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -
         key: file.key.to_string(),
         kind: file.kind.as_str(),
         digest: Some(file.digest.to_hex().to_string()),
-        entries,
+        entries: listed.as_ref().map(|(listed, _)| listed.summary.entries),
+        reading: listed.as_ref().map(|(listed, _)| JsonReading {
+            mode: listed.mode,
+            read: listed.read,
+            kept: listed.kept,
+        }),
         signed_at: file.signed_at.to_string(),
     };
-    Ok(Signed { text: file.to_string(), body, json, minisign_key: None })
+    let stamps = listed.and_then(|(listed, place)| Some((listed.recorder, place?, listed.summary.digest)));
+    Ok(Signed { text: file.to_string(), body, json, minisign_key: None, stamps })
 }
 
 fn seal_minisign(
@@ -288,10 +372,11 @@ fn seal_minisign(
         kind: Kind::File.as_str(),
         digest: None,
         entries: None,
+        reading: None,
         signed_at: signed_at.to_string(),
     };
     let text = file.file(&format!("signature from bulla key {}", first.key));
-    Ok(Signed { text, body: Vec::new(), json, minisign_key: Some(public_key.line()) })
+    Ok(Signed { text, body: Vec::new(), json, minisign_key: Some(public_key.line()), stamps: None })
 }
 
 /// Writes the signature file and says how to verify it.
@@ -308,6 +393,9 @@ fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result
         file.write_all(signed.text.as_bytes())?;
         file.write_all(&signed.body)
     })?;
+    if let Some((recorder, place, digest)) = &signed.stamps {
+        place.keep(recorder, digest);
+    }
     out.note_done("the signature files were written");
     if args.report.json {
         return out.json(&JsonLine::signed(path, &output, &signed.json));
@@ -315,7 +403,8 @@ fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result
     if args.report.quiet {
         return Ok(());
     }
-    out.line(format_args!("{}: signed, wrote {}", shown(path), shown(&output)))?;
+    let reading = signed.json.reading.as_ref().map_or_else(String::new, JsonReading::sentence);
+    out.line(format_args!("{}: signed, wrote {}{reading}", shown(path), shown(&output)))?;
     out.line("verify it with:")?;
     out.line(format_args!("  {}", verify_line(path, args)))?;
     if let Some(key) = &signed.minisign_key {
@@ -375,7 +464,32 @@ struct JsonSigned {
     /// For a folder, the number of signed files and links.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<u64>,
+    /// For a folder, which files were read.
+    #[serde(flatten)]
+    reading: Option<JsonReading>,
     signed_at: String,
+}
+
+#[derive(Serialize)]
+struct JsonReading {
+    mode: folder::Mode,
+    /// The number of files that were read.
+    read: u64,
+    /// The number of files that were not read, because they have not changed since they were signed.
+    kept: u64,
+}
+
+impl JsonReading {
+    /// The end of a line about a signed folder: nothing, if everything was read and nobody could expect otherwise.
+    fn sentence(&self) -> String {
+        match self.mode {
+            folder::Mode::Full => String::new(),
+            folder::Mode::Quick => format!(
+                " (read {} new or changed files; {} unchanged by size and times: --full reads them too)",
+                self.read, self.kept
+            ),
+        }
+    }
 }
 
 /// The output of `--json` for a path.

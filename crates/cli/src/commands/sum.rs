@@ -1,24 +1,36 @@
-//! `bulla sum`: prints checksums like b3sum and b2sum.
+//! `bulla sum`: prints checksums like b3sum and the programs of the coreutils.
 
 use super::check;
-use super::hashing::{Hashing, Output, or_stdin, threads};
-use crate::algorithm::Algorithm;
-use crate::args::{ReportArgs, SumArgs};
+use super::hashing::{hashing, or_stdin, threads};
+use super::sum_lines::{Format, Found, Lines};
+use super::walking::{Until, count, rules};
+use crate::args::SumArgs;
+use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::{SumName, shown};
-use crate::files::order::in_order;
-use crate::files::size::{is_large, total_size};
-use crate::output::{JsonError, JsonPath, Out};
+use crate::files::STDIN;
+use crate::files::name::shown;
+use crate::files::size::total_of;
+use crate::interrupt;
+use crate::output::Out;
 use crate::progress::Progress;
-use serde::Serialize;
-use std::path::Path;
+use bulla_sums::{
+    Folders, Job, Naming, Opening, Others, Outcome, Paths, Plan, Reading, Rules, hash_files, in_order,
+    path_from,
+};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest name in a list of files: longer than any system's paths.
+const LONGEST_NAME: u64 = 1 << 20;
 
 pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
     if args.check {
-        let report = ReportArgs { json: args.json, quiet: args.quiet };
-        let lines = check::Lines { algorithm: args.algorithm, seek: args.seek };
-        return as_b3sum(check::run(&args.files, args.read, lines, report));
+        return as_b3sum(check::run(&check::Options::of_sum(args)));
     }
     as_b3sum(print_sums(args))
 }
@@ -36,113 +48,191 @@ fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
 }
 
 fn print_sums(args: &SumArgs) -> Result<Exit> {
-    let files = or_stdin(&args.files);
+    let files = if args.files0_from.is_some() { args.files.clone() } else { or_stdin(&args.files) };
     if args.raw && files.len() > 1 {
         return Err(Error::new("many_files", "only one FILE can be given with --raw"));
     }
-    let hashing = Hashing::new(args)?;
-    let progress = Progress::new(total_size(&files));
+    if args.tree {
+        return super::trees::print(args, &files);
+    }
+    let (hashing, dash) = hashing(args)?;
+    let rules = rules(&args.walk)?;
+    let progress = Progress::of(total_of(&files, args.read.progress), args.read.progress);
+    let hashing = Arc::new(hashing);
+    let reading =
+        Reading { hashing, opening: Opening::Anything, naming: Naming::Free, dash, meter: &progress };
     let mut out = Out::new();
+    let sum = Sum { format: Format::of(args), reading, rules, progress: &progress };
     let mut exit = Exit::Ok;
-    in_order(
-        &files,
-        threads(args.read),
-        |path| is_large(path),
-        |path, pace| hashing.digest(path, pace, &progress),
-        |path, result| match result {
-            Ok(output) => print(&mut out, args, &hashing, path, output),
-            Err(error) => {
-                // As in b3sum, an unreadable file fails the command, but not the other files.
-                exit = Exit::Failed;
-                let error = Error::from(error).about(shown(path));
-                progress.suspend(|| error.print());
-                if args.json {
-                    let error = Some(JsonError::from(&error));
-                    return out.json(&JsonLine { error, ..JsonLine::about(path, &hashing) });
-                }
-                Ok(())
-            }
-        },
-    )?;
+    let mut done = 0_u64;
+    let each = |found: Found| {
+        done += found.files;
+        if found.has_failed {
+            exit = Exit::Failed;
+        }
+        sum_print(&mut out, &sum, found)
+    };
+    if args.walk.recursive && progress.is_shown() {
+        sum.run_counted(args, files, each)?;
+    } else {
+        sum.run(args, files, each)?;
+    }
     out.flush()?;
+    if interrupt::stopped().is_some() {
+        progress.suspend(|| note_line(&format!("interrupted: {done} files done")));
+    }
     Ok(exit)
 }
 
-fn print(out: &mut Out, args: &SumArgs, hashing: &Hashing, path: &Path, output: Output) -> Result<()> {
-    if args.raw {
-        return pieces(output, hashing.length, |bytes| out.bytes(bytes));
+/// The work of a run.
+struct Sum<'a> {
+    format: Format,
+    reading: Reading<'a>,
+    rules: Rules,
+    progress: &'a Progress,
+}
+
+impl Sum<'_> {
+    /// Counts the files meanwhile, so that the remaining time can be shown.
+    fn run_counted(
+        &self,
+        args: &SumArgs,
+        files: Vec<PathBuf>,
+        each: impl FnMut(Found) -> Result<()> + Send,
+    ) -> Result<()> {
+        let is_done = AtomicBool::new(false);
+        let paths = files.clone();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if let Some(total) = count(paths, &self.rules, &Until(&is_done)) {
+                    self.progress.set_total(total);
+                }
+            });
+            let done = self.run(args, files, each);
+            is_done.store(true, Ordering::Relaxed);
+            done
+        })
     }
-    if args.json {
-        let mut hex = String::new();
-        pieces(output, hashing.length, |bytes| {
-            hex.push_str(&to_hex(bytes));
-            Ok(())
-        })?;
-        return out.json(&JsonLine { digest: Some(hex), ..JsonLine::about(path, hashing) });
+
+    fn run(
+        &self,
+        args: &SumArgs,
+        files: Vec<PathBuf>,
+        each: impl FnMut(Found) -> Result<()> + Send,
+    ) -> Result<()> {
+        let folders = if args.walk.recursive { Folders::Walk } else { Folders::Open };
+        let threads = threads(args.read);
+        let plan = Plan {
+            threads: if threads.may_be_many() { threads.number() } else { 1 },
+            meter: self.progress,
+            at_length: &interrupt::stop_in_order,
+        };
+        let work = |job: Job, others: &dyn Others| self.work(job, others);
+        let Some(list) = &args.files0_from else {
+            return in_order(&plan, Box::new(Paths::new(files.into_iter(), folders)), work, each);
+        };
+        let trouble = Arc::new(Mutex::new(None));
+        let named = Named { list: open_list(list)?, path: list.clone(), trouble: trouble.clone(), number: 0 };
+        let paths = files.into_iter().chain(named);
+        in_order(&plan, Box::new(Paths::new(paths, folders)), work, each)?;
+        let trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        trouble.map_or(Ok(()), Err)
     }
-    let name = match hashing.algorithm() {
-        Algorithm::Blake3 => SumName::new(path),
-        // b3sum replaces bytes that are not UTF-8; b2sum writes them.
-        _ => SumName::with_all_bytes(path),
-    };
-    if name.escaped && !args.no_names {
-        out.bytes(b"\\")?;
+
+    fn work(&self, job: Job, others: &dyn Others) -> Outcome<Job, Found> {
+        match job {
+            Job::Folder(pending) => match pending.enter(&self.rules) {
+                Err(trouble) => {
+                    let mut found = Found::default();
+                    found.add_trouble(&trouble, &self.format);
+                    found.into()
+                }
+                Ok(entered) => {
+                    let mut found = Found::default();
+                    entered.troubles.iter().for_each(|trouble| found.add_trouble(trouble, &self.format));
+                    Outcome { result: found, then: Some(entered.content) }
+                }
+            },
+            Job::Batch(batch) => {
+                let results = hash_files(&self.reading, batch.folder(), batch.names(), others);
+                let mut lines = Lines::new(&self.format, &self.reading.hashing);
+                let done = results.len();
+                for (index, result) in results.into_iter().enumerate() {
+                    lines.push(batch.folder().prefix(), batch.name(index), result);
+                }
+                Outcome { result: lines.finish(), then: batch.rest(done) }
+            }
+        }
     }
-    if args.tag && !args.no_names {
-        out.bytes(format!("{} (", hashing.tag()).as_bytes())?;
-        out.bytes(&name.text)?;
-        out.bytes(b") = ")?;
+}
+
+/// Prints what a thread found.
+fn sum_print(out: &mut Out, sum: &Sum<'_>, found: Found) -> Result<()> {
+    for error in &found.errors {
+        sum.progress.suspend(|| error.print());
     }
-    pieces(output, hashing.length, |bytes| out.bytes(to_hex(bytes).as_bytes()))?;
-    if !args.tag && !args.no_names {
-        out.bytes(b"  ")?;
-        out.bytes(&name.text)?;
-    }
-    out.bytes(b"\n")?;
+    found.print(out)?;
     out.flush_sometimes()
 }
 
-/// Passes `length` bytes of output to `each`, in pieces of bounded size.
-fn pieces(output: Output, length: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut digest = match output {
-        Output::Blake3(digest) => digest,
-        Output::Blake2(bytes) => return each(&bytes),
-    };
-    let mut buffer = [0; 4096];
-    let mut left = length;
-    while left > 0 {
-        let piece = &mut buffer[..left.min(4096) as usize];
-        digest.fill(piece);
-        each(piece)?;
-        left -= piece.len() as u64;
+fn open_list(list: &Path) -> Result<Box<dyn BufRead + Send>> {
+    if list == Path::new(STDIN) {
+        return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    Ok(())
+    let file = File::open(list).map_err(|error| Error::io("cannot read", &error).about(shown(list)))?;
+    Ok(Box::new(BufReader::new(file)))
 }
 
-fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+/// The files that a list names.
+struct Named {
+    list: Box<dyn BufRead + Send>,
+    path: PathBuf,
+    /// The number of the last name.
+    number: u64,
+    /// The reason why there are no more names, if it is not the end of the list.
+    trouble: Arc<Mutex<Option<Error>>>,
 }
 
-/// The output of `--json` for a file.
-#[derive(Serialize)]
-struct JsonLine {
-    #[serde(flatten)]
-    path: JsonPath,
-    /// The hash function, unless it is BLAKE3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    algorithm: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<JsonError>,
+impl Named {
+    fn read(&mut self) -> Result<Option<PathBuf>> {
+        let about = |error: Error| error.about(shown(&self.path));
+        let mut name = Vec::new();
+        let len = (&mut self.list)
+            .take(LONGEST_NAME)
+            .read_until(0, &mut name)
+            .map_err(|error| about(Error::io("cannot read", &error)))?;
+        self.number += 1;
+        if name.last() == Some(&0) {
+            name.pop();
+        } else if len as u64 == LONGEST_NAME {
+            let message = format!("name {} is longer than a path can be", self.number);
+            return Err(about(Error::new("malformed_list", message))
+                .hint("each name must have a zero byte at its end, as `find -print0` writes them"));
+        }
+        if len > 0 && name.is_empty() {
+            return Err(about(Error::new("malformed_list", format!("name {} is empty", self.number))));
+        }
+        let is_dash = name == STDIN.as_bytes() && self.path.as_os_str() == OsStr::new(STDIN);
+        if is_dash {
+            return Err(about(Error::new(
+                "malformed_list",
+                "standard input has the names, and cannot be a file",
+            )));
+        }
+        Ok((len > 0).then(|| path_from(&name)))
+    }
 }
 
-impl JsonLine {
-    fn about(path: &Path, hashing: &Hashing) -> Self {
-        let algorithm = hashing.algorithm();
-        let algorithm = (algorithm != Algorithm::Blake3).then(|| algorithm.name());
-        Self { path: path.into(), algorithm, digest: None, error: None }
+impl Iterator for Named {
+    type Item = PathBuf;
+
+    fn next(&mut self) -> Option<PathBuf> {
+        match self.read() {
+            Ok(path) => path,
+            Err(error) => {
+                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                None
+            }
+        }
     }
 }

@@ -11,16 +11,16 @@ use crate::files::read::{Links, Pace, ReadError, Source};
 use crate::files::sidecar::sidecar;
 use crate::files::size::{is_large, total_size};
 use crate::findings::{Finding, Problem, Report, Signed};
-use crate::folder;
+use crate::folder::{self, Wanted};
 use crate::minisign;
 use crate::output::Out;
 use crate::progress::Progress;
 use crate::trust::Trust;
-use bulla_kms::signature::manifest;
+use bulla_kms::signature::manifest::{self, ManifestPath};
 use bulla_kms::{Code, Kind, KmsError, SignatureFile};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The longest line of a manifest: spec/signature.md.
 const LONGEST_LINE: u64 = 64 << 10;
@@ -32,10 +32,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
             "--signature names one signature file, so only one PATH can be given",
         ));
     }
+    let only = only(args)?;
     let trust = Trust::new(args)?;
     let progress = Progress::new(total_size(&args.paths));
     let work = |path: &PathBuf, pace| {
-        let job = Job { path, trust: &trust, pace, progress: &progress };
+        let job = Job { path, trust: &trust, only: &only, pace, progress: &progress };
         job.verify(args).unwrap_or_else(Report::from)
     };
     let mut out = Out::new();
@@ -67,6 +68,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
 struct Job<'a> {
     path: &'a Path,
     trust: &'a Trust,
+    /// Of a folder, what to verify; everything, if there is nothing.
+    only: &'a [ManifestPath],
     pace: Pace,
     progress: &'a Progress,
 }
@@ -115,20 +118,27 @@ impl Job<'_> {
     fn verify(&self, args: &VerifyArgs) -> Result<Report, Finding> {
         let signature = signature_path(self.path, args)?;
         match args.format {
-            SignatureFormat::Bulla => self.verify_bulla(&signature),
+            SignatureFormat::Bulla => self.verify_bulla(&signature, args),
             SignatureFormat::Minisign => self.verify_minisign(&signature),
         }
     }
 
-    fn verify_bulla(&self, signature: &Path) -> Result<Report, Finding> {
+    fn verify_bulla(&self, signature: &Path, args: &VerifyArgs) -> Result<Report, Finding> {
         let (path, trust) = (self.path, self.trust);
         let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
         let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
         // Check before reading a folder's list, which may be long.
         trust.check(&file).map_err(|finding| finding.about(path))?;
         let mut report = match file.kind {
+            Kind::File if !self.only.is_empty() => {
+                let error = Error::new(
+                    "usage",
+                    "--only names parts of a folder, and this is the signature of a file",
+                );
+                return Err(error.about(shown(path)).into());
+            }
             Kind::File => Report::from(self.compare_file(&file)?),
-            Kind::Manifest => compare_folder(path, &read_manifest(path, &file, reader)?)?,
+            Kind::Manifest => self.compare_folder(&file, &read_manifest(path, &file, reader)?, args)?,
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));
@@ -149,6 +159,32 @@ impl Job<'_> {
         let source = open_signed(path)?;
         folder::compare_source(&source, file.digest, file.size, self.pace, self.progress)
             .map_err(|error| Error::from(error).about(shown(path)).into())
+    }
+
+    fn compare_folder(
+        &self,
+        file: &SignatureFile,
+        entries: &[manifest::Entry],
+        args: &VerifyArgs,
+    ) -> Result<Report, Finding> {
+        let path = self.path;
+        let metadata = path.metadata().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Problem::Missing.because("the signature is of a folder"),
+            _ => Error::io("cannot read its metadata", &error).about(shown(path)).into(),
+        })?;
+        if !metadata.is_dir() {
+            let kind = describe(metadata.file_type());
+            return Err(Problem::Changed.because(format!("it was a folder, now it is {kind}")));
+        }
+        let wanted = if self.only.is_empty() { Wanted::All } else { Wanted::Only(self.only) };
+        // What this user's bulla remembers of the folder tells damage from change.
+        let place = folder::Place::of(path).filter(|place| place.has(&file.digest));
+        let known = place.and_then(|place| folder::Known::read(&place, &file.digest, entries));
+        let mut report = folder::compare(path, entries, &wanted, known.as_ref())?;
+        if args.duplicates {
+            report.duplicates = Some(folder::duplicates(entries));
+        }
+        Ok(report)
     }
 
     fn verify_minisign(&self, signature: &Path) -> Result<Report, Finding> {
@@ -254,14 +290,26 @@ fn open_signed(path: &Path) -> Result<Source, Finding> {
     })
 }
 
-fn compare_folder(path: &Path, entries: &[manifest::Entry]) -> Result<Report, Finding> {
-    let metadata = path.metadata().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Problem::Missing.because("the signature is of a folder"),
-        _ => Error::io("cannot read its metadata", &error).about(shown(path)).into(),
-    })?;
-    if !metadata.is_dir() {
-        let kind = describe(metadata.file_type());
-        return Err(Problem::Changed.because(format!("it was a folder, now it is {kind}")));
+/// The paths of `--only`, as in a manifest.
+fn only(args: &VerifyArgs) -> Result<Vec<ManifestPath>> {
+    let usage = |message: &str| Err(Error::new("usage", message));
+    if !args.only.is_empty() && args.format == SignatureFormat::Minisign {
+        return usage("--only works only for bulla's own signature files: minisign signs no folders");
     }
-    Ok(folder::compare(path, entries)?)
+    if !args.only.is_empty() && args.paths.len() > 1 {
+        return usage("--only names parts of one folder, so only one PATH can be given");
+    }
+    let path = |path: &PathBuf| {
+        let parts: Vec<&[u8]> = path
+            .components()
+            .filter(|part| !matches!(part, Component::CurDir))
+            .map(|part| part.as_os_str().as_encoded_bytes())
+            .collect();
+        ManifestPath::from_bytes(parts.join(&b'/')).map_err(|error| {
+            Error::new("usage", format!("--only: {}", error.message))
+                .about(shown(path))
+                .hint("name a path in the folder, relative to the folder")
+        })
+    };
+    args.only.iter().map(path).collect()
 }

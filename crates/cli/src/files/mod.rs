@@ -9,7 +9,6 @@ pub(crate) mod read;
 pub(crate) mod secret;
 pub(crate) mod sidecar;
 pub(crate) mod size;
-pub(crate) mod walk;
 
 /// The name of standard input, and of standard output for commands that write.
 pub(crate) const STDIN: &str = "-";

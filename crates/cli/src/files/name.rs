@@ -1,4 +1,4 @@
-//! File names in text: for people, for a shell, and as b3sum writes them.
+//! File names in text: for people, and for a shell.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -51,45 +51,6 @@ pub(crate) fn shell_word(word: &OsStr) -> String {
             quoted.push('\'');
             quoted
         }
-    }
-}
-
-/// A name as in a line of checksums.
-pub(crate) struct SumName {
-    /// The name with `\`, newline and carriage return escaped.
-    pub(crate) text: Vec<u8>,
-    /// Whether anything was escaped: the line then starts with a backslash.
-    pub(crate) escaped: bool,
-}
-
-impl SumName {
-    /// A name with U+FFFD for bytes that are not UTF-8, as in b3sum.
-    pub(crate) fn new(path: &Path) -> Self {
-        Self::escape(path.to_string_lossy().as_bytes())
-    }
-
-    /// A name with all bytes unchanged, as in b2sum.
-    pub(crate) fn with_all_bytes(path: &Path) -> Self {
-        Self::escape(path.as_os_str().as_encoded_bytes())
-    }
-
-    fn escape(name: &[u8]) -> Self {
-        // A Windows separator is written as `/`, so that lists of checksums work on other systems.
-        if cfg!(windows) {
-            let text = name.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect();
-            return Self { text, escaped: false };
-        }
-        let mut text = Vec::with_capacity(name.len());
-        for byte in name {
-            match byte {
-                b'\\' => text.extend(b"\\\\"),
-                b'\n' => text.extend(b"\\n"),
-                b'\r' => text.extend(b"\\r"),
-                byte => text.push(*byte),
-            }
-        }
-        let escaped = text.len() > name.len();
-        Self { text, escaped }
     }
 }
 

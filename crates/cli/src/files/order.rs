@@ -1,104 +1,61 @@
-//! Works on many files at once, and returns the results in the order of the files.
+//! Works on many paths at once, and returns the results in the order of the paths.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::read::Pace;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use crate::progress::Progress;
+use bulla_sums::{Feed, Outcome, Plan};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+pub(crate) use bulla_sums::Threads;
 
 /// For fewer items, starting threads costs more than it gains.
 const FEW: usize = 16;
 
-/// The number of items that the threads get at a time: enough to keep them busy, and few enough to hold in memory.
-const GROUP: usize = 4096;
+/// The numbers of the items, one after another.
+struct Numbers(Range<usize>);
 
-/// How many threads read files.
-#[derive(Clone, Copy)]
-pub(crate) enum Threads {
-    /// One file after the other, each from start to end.
-    One,
-    /// At most this many; 0 leaves the number to the environment and the machine.
-    AtMost(usize),
-}
+impl Feed<usize> for Numbers {
+    fn next(&mut self) -> Option<usize> {
+        self.0.next()
+    }
 
-impl Threads {
-    /// How to read a file that has all threads for itself.
-    pub(crate) fn pace(self) -> Pace {
-        match self {
-            Threads::One | Threads::AtMost(1) => Pace::InOrder,
-            Threads::AtMost(0) => Pace::Parallel,
-            Threads::AtMost(threads) => {
-                // Only the first call has an effect, and every call asks for the same.
-                let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-                Pace::Parallel
-            }
-        }
+    fn has_more(&self) -> bool {
+        !self.0.is_empty()
     }
 }
 
 /// Runs `work` on every item, and calls `each` with each item and its result, in the order of the items.
 ///
-/// A large item gets all threads; small ones are processed side by side. `each` runs on the calling thread. Its first
+/// A large item gets all threads; small ones are processed side by side. `each` runs on one thread at a time. Its first
 /// error ends everything.
 pub(crate) fn in_order<T: Sync, R: Send>(
     items: &[T],
     threads: Threads,
     is_large: impl Fn(&T) -> bool + Sync,
     work: impl Fn(&T, Pace) -> R + Sync,
-    mut each: impl FnMut(&T, R) -> Result<()>,
+    mut each: impl FnMut(&T, R) -> Result<()> + Send,
 ) -> Result<()> {
-    let pace = threads.pace();
-    if pace == Pace::InOrder || items.len() < FEW {
+    if !threads.may_be_many() || items.len() < FEW {
+        let pace = if threads.may_be_many() { Pace::Parallel(threads) } else { Pace::InOrder };
         return items.iter().try_for_each(|item| each(item, work(item, pace)));
     }
-    items.chunks(GROUP).try_for_each(|group| group_in_order(group, &is_large, &work, &mut each))
-}
-
-/// A thread's report about an item.
-enum Report<R> {
-    Done(usize, R),
-    /// The item is left for the calling thread, which lets all threads work on it.
-    Large(usize),
-}
-
-fn group_in_order<T: Sync, R: Send>(
-    items: &[T],
-    is_large: &(impl Fn(&T) -> bool + Sync),
-    work: &(impl Fn(&T, Pace) -> R + Sync),
-    each: &mut impl FnMut(&T, R) -> Result<()>,
-) -> Result<()> {
-    let stop = AtomicBool::new(false);
-    let (sender, reports) = channel();
-    rayon::in_place_scope_fifo(|scope| {
-        for (index, item) in items.iter().enumerate() {
-            let (sender, stop) = (sender.clone(), &stop);
-            scope.spawn_fifo(move |_| {
-                if !stop.load(Ordering::Relaxed) {
-                    let report = match is_large(item) {
-                        true => Report::Large(index),
-                        false => Report::Done(index, work(item, Pace::InOrder)),
-                    };
-                    // The receiver is gone only when the work was stopped.
-                    let _ = sender.send(report);
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting = BTreeMap::new();
-        let mut next = 0;
-        for report in reports {
-            let (index, result) = match report {
-                Report::Done(index, result) => (index, result),
-                Report::Large(index) => (index, work(&items[index], Pace::Parallel)),
-            };
-            waiting.insert(index, result);
-            while let Some(result) = waiting.remove(&next) {
-                each(&items[next], result).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-                next += 1;
-            }
-        }
-        Ok(())
-    })
+    let progress = Progress::hidden();
+    let plan = Plan { threads: threads.number(), meter: &progress, at_length: &|| {} };
+    // Two large items at once would have twice the threads.
+    let large = Mutex::new(());
+    let work = |index: usize, _: &dyn bulla_sums::Others| {
+        let item = &items[index];
+        let result = if is_large(item) {
+            let _alone = large.lock().unwrap_or_else(PoisonError::into_inner);
+            work(item, Pace::Parallel(threads))
+        } else {
+            work(item, Pace::InOrder)
+        };
+        Outcome::from((index, result))
+    };
+    let each = |(index, result): (usize, R)| -> Result<(), Error> { each(&items[index], result) };
+    bulla_sums::in_order(&plan, Box::new(Numbers(0..items.len())), work, each)
 }
 
 #[cfg(test)]
@@ -111,7 +68,7 @@ mod tests {
         let items: Vec<usize> = (0..10_000).collect();
         let mut results = Vec::new();
         let is_large = |item: &usize| item.is_multiple_of(7);
-        let work = |_: &usize, pace: Pace| pace == Pace::Parallel;
+        let work = |_: &usize, pace: Pace| pace != Pace::InOrder;
         let each = |item: &usize, result| {
             results.push((*item, result));
             Ok(())

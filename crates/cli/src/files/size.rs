@@ -1,7 +1,8 @@
 //! Sizes of files and folders.
 
+use crate::args::ShowProgress;
 use crate::files::read::LARGE;
-use crate::progress::Progress;
+use crate::progress::{Progress, Total};
 use std::path::{Path, PathBuf};
 
 /// Whether all threads should work on this at once: large files and folders.
@@ -11,10 +12,16 @@ pub(crate) fn is_large(path: &Path) -> bool {
 
 /// The total size of the files, if progress is shown and every path is a file.
 pub(crate) fn total_size(paths: &[PathBuf]) -> Option<u64> {
-    if !Progress::is_wanted() {
-        return None;
+    total_of(paths, ShowProgress::Auto).bytes
+}
+
+/// What there is to do, if progress is shown and every path is a file.
+pub(crate) fn total_of(paths: &[PathBuf], show: ShowProgress) -> Total {
+    if show == ShowProgress::Never || (show == ShowProgress::Auto && !Progress::is_wanted()) {
+        return Total::default();
     }
     let size =
         |path: &PathBuf| path.metadata().ok().filter(|metadata| metadata.is_file()).map(|file| file.len());
-    paths.iter().map(size).sum()
+    let bytes: Option<u64> = paths.iter().map(size).sum();
+    Total { bytes, files: bytes.and(Some(paths.len() as u64)) }
 }

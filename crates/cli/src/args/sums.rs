@@ -1,0 +1,276 @@
+//! The flags of `bulla sum` and `bulla check`.
+
+use super::shared::ReportArgs;
+use crate::algorithm::{Algorithm, parser};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// When progress is shown, and in which form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShowProgress {
+    /// A line that is drawn again and again, if standard error is a terminal and the work takes more than half a second
+    #[default]
+    Auto,
+    /// JSON Lines on standard error, twice a second
+    Json,
+    /// None
+    Never,
+}
+
+/// How bulla reads files.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ReadArgs {
+    /// The maximum number of threads; 0 means RAYON_NUM_THREADS, or else the number of processors
+    #[arg(
+        short = 'j',
+        long,
+        visible_alias = "jobs",
+        value_name = "NUM",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub(crate) num_threads: usize,
+
+    /// Read one file after another, each from start to end, with one thread: best for spinning disks
+    ///
+    /// bulla never maps files into memory. The flag has the name that b3sum gives it.
+    #[arg(long)]
+    pub(crate) no_mmap: bool,
+
+    /// Show how far the work is: bytes, files, speed, time left and the current file
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ShowProgress::Auto, hide_default_value = true)]
+    pub(crate) progress: ShowProgress,
+}
+
+/// Whether hidden files count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HiddenNames {
+    /// Files and folders whose names begin with a dot count
+    #[default]
+    Include,
+    /// They are left out
+    Skip,
+}
+
+/// Which files of a folder count.
+#[derive(Args, Clone)]
+pub(crate) struct WalkArgs {
+    /// Hash all files in folders; other flags leave some out
+    ///
+    /// bulla visits a folder's content sorted by the bytes of the paths. Fifos, sockets, devices and links are left out.
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+
+    /// Only files that match GLOB, as in .gitignore; after `!`, only files that do not; may be given several times
+    #[arg(short, long, value_name = "GLOB", requires = "recursive")]
+    pub(crate) glob: Vec<String>,
+
+    /// Only files of this type, for example rust, py or jpeg: the types of ripgrep; may be given several times
+    #[arg(long = "type", value_name = "TYPE", requires = "recursive")]
+    pub(crate) types: Vec<String>,
+
+    /// Only files of at least SIZE: a number of bytes, or with K, M, G or T for powers of 1024
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "recursive")]
+    pub(crate) min_size: Option<u64>,
+
+    /// Only files of at most SIZE
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "recursive")]
+    pub(crate) max_size: Option<u64>,
+
+    /// Leave out what .gitignore and git's other lists of ignored files name, and .git
+    #[arg(long, requires = "recursive")]
+    pub(crate) gitignore: bool,
+
+    /// Whether names that begin with a dot count
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = HiddenNames::Include, hide_default_value = true, requires = "recursive")]
+    pub(crate) hidden: HiddenNames,
+
+    /// Follow links; a link that leads back to a folder around it is an error
+    #[arg(short = 'L', long, requires = "recursive")]
+    pub(crate) follow: bool,
+
+    /// Stay on the file system of each folder that was named
+    #[arg(short = 'x', long, requires = "recursive")]
+    pub(crate) one_file_system: bool,
+}
+
+/// A size: a number, and K, M, G or T.
+fn size(text: &str) -> Result<u64, String> {
+    let form = || format!("{text:?} is not a size: write a number of bytes, or for example 10K, 1M or 2G");
+    let (number, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        Some(b'T') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| form())?;
+    number.checked_mul(1 << shift).ok_or_else(form)
+}
+
+/// Print BLAKE3 checksums like b3sum, or BLAKE2 and SHA-2 checksums like b2sum, sha256sum and sha512sum
+///
+/// Without FILE, or if FILE is `-`, bulla reads standard input. A file that changes while bulla reads it is an error.
+///
+/// Flags, output and exit status are the same as in b3sum 1.8, with these differences. With --check, an empty list is an
+/// error (b3sum: success). If a list cannot be read, bulla still checks the lists after it (b3sum stops). The messages on
+/// standard error are worded differently, and --version prints bulla's version.
+///
+/// With --recursive, folders are walked. With --tree, bulla prints one digest for each folder. It covers the names, kinds,
+/// executable bits and contents of everything in the folder. An interrupt (Ctrl-C) ends the command when the files at hand
+/// are done: what was printed is complete up to there.
+#[derive(Args)]
+#[command(
+    version,
+    after_help = "\
+Examples:
+  bulla sum *.iso > SUMS
+  bulla sum -r photos > SUMS
+  bulla sum -r src --glob '*.rs' --gitignore
+  find . -newer SUMS -type f -print0 | bulla sum --files0-from -
+  bulla sum --tree release-1.2
+  tar c src | bulla sum
+  bulla sum --length 64 --no-names file
+  bulla sum --keyed file < key.bin
+  bulla sum --algorithm sha256 *.iso > SHA256SUMS
+
+Exit status: 0 everything hashed, 1 something could not be hashed or (with --check) does not match, 2 wrong flags, 130 interrupted."
+)]
+pub(crate) struct SumArgs {
+    /// Files to hash, and with --recursive or --tree folders; with --check, lists of checksums
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The hash function [default: blake3; with --check, the one that the line names]
+    #[arg(short, long, value_parser = parser(), value_name = "NAME")]
+    pub(crate) algorithm: Option<Algorithm>,
+
+    /// Use BLAKE3's keyed mode; bulla reads the 32-byte key from standard input
+    #[arg(long, requires = "files")]
+    pub(crate) keyed: bool,
+
+    /// Use BLAKE3's key derivation mode, with this context string
+    #[arg(long, value_name = "CONTEXT", conflicts_with = "keyed")]
+    pub(crate) derive_key: Option<String>,
+
+    /// The number of output bytes, before hex encoding [default: 32; blake2b, blake2bp and sha512: 64]
+    #[arg(short, long, value_name = "LEN")]
+    pub(crate) length: Option<u64>,
+
+    /// The offset of the first output byte, before hex encoding; BLAKE3 only
+    #[arg(long, value_name = "SEEK", default_value_t = 0)]
+    pub(crate) seek: u64,
+
+    #[command(flatten)]
+    pub(crate) walk: WalkArgs,
+
+    /// Print one digest for each folder, with everything in it; `bulla check` checks it
+    #[arg(long, conflicts_with_all = ["algorithm", "keyed", "derive_key", "length", "seek", "recursive", "raw"])]
+    pub(crate) tree: bool,
+
+    /// Also hash the files that FILE names, each name with a zero byte at its end; `-` for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keyed", "raw", "tree"])]
+    pub(crate) files0_from: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+
+    /// Do not print file names
+    #[arg(long)]
+    pub(crate) no_names: bool,
+
+    /// Write raw bytes instead of hex; only with one FILE
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Print lines of the form `BLAKE3 (FILE) = HASH`, with the hash function's name
+    #[arg(long)]
+    pub(crate) tag: bool,
+
+    /// End each line with a zero byte, and do not escape names; with --check, expect such lines
+    #[arg(short, long, conflicts_with_all = ["raw", "json"])]
+    pub(crate) zero: bool,
+
+    /// Check the checksums in each FILE, as `bulla check` does
+    #[arg(short, long, conflicts_with_all = ["derive_key", "keyed", "length", "raw", "tag", "no_names", "recursive", "tree", "files0_from"])]
+    pub(crate) check: bool,
+
+    /// With --check, do not print OK for each file
+    #[arg(short, long, requires = "check")]
+    pub(crate) quiet: bool,
+
+    /// Print JSON Lines, one object per line, instead of text
+    #[arg(long, conflicts_with_all = ["raw", "tag", "no_names"])]
+    pub(crate) json: bool,
+}
+
+/// Check files against the checksums that bulla, b3sum, b2sum, sha256sum or BSD's programs printed
+///
+/// Without FILE, or if FILE is `-`, bulla reads the checksums from standard input. A line has one of the forms `HASH  NAME`,
+/// `HASH *NAME`, `HASH NAME` and `BLAKE3 (NAME) = HASH`, or it is a line of `bulla sum --json`. Blank lines, and lines that begin
+/// with #, are skipped. Without a tag, a checksum of 64 digits is BLAKE3 and a checksum of 128 digits is BLAKE2b, but SHA-2 in a list
+/// whose name contains sha256 or sha512; --algorithm overrides this.
+///
+/// A line that bulla does not understand, and a file that is missing, count as failures. Only regular files are read: a list cannot
+/// have bulla wait for a fifo, or read a device without end.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla check SUMS
+  bulla check --quiet SUMS && echo unchanged
+  bulla check --algorithm sha256 list.txt
+  bulla check --audit photos SUMS
+  bulla check --audit photos --update SUMS
+
+Exit status: 0 all files match, 1 a file does not match, 2 a list could not be read or is empty (1 if both happened), 130 interrupted.
+With --update: 0 the list now says what the files are.")]
+pub(crate) struct CheckArgs {
+    /// Lists of checksums
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The hash function for lines that do not name one
+    #[arg(short, long, value_parser = parser(), value_name = "NAME")]
+    pub(crate) algorithm: Option<Algorithm>,
+
+    /// The offset of the first output byte: the --seek with which the checksums were made; BLAKE3 only
+    #[arg(long, value_name = "SEEK", default_value_t = 0)]
+    pub(crate) seek: u64,
+
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+
+    /// Print nothing; only the exit status tells
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    pub(crate) status: bool,
+
+    /// Skip files that do not exist; if no file of a list was verified, the check fails
+    #[arg(long, conflicts_with_all = ["update", "audit"])]
+    pub(crate) ignore_missing: bool,
+
+    /// Accepted because sha256sum has it: bulla always fails for a line that it does not understand
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Accepted because sha256sum has it: bulla always names a line that it does not understand
+    #[arg(short, long)]
+    pub(crate) warn: bool,
+
+    /// Lines end with a zero byte, and names are not escaped
+    #[arg(short, long)]
+    pub(crate) zero: bool,
+
+    /// Also find files in FOLDER that no list names: new ones, and moved ones; may be given several times
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) audit: Vec<PathBuf>,
+
+    /// Write the changes into the list: new digests for changed files, no lines for missing ones, and with --audit lines for new ones
+    ///
+    /// All other lines stay as they are, also comments. bulla replaces the list in one step, and only if something changed. If a file
+    /// could not be read, or a line is malformed, the list stays as it is.
+    #[arg(long)]
+    pub(crate) update: bool,
+}

@@ -1,0 +1,188 @@
+//! Lists of checksums, read in groups of lines: a long list needs little memory.
+
+use super::json;
+use crate::error::{Error, Result};
+use crate::files::STDIN;
+use crate::files::name::shown;
+use bulla_sums::{Dialect, Ending, Feed, LineReader, Parsed};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The maximum length of a line: no path is longer, and a stream without newlines must not fill the memory.
+const MAX_LINE: u64 = 1 << 20;
+
+/// The most lines of a group.
+const GROUP: usize = 64;
+
+/// The most bytes of a group: it may have many long lines.
+const MOST_BYTES: usize = 1 << 20;
+
+/// A line with its number, and without its ending.
+pub(super) struct Numbered {
+    pub(super) number: u64,
+    pub(super) text: Vec<u8>,
+}
+
+/// Some lines of a list.
+pub(super) struct Group {
+    lines: Arc<Vec<Numbered>>,
+    range: Range<usize>,
+}
+
+impl Group {
+    pub(super) fn lines(&self) -> &[Numbered] {
+        &self.lines[self.range.clone()]
+    }
+
+    /// The lines after the first `done`, in groups of as many lines.
+    pub(super) fn rest(&self, done: usize) -> Option<Box<dyn Feed<Self>>> {
+        let range = self.range.start + done..self.range.end;
+        let is_empty = range.is_empty();
+        let rest = Rest { lines: self.lines.clone(), range, each: done.max(1) };
+        (!is_empty).then(|| Box::new(rest) as _)
+    }
+}
+
+struct Rest {
+    lines: Arc<Vec<Numbered>>,
+    range: Range<usize>,
+    each: usize,
+}
+
+impl Feed<Group> for Rest {
+    fn next(&mut self) -> Option<Group> {
+        let Range { start, end } = self.range;
+        let middle = end.min(start + self.each);
+        self.range.start = middle;
+        (start < end).then(|| Group { lines: self.lines.clone(), range: start..middle })
+    }
+
+    fn has_more(&self) -> bool {
+        !self.range.is_empty()
+    }
+}
+
+/// How a list ended.
+#[derive(Clone)]
+pub(super) struct End(Arc<Mutex<Option<io::Error>>>);
+
+impl End {
+    /// # Errors
+    /// The list could not be read to its end, or it has no lines.
+    pub(super) fn result(&self, list: &Path, lines: u64) -> Result<()> {
+        if let Some(error) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(Error::io("cannot read", &error).about(shown(list)));
+        }
+        if lines == 0 {
+            let message = "contains no checksums: nothing was checked";
+            return Err(Error::new("empty_list", message).about(shown(list)));
+        }
+        Ok(())
+    }
+}
+
+/// A list that is being read.
+pub(super) struct List {
+    input: Box<dyn BufRead + Send>,
+    reader: LineReader,
+    next: u64,
+    has_more: bool,
+    end: End,
+}
+
+impl List {
+    pub(super) fn open(path: &Path, reader: LineReader) -> Result<Self> {
+        let mut input: Box<dyn BufRead + Send> = if path == Path::new(STDIN) {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            let file =
+                File::open(path).map_err(|error| Error::io("cannot read", &error).about(shown(path)))?;
+            Box::new(BufReader::with_capacity(1 << 16, file))
+        };
+        let end = End(Arc::new(Mutex::new(None)));
+        let first = input.fill_buf().map(|bytes| !bytes.is_empty());
+        let has_more = first.map_err(|error| Error::io("cannot read", &error).about(shown(path)))?;
+        Ok(Self { input, reader, next: 1, has_more, end })
+    }
+
+    pub(super) fn end(&self) -> End {
+        self.end.clone()
+    }
+
+    pub(super) fn reader(&self) -> LineReader {
+        self.reader
+    }
+
+    fn group(&mut self) -> io::Result<Vec<Numbered>> {
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        while lines.len() < GROUP && bytes < MOST_BYTES {
+            let Some(text) = read_line(&mut self.input, self.reader.ending)? else { break };
+            bytes += text.len();
+            lines.push(Numbered { number: self.next, text });
+            self.next += 1;
+        }
+        self.has_more = !self.input.fill_buf()?.is_empty();
+        Ok(lines)
+    }
+}
+
+impl Feed<Group> for List {
+    fn next(&mut self) -> Option<Group> {
+        match self.group() {
+            Ok(lines) => {
+                let range = 0..lines.len();
+                (!lines.is_empty()).then(|| Group { lines: Arc::new(lines), range })
+            }
+            Err(error) => {
+                self.has_more = false;
+                *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                None
+            }
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.has_more
+    }
+}
+
+/// Reads a line without its ending; `None` at the end.
+pub(super) fn read_line(reader: &mut dyn BufRead, ending: Ending) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let end = ending.byte();
+    let len = reader.take(MAX_LINE).read_until(end, &mut line)?;
+    if len as u64 == MAX_LINE && line.last() != Some(&end) {
+        // The rest of the line must not count as a separate line.
+        skip_line(reader, end)?;
+    }
+    match ending {
+        Ending::Zero => {
+            line.pop_if(|byte| *byte == 0);
+        }
+        Ending::LineFeed => while line.pop_if(|byte| matches!(byte, b'\n' | b'\r')).is_some() {},
+    }
+    Ok((len > 0).then_some(line))
+}
+
+fn skip_line(reader: &mut dyn BufRead, end: u8) -> io::Result<()> {
+    loop {
+        let buffer = reader.fill_buf()?;
+        let found = buffer.iter().position(|byte| *byte == end);
+        let len = found.map_or(buffer.len(), |position| position + 1);
+        reader.consume(len);
+        if found.is_some() || len == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads a line in any form that is accepted, also that of `bulla sum --json`.
+pub(super) fn parse(reader: &LineReader, line: &[u8]) -> Parsed {
+    match line.first() {
+        Some(b'{') if reader.dialect == Dialect::Any => json::parse(line),
+        _ => reader.parse(line),
+    }
+}

@@ -1,0 +1,279 @@
+//! The lines that `bulla sum` prints.
+
+use super::walking::report;
+use crate::algorithm::Algorithm;
+use crate::args::SumArgs;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::output::{JsonError, JsonPath, Out};
+use bulla_blake3::OutputReader;
+use bulla_sums::{Ending, Hashed, Hashing, Output, ReadError, SumName, Trouble, path_from, push_hex};
+use serde::Serialize;
+use std::path::Path;
+
+/// Output of more bytes than this is printed piece by piece.
+const LONG: u64 = 64 << 10;
+
+/// The form of the lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `HASH  NAME`.
+    Plain,
+    /// `BLAKE3 (NAME) = HASH`.
+    Tagged,
+    /// `HASH`.
+    Bare,
+    /// The bytes of the digest.
+    Raw,
+    Json,
+}
+
+/// How results are printed.
+pub(super) struct Format {
+    form: Form,
+    pub(super) ending: Ending,
+}
+
+impl Format {
+    pub(super) fn of(args: &SumArgs) -> Self {
+        let form = match args {
+            SumArgs { raw: true, .. } => Form::Raw,
+            SumArgs { json: true, .. } => Form::Json,
+            SumArgs { no_names: true, .. } => Form::Bare,
+            SumArgs { tag: true, .. } => Form::Tagged,
+            _ => Form::Plain,
+        };
+        let ending = if args.zero { Ending::Zero } else { Ending::LineFeed };
+        Self { form, ending }
+    }
+}
+
+/// What a thread found, ready to be printed.
+#[derive(Default)]
+pub(super) struct Found {
+    pieces: Vec<Piece>,
+    /// What goes to standard error.
+    pub(super) errors: Vec<Error>,
+    /// Whether something could not be hashed.
+    pub(super) has_failed: bool,
+    /// The number of files that were hashed.
+    pub(super) files: u64,
+}
+
+enum Piece {
+    Text(Vec<u8>),
+    /// Output that is too long to be held in memory.
+    Long(Box<OutputReader>, u64, Form),
+}
+
+impl Found {
+    /// Adds something that a walk could not look at.
+    pub(super) fn add_trouble(&mut self, trouble: &Trouble, format: &Format) {
+        self.has_failed = true;
+        let error = report(trouble);
+        if format.form == Form::Json {
+            let path = trouble.path.as_path().into();
+            self.json(&JsonLine { path, algorithm: None, digest: None, error: Some((&error).into()) });
+        }
+        self.errors.push(error);
+    }
+
+    /// The text that is last so far.
+    fn text(&mut self) -> &mut Vec<u8> {
+        if !matches!(self.pieces.last(), Some(Piece::Text(_))) {
+            self.pieces.push(Piece::Text(Vec::new()));
+        }
+        match self.pieces.last_mut() {
+            Some(Piece::Text(text)) => text,
+            _ => unreachable!("the last piece is text"),
+        }
+    }
+
+    fn json(&mut self, line: &JsonLine) {
+        let text = self.text();
+        serde_json::to_writer(&mut *text, line).expect("plain structures serialise");
+        text.push(b'\n');
+    }
+
+    pub(super) fn print(self, out: &mut Out) -> Result<()> {
+        for piece in self.pieces {
+            match piece {
+                Piece::Text(text) => out.bytes(&text)?,
+                Piece::Long(output, length, form) => print_long(out, *output, length, form)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn print_long(out: &mut Out, mut output: OutputReader, length: u64, form: Form) -> Result<()> {
+    let (mut buffer, mut text) = ([0; 4096], Vec::new());
+    let mut left = length;
+    while left > 0 {
+        let piece = &mut buffer[..left.min(4096) as usize];
+        output.fill(piece);
+        left -= piece.len() as u64;
+        if form == Form::Raw {
+            out.bytes(piece)?;
+        } else {
+            text.clear();
+            push_hex(&mut text, piece);
+            out.bytes(&text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The lines of some files.
+pub(super) struct Lines<'a> {
+    format: &'a Format,
+    hashing: &'a Hashing,
+    tag: String,
+    found: Found,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(format: &'a Format, hashing: &'a Hashing) -> Self {
+        let tag = if format.form == Form::Tagged { hashing.tag() } else { String::new() };
+        Self { format, hashing, tag, found: Found::default() }
+    }
+
+    pub(super) fn finish(self) -> Found {
+        self.found
+    }
+
+    /// Adds the result of a file, whose path is `prefix` and `name`.
+    pub(super) fn push(&mut self, prefix: &[u8], name: &[u8], result: Result<Hashed, ReadError>) {
+        match result {
+            Ok(hashed) => {
+                self.found.files += 1;
+                self.line(prefix, name, hashed.output);
+            }
+            // The command says that it was interrupted.
+            Err(ReadError::Stopped) => {}
+            Err(error) => {
+                self.found.has_failed = true;
+                let path = path_from(&[prefix, name].concat());
+                let error = Error::from(error).about(shown(&path));
+                if self.format.form == Form::Json {
+                    let line = JsonLine { error: Some(JsonError::from(&error)), ..self.json(&path) };
+                    self.found.json(&line);
+                }
+                self.found.errors.push(error);
+            }
+        }
+    }
+
+    fn line(&mut self, prefix: &[u8], name: &[u8], output: Output) {
+        match self.format.form {
+            Form::Json => {
+                let mut hex = Vec::new();
+                self.digits(&mut hex, &output);
+                let path = path_from(&[prefix, name].concat());
+                let digest = Some(String::from_utf8(hex).expect("digits are text"));
+                let line = JsonLine { digest, ..self.json(&path) };
+                self.found.json(&line);
+            }
+            Form::Raw => match output {
+                Output::Digest(digest) => self.found.text().extend_from_slice(digest.as_bytes()),
+                Output::Stream(reader) => self.long(reader),
+            },
+            Form::Bare => {
+                self.output(output);
+                self.end();
+            }
+            Form::Plain | Form::Tagged => self.named(prefix, name, output),
+        }
+    }
+
+    /// A line with a name.
+    fn named(&mut self, prefix: &[u8], name: &[u8], output: Output) {
+        let is_tagged = self.format.form == Form::Tagged;
+        let algorithm = self.hashing.algorithm();
+        let plain = |part: &[u8]| part.iter().all(|byte| (b' '..=b'~').contains(byte) && *byte != b'\\');
+        let escaped;
+        let (prefix, name) = if self.format.ending == Ending::Zero || (plain(prefix) && plain(name)) {
+            (prefix, name)
+        } else {
+            let whole = SumName::new(&[prefix, name].concat(), algorithm);
+            if whole.escaped {
+                self.found.text().push(b'\\');
+            }
+            escaped = whole.text;
+            (&[][..], &escaped[..])
+        };
+        if is_tagged {
+            let tag = std::mem::take(&mut self.tag);
+            let text = self.found.text();
+            [tag.as_bytes(), b" (", prefix, name, b") = "]
+                .into_iter()
+                .for_each(|part| text.extend_from_slice(part));
+            self.tag = tag;
+        }
+        self.output(output);
+        if !is_tagged {
+            let text = self.found.text();
+            [b"  ", prefix, name].into_iter().for_each(|part| text.extend_from_slice(part));
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let ending = self.format.ending.byte();
+        self.found.text().push(ending);
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Digest(digest) => push_hex(self.found.text(), digest.as_bytes()),
+            Output::Stream(reader) if self.hashing.length() > LONG => self.long(reader),
+            output => {
+                let mut hex = Vec::new();
+                self.digits(&mut hex, &output);
+                self.found.text().extend_from_slice(&hex);
+            }
+        }
+    }
+
+    fn long(&mut self, reader: Box<OutputReader>) {
+        self.found.pieces.push(Piece::Long(reader, self.hashing.length(), self.format.form));
+    }
+
+    /// Adds the digits of all output.
+    fn digits(&self, text: &mut Vec<u8>, output: &Output) {
+        match output {
+            Output::Digest(digest) => push_hex(text, digest.as_bytes()),
+            Output::Stream(reader) => {
+                let mut reader = reader.clone();
+                let mut left = self.hashing.length();
+                let mut buffer = [0; 4096];
+                while left > 0 {
+                    let piece = &mut buffer[..left.min(4096) as usize];
+                    reader.fill(piece);
+                    push_hex(text, piece);
+                    left -= piece.len() as u64;
+                }
+            }
+        }
+    }
+
+    fn json(&self, path: &Path) -> JsonLine {
+        let algorithm = self.hashing.algorithm();
+        let algorithm = (algorithm != Algorithm::Blake3).then(|| algorithm.name());
+        JsonLine { path: path.into(), algorithm, digest: None, error: None }
+    }
+}
+
+/// The output of `--json` for a file.
+#[derive(Serialize)]
+struct JsonLine {
+    #[serde(flatten)]
+    path: JsonPath,
+    /// The hash function, unless it is BLAKE3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<JsonError>,
+}

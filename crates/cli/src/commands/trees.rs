@@ -1,0 +1,96 @@
+//! `bulla sum --tree`: one digest for a whole folder.
+
+use super::hashing::threads;
+use super::walking::report;
+use crate::args::SumArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::files::name::shown;
+use crate::interrupt;
+use crate::output::{JsonError, JsonPath, Out};
+use crate::progress::{Progress, Total};
+use bulla_sums::{Algorithm, Ending, Plan, SumName, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The digest of a folder, or the reasons why it has none.
+pub(super) fn digest(folder: &Path, threads: Threads, progress: &Progress) -> Result<TreeDigest, Vec<Error>> {
+    let plan = Plan {
+        threads: if threads.may_be_many() { threads.number() } else { 1 },
+        meter: progress,
+        at_length: &interrupt::stop_in_order,
+    };
+    let error = |error| match error {
+        TreeError::Walk(trouble) => report(&trouble),
+        TreeError::Read(path, error) => Error::from(error).about(shown(&path)),
+    };
+    tree_digest(folder, &plan).map_err(|errors| errors.into_iter().map(error).collect())
+}
+
+pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
+    let progress = Progress::of(Total::default(), args.read.progress);
+    let mut out = Out::new();
+    let mut exit = Exit::Ok;
+    for folder in folders {
+        match digest(folder, threads(args.read), &progress) {
+            Ok(digest) => line(&mut out, args, folder, &digest)?,
+            Err(errors) => {
+                exit = Exit::Failed;
+                progress.suspend(|| errors.iter().for_each(Error::print));
+                if args.json {
+                    let error = errors.first().map(JsonError::from);
+                    out.json(&JsonTree { path: folder.as_path().into(), tree: None, error })?;
+                }
+            }
+        }
+        out.flush_sometimes()?;
+    }
+    out.flush()?;
+    Ok(exit)
+}
+
+fn line(out: &mut Out, args: &SumArgs, folder: &Path, digest: &TreeDigest) -> Result<()> {
+    let hex = digest.hash.to_hex();
+    if args.json {
+        let tree = JsonDigest {
+            algorithm: TREE_TAG,
+            digest: hex.to_string(),
+            entries: digest.entries,
+            bytes: digest.bytes,
+        };
+        return out.json(&JsonTree { path: folder.into(), tree: Some(tree), error: None });
+    }
+    let ending = if args.zero { Ending::Zero } else { Ending::LineFeed };
+    if !args.no_names {
+        let raw = folder.as_os_str().as_encoded_bytes();
+        let name = match ending {
+            Ending::Zero => SumName { text: raw.to_owned(), escaped: false },
+            Ending::LineFeed => SumName::new(raw, Algorithm::Blake3),
+        };
+        let mark = if name.escaped { "\\" } else { "" };
+        out.bytes(format!("{mark}{TREE_TAG} (").as_bytes())?;
+        out.bytes(&name.text)?;
+        out.bytes(b") = ")?;
+    }
+    out.bytes(hex.as_bytes())?;
+    out.bytes(&[ending.byte()])
+}
+
+/// The output of `--json` for a folder.
+#[derive(Serialize)]
+struct JsonTree {
+    #[serde(flatten)]
+    path: JsonPath,
+    #[serde(flatten)]
+    tree: Option<JsonDigest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<JsonError>,
+}
+
+#[derive(Serialize)]
+struct JsonDigest {
+    algorithm: &'static str,
+    digest: String,
+    entries: u64,
+    bytes: u64,
+}

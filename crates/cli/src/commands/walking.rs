@@ -1,0 +1,84 @@
+//! Walks: the rules that the flags ask for, the problems, and how much there is to do.
+
+use crate::args::{HiddenNames, WalkArgs};
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::interrupt;
+use crate::progress::Total;
+use bulla_sums::{
+    FileSystems, Folders, Hidden, Ignored, Job, Links, Meter, Others, Outcome, Paths, Plan, Reason, Rules,
+    Trouble, in_order,
+};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The rules that the flags ask for.
+pub(super) fn rules(args: &WalkArgs) -> Result<Rules> {
+    let mut rules = Rules::default();
+    let usage = |flag: &str, text: String| Error::new("usage", format!("{flag}: {text}"));
+    if !args.glob.is_empty() {
+        rules.globs(&args.glob).map_err(|error| usage("--glob", error))?;
+    }
+    if !args.types.is_empty() {
+        rules.types(&args.types).map_err(|error| usage("--type", error))?;
+    }
+    if args.min_size.is_some() || args.max_size.is_some() {
+        rules.sizes = Some(args.min_size.unwrap_or(0)..=args.max_size.unwrap_or(u64::MAX));
+    }
+    rules.ignored = if args.gitignore { Ignored::Skip } else { Ignored::Include };
+    rules.links = if args.follow { Links::Follow } else { Links::Refuse };
+    rules.file_systems = if args.one_file_system { FileSystems::One } else { FileSystems::All };
+    rules.hidden = match args.hidden {
+        HiddenNames::Include => Hidden::Include,
+        HiddenNames::Skip => Hidden::Skip,
+    };
+    Ok(rules)
+}
+
+/// The error for something that a walk could not look at.
+pub(crate) fn report(trouble: &Trouble) -> Error {
+    match &trouble.reason {
+        Reason::Folder(error) => Error::io("cannot read the folder", error),
+        Reason::Entry(error) => Error::io("cannot read its metadata", error),
+        Reason::MadeUp => {
+            Error::new("not_a_folder", "is a view of the running system, not a folder with permanent files")
+                .hint("copy the files you need to another folder")
+        }
+    }
+    .about(shown(&trouble.path))
+}
+
+/// Ends a count when the work is done.
+pub(super) struct Until<'a>(pub(super) &'a AtomicBool);
+
+impl Meter for Until<'_> {
+    fn add(&self, _bytes: u64) {}
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed) || interrupt::stopped().is_some()
+    }
+}
+
+/// The number and the total size of the files that a walk will find; `None` if the work is done before they are counted.
+pub(super) fn count(paths: Vec<PathBuf>, rules: &Rules, until: &Until<'_>) -> Option<Total> {
+    let work = |job: Job, _: &dyn Others| match job {
+        Job::Folder(pending) => match pending.enter(rules) {
+            Ok(entered) => Outcome { result: (0, 0), then: Some(entered.content) },
+            Err(_) => (0, 0).into(),
+        },
+        Job::Batch(batch) => {
+            let stamp = |name| batch.folder().stamp(name, Links::Follow);
+            let bytes = batch.names().filter_map(|name| Some(stamp(name).ok()?.size)).sum();
+            (bytes, batch.len() as u64).into()
+        }
+    };
+    let (mut bytes, mut files) = (0, 0);
+    let each = |(more_bytes, more_files): (u64, u64)| -> Result<()> {
+        bytes += more_bytes;
+        files += more_files;
+        Ok(())
+    };
+    let plan = Plan { threads: 1, meter: until, at_length: &|| {} };
+    in_order(&plan, Box::new(Paths::new(paths.into_iter(), Folders::Walk)), work, each).ok()?;
+    (!until.is_stopped()).then_some(Total { bytes: Some(bytes), files: Some(files) })
+}

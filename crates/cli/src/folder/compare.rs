@@ -1,0 +1,437 @@
+//! Compares a folder with what was signed.
+
+use super::stamps::Known;
+use super::walk::{reading, root, rules, skip_of};
+use crate::commands::report;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
+use crate::findings::{EntryFinding, Finding, Problem, Report};
+use crate::progress::Progress;
+use bulla_blake3::Hash;
+use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
+use bulla_sums::{
+    Batch, Folders, Hashed, Job, Kind, Others, Outcome, Paths, Plan, Stamp, Threads, hash_files, in_order,
+    path_from,
+};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// From this size on, a file's length is compared before it is read.
+const LONG: u64 = 1 << 20;
+
+/// What of a signed folder is compared.
+pub(crate) enum Wanted<'a> {
+    All,
+    /// These files and folders, relative to the signed folder. Nothing else is read.
+    Only(&'a [ManifestPath]),
+}
+
+impl Wanted<'_> {
+    /// Whether a path is one of them, or below one of them.
+    fn covers(&self, path: &[u8]) -> bool {
+        let is_below = |wanted: &ManifestPath| {
+            let rest = path.strip_prefix(wanted.as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        match self {
+            Self::All => true,
+            Self::Only(paths) => paths.iter().any(is_below),
+        }
+    }
+}
+
+/// What a thread found.
+#[derive(Default)]
+struct Found {
+    /// The places in the list of the signed entries that are there.
+    seen: Vec<usize>,
+    findings: Vec<EntryFinding>,
+    unexpected: Vec<EntryFinding>,
+    intact: u64,
+}
+
+/// Compares a folder with the signed entries, which are sorted.
+pub(crate) fn compare(
+    folder: &Path,
+    signed: &[Entry],
+    wanted: &Wanted<'_>,
+    known: Option<&Known<'_>>,
+) -> Result<Report> {
+    let progress = Progress::new(total_size(signed, wanted));
+    let comparison = Comparison { signed, known, progress: &progress, skip: skip_of(folder) };
+    let rules = rules();
+    let work = |job: Job, others: &dyn Others| match job {
+        Job::Folder(pending) => match pending.enter(&rules) {
+            Err(trouble) => Found { findings: vec![unreadable(report(&trouble))], ..Found::default() }.into(),
+            Ok(entered) => {
+                let findings = entered.troubles.iter().map(|trouble| unreadable(report(trouble))).collect();
+                Outcome { result: Found { findings, ..Found::default() }, then: Some(entered.content) }
+            }
+        },
+        Job::Batch(batch) => comparison.batch(&batch, others),
+    };
+    let mut seen = vec![false; signed.len()];
+    let (mut entries, mut unexpected, mut intact) = (Vec::new(), Vec::new(), 0);
+    let each = |found: Found| -> Result<()> {
+        found.seen.into_iter().for_each(|index| seen[index] = true);
+        entries.extend(found.findings);
+        unexpected.extend(found.unexpected);
+        intact += found.intact;
+        Ok(())
+    };
+    let plan = Plan { threads: Threads::AtMost(0).number(), meter: &progress, at_length: &|| {} };
+    in_order(&plan, feed(folder, wanted)?, work, each)?;
+    let missing =
+        signed.iter().zip(seen).filter(|(entry, seen)| !seen && wanted.covers(entry.path.as_bytes()));
+    entries.extend(missing.map(|(entry, _)| missing_entry(folder, entry)));
+    name_moves(folder, signed, &mut entries, &mut unexpected, &progress);
+    entries.append(&mut unexpected);
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    if let Wanted::Only(_) = wanted
+        && entries.is_empty()
+        && intact == 0
+    {
+        let error =
+            Error::new("nothing_verified", "nothing was signed with a path of --only, or is there now");
+        return Err(error.about(shown(folder)));
+    }
+    Ok(Report {
+        finding: summary(folder, &entries, intact),
+        entries,
+        intact: Some(intact),
+        ..Finding::Ok.into()
+    })
+}
+
+/// The jobs that lead to everything that is wanted.
+fn feed(folder: &Path, wanted: &Wanted<'_>) -> Result<Box<dyn bulla_sums::Feed<Job>>> {
+    let Wanted::Only(paths) = wanted else { return Ok(root(folder)) };
+    let mut found = Vec::new();
+    for path in *paths {
+        let full = folder.join(bytes_path(path));
+        // A link on the way would lead to another place than the signed one.
+        let is_link = |part: &&Path| part.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        let on_the_way =
+            full.ancestors().skip(1).take_while(|part| part.starts_with(folder) && *part != folder);
+        if let Some(link) = on_the_way.collect::<Vec<_>>().iter().find(|part| is_link(part)) {
+            let error = Error::new("link", "is a link now, which is not followed");
+            return Err(error.about(shown(link)));
+        }
+        if full.symlink_metadata().is_ok() {
+            found.push(full);
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(Box::new(Paths::new(found.into_iter(), Folders::WalkButLinks)))
+}
+
+fn unreadable(error: Error) -> EntryFinding {
+    EntryFinding { path: PathBuf::new(), finding: Finding::Unchecked(error) }
+}
+
+/// The total size of the files, if progress is shown.
+fn total_size(signed: &[Entry], wanted: &Wanted<'_>) -> Option<u64> {
+    let size = |entry: &Entry| match entry.content {
+        Content::File { size, .. } if wanted.covers(entry.path.as_bytes()) => size,
+        _ => 0,
+    };
+    Progress::is_wanted().then(|| signed.iter().map(size).sum())
+}
+
+/// The groups of signed files that have one content, sorted by the space that the copies take. Empty files are left out.
+pub(crate) fn duplicates(signed: &[Entry]) -> Vec<(u64, Vec<PathBuf>)> {
+    let mut groups: BTreeMap<(u64, [u8; 32]), Vec<PathBuf>> = BTreeMap::new();
+    for entry in signed {
+        if let Content::File { digest, size: size @ 1.. } = entry.content {
+            groups.entry((size, *digest.as_bytes())).or_default().push(bytes_path(&entry.path));
+        }
+    }
+    let mut groups: Vec<_> = groups
+        .into_iter()
+        .filter(|(_, paths)| paths.len() > 1)
+        .map(|((size, _), paths)| (size, paths))
+        .collect();
+    groups.sort_by_key(|(size, paths)| std::cmp::Reverse(size * (paths.len() as u64 - 1)));
+    groups
+}
+
+/// What is to be done with an entry of the folder; the numbers are places in the list of signed entries.
+enum Place {
+    /// It is not in the list.
+    Unexpected(EntryFinding),
+    /// Its kind tells, or its length.
+    Kind(usize, Option<Kind>),
+    /// It is read.
+    Read(usize),
+}
+
+struct Comparison<'a> {
+    signed: &'a [Entry],
+    known: Option<&'a Known<'a>>,
+    progress: &'a Progress,
+    skip: usize,
+}
+
+impl Comparison<'_> {
+    fn batch(&self, batch: &Batch, others: &dyn Others) -> Outcome<Job, Found> {
+        let folder = batch.folder();
+        let places: Vec<_> = (0..batch.len()).map(|index| self.place(batch, index)).collect();
+        let is_read = |index: &usize| matches!(places[*index], Place::Read(_));
+        let to_read: Vec<usize> = (0..batch.len()).filter(is_read).collect();
+        let names = to_read.iter().map(|index| batch.name(*index));
+        let results = hash_files(&reading(self.progress), folder, names, others);
+        let end = to_read.get(results.len()).copied().unwrap_or(batch.len());
+        let mut results = results.into_iter();
+        let mut found = Found::default();
+        for (index, place) in places.into_iter().enumerate().take(end) {
+            let full = || path_from(&folder.path_of(batch.name(index)));
+            match place {
+                Place::Unexpected(entry) => found.unexpected.push(entry),
+                Place::Kind(at, kind) => {
+                    let finding = self.without_reading(at, batch, index, kind);
+                    self.take(&mut found, at, finding);
+                }
+                Place::Read(at) => {
+                    let result = results.next().expect("each file has a result");
+                    self.take(&mut found, at, self.file(at, &full(), result));
+                }
+            }
+        }
+        Outcome { result: found, then: batch.rest(end) }
+    }
+
+    /// What is to be done with an entry of the folder.
+    fn place(&self, batch: &Batch, index: usize) -> Place {
+        let (folder, name) = (batch.folder(), batch.name(index));
+        let path = &folder.path_of(name)[self.skip..];
+        let look = || folder.stamp(name, Links::Refuse).ok().map(|stamp| stamp.kind());
+        let kind = batch.kind(index).or_else(look);
+        match (self.signed.binary_search_by(|entry| entry.path.as_bytes().cmp(path)), kind) {
+            (Err(_), kind) => {
+                let reason = if let Some(Kind::Special(kind)) = kind { kind } else { "" };
+                let finding = Problem::Unexpected.because(reason);
+                Place::Unexpected(EntryFinding { path: path_from(path), finding })
+            }
+            (Ok(at), Some(Kind::File)) if self.is_read(at, batch, index) => Place::Read(at),
+            (Ok(at), kind) => Place::Kind(at, kind),
+        }
+    }
+
+    /// Whether a file is to be read. If its length differs, it is not.
+    fn is_read(&self, at: usize, batch: &Batch, index: usize) -> bool {
+        match self.signed[at].content {
+            Content::File { size, .. } if size < LONG => true,
+            Content::File { size, .. } => {
+                let stamp = batch.folder().stamp(batch.name(index), Links::Refuse);
+                stamp.map_or(true, |stamp| stamp.size == size)
+            }
+            Content::Link { .. } => false,
+        }
+    }
+
+    fn take(&self, found: &mut Found, at: usize, finding: Finding) {
+        found.seen.push(at);
+        match finding {
+            Finding::Ok => found.intact += 1,
+            finding => found.findings.push(EntryFinding { path: bytes_path(&self.signed[at].path), finding }),
+        }
+    }
+
+    /// The finding about something that is not read.
+    fn without_reading(&self, at: usize, batch: &Batch, index: usize, kind: Option<Kind>) -> Finding {
+        let (folder, name) = (batch.folder(), batch.name(index));
+        let about = |error: Error| error.about(shown(&path_from(&folder.path_of(name)))).into();
+        match (&self.signed[at].content, kind) {
+            (Content::Link { target }, Some(Kind::Link)) => match link_target(folder, name) {
+                Ok(now) if now == *target => Finding::Ok,
+                Ok(now) => {
+                    Problem::Changed.because(format!("it now points to {now}; it pointed to {target}"))
+                }
+                Err(error) => about(error),
+            },
+            (Content::File { size, .. }, Some(Kind::File)) => match folder.stamp(name, Links::Refuse) {
+                Ok(stamp) => other_size(stamp.size, *size),
+                Err(error) => about(Error::io("cannot read", &error)),
+            },
+            (signed, Some(kind)) => now_other(signed, kind.describe()),
+            (_, None) => Problem::Missing.because(""),
+        }
+    }
+
+    /// The finding about a file that was read. If a link has replaced it, the link is not followed.
+    fn file(&self, at: usize, path: &Path, result: Result<Hashed, ReadError>) -> Finding {
+        let entry = &self.signed[at];
+        let Content::File { digest, size } = entry.content else {
+            return now_other(&entry.content, "a file");
+        };
+        match result {
+            Ok(hashed) if hashed.size != size => other_size(hashed.size, size),
+            Ok(hashed) if hashed.output.hash() != digest => {
+                Problem::Changed.because(self.same_size(entry, &hashed))
+            }
+            Ok(_) => Finding::Ok,
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Problem::Missing.because("")
+            }
+            Err(error) => Error::from(error).about(shown(path)).into(),
+        }
+    }
+
+    /// What is said about a file with other content of the same size. If not even its times changed, no program wrote to it.
+    fn same_size(&self, entry: &Entry, hashed: &Hashed) -> &'static str {
+        let is_damaged = |known: &Known<'_>, stamp: &Stamp| {
+            let content = Content::File { digest: hashed.output.hash(), size: hashed.size };
+            known.is_damaged(&Entry { path: entry.path.clone(), content }, stamp)
+        };
+        match (self.known, &hashed.stamp) {
+            (Some(known), Some(stamp)) if is_damaged(known, stamp) => {
+                "same size and times, different content: it is damaged, no program wrote to it"
+            }
+            _ => "same size, different content",
+        }
+    }
+}
+
+fn link_target(folder: &bulla_sums::Folder, name: &[u8]) -> Result<LinkTarget> {
+    let target = folder.link_target(name).map_err(|error| Error::io("cannot read the link", &error))?;
+    Ok(LinkTarget::from_bytes(target)?)
+}
+
+fn digest_of(path: &Path, progress: &Progress) -> Result<(Hash, u64), ReadError> {
+    let source = Source::open_file(path, Links::Refuse)?;
+    let digested = source.digest(&HashMode::Plain, Pace::Parallel(Threads::AtMost(0)), progress)?;
+    Ok((digested.hash(), digested.size))
+}
+
+/// A relative path with `/` between its components.
+fn path_bytes(path: &Path) -> Vec<u8> {
+    let components: Vec<&[u8]> = path.iter().map(|component| component.as_encoded_bytes()).collect();
+    components.join(&b'/')
+}
+
+/// The inverse of [`path_bytes`].
+#[cfg(unix)]
+fn bytes_path(path: &ManifestPath) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(path.as_bytes()).into()
+}
+
+/// The inverse of [`path_bytes`]; a name that is not Unicode cannot be on this system.
+#[cfg(not(unix))]
+fn bytes_path(path: &ManifestPath) -> PathBuf {
+    String::from_utf8_lossy(path.as_bytes()).into_owned().into()
+}
+
+/// A signed entry that was not found: it is missing, or this user may not read its folder.
+fn missing_entry(folder: &Path, entry: &Entry) -> EntryFinding {
+    let path = bytes_path(&entry.path);
+    let finding = match folder.join(&path).symlink_metadata() {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Error::io("cannot read its metadata", &error).about(shown(&folder.join(&path))).into()
+        }
+        Ok(metadata) if metadata.is_dir() => {
+            Problem::Changed.because(format!("it was {}, now it is a folder", kind_of(&entry.content)))
+        }
+        Ok(_) | Err(_) => Problem::Missing.because(""),
+    };
+    EntryFinding { path, finding }
+}
+
+fn kind_of(content: &Content) -> &'static str {
+    match content {
+        Content::File { .. } => "a file",
+        Content::Link { .. } => "a link",
+    }
+}
+
+fn now_other(signed: &Content, now: &str) -> Finding {
+    Problem::Changed.because(format!("it was {}, now it is {now}", kind_of(signed)))
+}
+
+/// Compares an open file with the signed one. If its length differs, it is not read.
+pub(crate) fn compare_source(
+    source: &Source,
+    digest: Hash,
+    size: u64,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Finding, ReadError> {
+    if let Some(len) = source.len().filter(|len| *len != size) {
+        return Ok(other_size(len, size));
+    }
+    let digested = source.digest(&HashMode::Plain, pace, progress)?;
+    Ok(match (digested.size, digested.hash()) {
+        (len, _) if len != size => other_size(len, size),
+        (_, hash) if hash != digest => Problem::Changed.because("same size, different content"),
+        _ => Finding::Ok,
+    })
+}
+
+fn other_size(size: u64, signed: u64) -> Finding {
+    Problem::Changed.because(format!("it has {size} bytes now, and had {signed} when it was signed"))
+}
+
+/// Adds to missing files where their content is now, and to unexpected files where their content was.
+///
+/// Empty files are skipped: their content does not show where they came from.
+fn name_moves(
+    folder: &Path,
+    signed: &[Entry],
+    entries: &mut [EntryFinding],
+    unexpected: &mut [EntryFinding],
+    progress: &Progress,
+) {
+    let mut gone: HashMap<(u64, [u8; 32]), Vec<usize>> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let path = path_bytes(&entry.path);
+        let content =
+            signed.binary_search_by(|signed| signed.path.as_bytes().cmp(&path)).map(|at| &signed[at].content);
+        if let (Finding::Problem(Problem::Missing, _), Ok(Content::File { digest, size: size @ 1.. })) =
+            (&entry.finding, content)
+        {
+            gone.entry((*size, *digest.as_bytes())).or_default().push(index);
+        }
+    }
+    let sizes: HashSet<u64> = gone.keys().map(|(size, _)| *size).collect();
+    for new in unexpected {
+        let path = folder.join(&new.path);
+        // Read only files with the size of a missing one.
+        let len =
+            path.symlink_metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
+        if !len.is_some_and(|len| sizes.contains(&len)) {
+            continue;
+        }
+        let Ok((digest, size)) = digest_of(&path, progress) else { continue };
+        if let Some(index) = gone.get_mut(&(size, *digest.as_bytes())).and_then(Vec::pop) {
+            let old = &mut entries[index];
+            old.finding = Problem::Missing.because(format!("its content is now in {}", shown(&path)));
+            new.finding =
+                Problem::Unexpected.because(format!("it was signed as {}", shown(&folder.join(&old.path))));
+        }
+    }
+}
+
+/// The finding about the folder as a whole.
+fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
+    let count = |wanted: Problem| {
+        entries
+            .iter()
+            .filter(|entry| matches!(entry.finding, Finding::Problem(problem, _) if problem == wanted))
+            .count()
+    };
+    let (changed, missing, unexpected) =
+        (count(Problem::Changed), count(Problem::Missing), count(Problem::Unexpected));
+    let unchecked = entries.iter().filter(|entry| matches!(entry.finding, Finding::Unchecked(_))).count();
+    let counts = format!("{changed} changed, {missing} missing, {unexpected} unexpected, {intact} unchanged");
+    if changed + missing + unexpected > 0 {
+        Problem::Changed.because(counts)
+    } else if unchecked > 0 {
+        let message = format!("{unchecked} could not be checked, {intact} unchanged");
+        Error::new("unchecked", message).about(shown(folder)).into()
+    } else {
+        Finding::Ok
+    }
+}

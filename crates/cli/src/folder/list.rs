@@ -1,0 +1,169 @@
+//! The content of a folder, as a manifest to sign. What was signed before and has not changed since is not read again.
+
+use super::stamps::{Known, Recorder};
+use super::walk::{below, entry, reading, root, rules, skip_of};
+use crate::commands::report;
+use crate::error::{Error, Result};
+use crate::files::name::shown;
+use crate::progress::Progress;
+use bulla_kms::signature::manifest::{Entry, Summary, Writer};
+use bulla_sums::{
+    Batch, Content as Read, Job, Kind, Links, Meter as _, Others, Outcome, Plan, ReadError, Stamp, Threads,
+    hash_files, in_order, path_from,
+};
+use serde::Serialize;
+use std::path::Path;
+
+/// How a folder was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    /// Every file was read.
+    Full,
+    /// Files were read that are new, or whose size, times or identity changed since they were signed.
+    Quick,
+}
+
+/// A folder's list, ready to be signed.
+pub(crate) struct Listed {
+    /// The manifest.
+    pub(crate) body: Vec<u8>,
+    pub(crate) summary: Summary,
+    pub(crate) mode: Mode,
+    /// The number of files that were read.
+    pub(crate) read: u64,
+    /// The number of files that were not read: they have not changed.
+    pub(crate) kept: u64,
+    /// What the next signing has to know.
+    pub(crate) recorder: Recorder,
+    /// Files that changed without a change of their times: see [`Known::is_damaged`].
+    pub(crate) damaged: Vec<Vec<u8>>,
+}
+
+/// What a thread found.
+#[derive(Default)]
+struct Found {
+    entries: Vec<(Entry, Option<Stamp>)>,
+    errors: Vec<Error>,
+    read: u64,
+    kept: u64,
+    damaged: Vec<Vec<u8>>,
+}
+
+/// Lists a folder: an entry for each file and each link in it, sorted.
+///
+/// # Errors
+/// One for each thing in the folder that cannot be read, or is not a file, folder or link.
+pub(crate) fn list(folder: &Path, known: Option<&Known<'_>>, mode: Mode) -> Result<Listed, Vec<Error>> {
+    let progress = Progress::new(None);
+    let rules = rules();
+    let lister = Lister { known, mode, progress: &progress, skip: skip_of(folder) };
+    let work = |job: Job, others: &dyn Others| match job {
+        Job::Folder(pending) => match pending.enter(&rules) {
+            Err(trouble) => Found { errors: vec![report(&trouble)], ..Found::default() }.into(),
+            Ok(entered) => {
+                let errors = entered.troubles.iter().map(report).collect();
+                Outcome { result: Found { errors, ..Found::default() }, then: Some(entered.content) }
+            }
+        },
+        Job::Batch(batch) => lister.batch(&batch, others),
+    };
+    let mut writer = Writer::new(Vec::new());
+    let mut recorder = Recorder::start();
+    let (mut errors, mut read, mut kept, mut damaged) = (Vec::new(), 0, 0, Vec::new());
+    let each = |found: Found| -> Result<()> {
+        read += found.read;
+        kept += found.kept;
+        errors.extend(found.errors);
+        damaged.extend(found.damaged);
+        for (entry, stamp) in found.entries {
+            writer.push(&entry)?;
+            recorder.push(stamp);
+        }
+        Ok(())
+    };
+    let plan = Plan { threads: Threads::AtMost(0).number(), meter: &progress, at_length: &|| {} };
+    in_order(&plan, root(folder), work, each).map_err(|error| vec![error])?;
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let (body, summary) = writer.finish();
+    let mode = if known.is_some() { mode } else { Mode::Full };
+    Ok(Listed { body, summary, mode, read, kept, recorder, damaged })
+}
+
+struct Lister<'a> {
+    known: Option<&'a Known<'a>>,
+    mode: Mode,
+    progress: &'a Progress,
+    skip: usize,
+}
+
+impl Lister<'_> {
+    fn batch(&self, batch: &Batch, others: &dyn Others) -> Outcome<Job, Found> {
+        let folder = batch.folder();
+        let mut found = Found::default();
+        let unchanged = self.unchanged(batch);
+        let is_read = |index: &usize| batch.kind(*index) == Some(Kind::File) && unchanged[*index].is_none();
+        let files: Vec<usize> = (0..batch.len()).filter(is_read).collect();
+        let names = files.iter().map(|index| batch.name(*index));
+        let hashed = hash_files(&reading(self.progress), folder, names, others);
+        let end = files.get(hashed.len()).copied().unwrap_or(batch.len());
+        let mut hashed = hashed.into_iter();
+        for (index, unchanged) in unchanged.into_iter().enumerate().take(end) {
+            let path = below(folder, batch.name(index), self.skip);
+            if let Some(kept) = unchanged {
+                found.kept += 1;
+                found.entries.push(kept);
+                continue;
+            }
+            let content = match batch.kind(index) {
+                Some(Kind::File) => hashed.next().expect("each file has a result").map(Read::File),
+                Some(Kind::Link) => {
+                    folder.link_target(batch.name(index)).map(Read::Link).map_err(ReadError::Io)
+                }
+                kind => Err(ReadError::NotAFile(kind.map_or("nothing", Kind::describe))),
+            };
+            self.take(&mut found, path, folder.path_of(batch.name(index)), content);
+        }
+        Outcome { result: found, then: batch.rest(end) }
+    }
+
+    /// The entries of files that were signed before and have not changed since.
+    fn unchanged(&self, batch: &Batch) -> Vec<Option<(Entry, Option<Stamp>)>> {
+        let Some(known) = self.known.filter(|_| self.mode == Mode::Quick) else {
+            return (0..batch.len()).map(|_| None).collect();
+        };
+        let find = |index| {
+            let name = batch.name(index);
+            if batch.kind(index) != Some(Kind::File) {
+                return None;
+            }
+            let stamp = batch.folder().stamp(name, Links::Refuse).ok()?;
+            let entry = known.unchanged(&below(batch.folder(), name, self.skip), &stamp)?;
+            Some((entry.clone(), Some(stamp)))
+        };
+        let unchanged: Vec<_> = (0..batch.len()).map(find).collect();
+        self.progress.done(unchanged.iter().flatten().count() as u64);
+        unchanged
+    }
+
+    fn take(&self, found: &mut Found, path: Vec<u8>, full: Vec<u8>, content: Result<Read, ReadError>) {
+        let stamp = match &content {
+            Ok(Read::File(file)) => file.stamp,
+            _ => None,
+        };
+        found.read += u64::from(stamp.is_some());
+        match entry(path, content) {
+            Ok(entry) => {
+                let is_damaged =
+                    |known: &Known<'_>| stamp.is_some_and(|stamp| known.is_damaged(&entry, &stamp));
+                if self.known.is_some_and(is_damaged) {
+                    found.damaged.push(full);
+                }
+                found.entries.push((entry, stamp));
+            }
+            Err(error) => found.errors.push(error.about(shown(&path_from(&full)))),
+        }
+    }
+}

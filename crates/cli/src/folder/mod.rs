@@ -1,0 +1,10 @@
+//! Folders: their content as the entries of a manifest, and the differences from the signed entries.
+
+mod compare;
+mod list;
+mod stamps;
+mod walk;
+
+pub(crate) use self::compare::{Wanted, compare, compare_source, duplicates};
+pub(crate) use self::list::{Listed, Mode, list};
+pub(crate) use self::stamps::{Known, Place, Recorder};

@@ -1,0 +1,143 @@
+//! What bulla remembers of a signed folder, so that the next signing reads only what changed.
+//!
+//! For each entry of the manifest, in its order, a file in the user's cache has the identity and the times of the file. The digests are
+//! those of the manifest: they count only if the signature of the manifest is one of the user's own keys. So whoever changes the
+//! cache can have an old digest signed again, and no other.
+
+use crate::error::Result;
+use crate::files::atomic;
+use bulla_blake3::Hash;
+use bulla_kms::signature::manifest::{Content, Entry};
+use bulla_sums::Stamp;
+use etcetera::{BaseStrategy as _, base_strategy};
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MAGIC: &[u8] = b"bulla stamps v1\n";
+
+/// The bytes of one entry: device, number, and the two times in nanoseconds.
+const RECORD: usize = 32;
+
+/// How long a time stamp may stay the same while a file changes, on a file system with fine stamps and on one with coarse stamps.
+const FINE: i128 = 20_000_000;
+const COARSE: i128 = 2_000_000_000;
+
+/// The place where a folder's stamps are kept: by the folder's real path.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    /// The place; `None` for a user without a home, or a folder that cannot be found.
+    pub(crate) fn of(folder: &Path) -> Option<Self> {
+        let base = base_strategy::choose_native_strategy().ok()?;
+        let real = folder.canonicalize().ok()?;
+        let name = bulla_blake3::hash(real.as_os_str().as_encoded_bytes()).to_hex();
+        Some(Self(base.cache_dir().join("bulla/stamps").join(name.as_str())))
+    }
+
+    /// Whether there are stamps of this manifest. They may still be damaged.
+    pub(crate) fn has(&self, manifest: &Hash) -> bool {
+        use std::io::Read as _;
+        let mut head = Vec::new();
+        let length = MAGIC.len() + bulla_blake3::OUT_LEN;
+        let read = fs::File::open(&self.0).and_then(|file| file.take(length as u64).read_to_end(&mut head));
+        read.is_ok() && head == [MAGIC, manifest.as_bytes()].concat()
+    }
+
+    /// Keeps the stamps of a manifest. If that fails, the next signing reads everything: no reason to stop.
+    pub(crate) fn keep(&self, recorder: &Recorder, manifest: &Hash) {
+        let _ = self.try_keep(recorder, manifest);
+    }
+
+    fn try_keep(&self, recorder: &Recorder, manifest: &Hash) -> Result<()> {
+        if let Some(folder) = self.0.parent() {
+            let _ = bulla_files::create_folder(folder);
+        }
+        atomic::write_private(&self.0, |file| {
+            let mut hasher = bulla_blake3::Hasher::new();
+            for part in [MAGIC, manifest.as_bytes(), &recorder.records] {
+                hasher.update(part);
+                file.write_all(part)?;
+            }
+            file.write_all(hasher.finalize().as_bytes())
+        })
+    }
+
+    /// The stamps of a manifest, if they are of this one.
+    fn read(&self, manifest: &Hash) -> Option<Vec<u8>> {
+        let mut bytes = fs::read(&self.0).ok()?;
+        let end = bytes.len().checked_sub(bulla_blake3::OUT_LEN)?;
+        let is_whole = bulla_blake3::hash(&bytes[..end]).as_bytes()[..] == bytes[end..];
+        bytes.truncate(end);
+        let head = [MAGIC, manifest.as_bytes()].concat();
+        (is_whole && bytes.starts_with(&head)).then(|| bytes.split_off(head.len()))
+    }
+}
+
+/// Collects stamps while a folder is read.
+pub(crate) struct Recorder {
+    start: i128,
+    records: Vec<u8>,
+}
+
+impl Recorder {
+    pub(crate) fn start() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self { start: now.map_or(0, |now| now.as_nanos() as i128), records: Vec::new() }
+    }
+
+    /// Adds the stamp of the next entry. A file that was written just now may be written again without a change of its times: its
+    /// stamp is not kept.
+    pub(crate) fn push(&mut self, stamp: Option<Stamp>) {
+        let stamp = stamp.filter(|stamp| {
+            let last = stamp.modified.max(stamp.changed);
+            last + if last % 1_000_000_000 == 0 { COARSE } else { FINE } < self.start
+        });
+        match stamp {
+            None => self.records.extend([0; RECORD]),
+            Some(stamp) => self.records.extend(record(&stamp)),
+        }
+    }
+}
+
+fn record(stamp: &Stamp) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    let parts =
+        [stamp.identity.0, stamp.identity.1, stamp.modified as i64 as u64, stamp.changed as i64 as u64];
+    record.chunks_exact_mut(8).zip(parts).for_each(|(to, part)| to.copy_from_slice(&part.to_le_bytes()));
+    record
+}
+
+/// What is known of a folder since it was signed last.
+pub(crate) struct Known<'a> {
+    entries: Cow<'a, [Entry]>,
+    records: Vec<u8>,
+}
+
+impl<'a> Known<'a> {
+    /// What is known of a folder with this manifest, whose signature was checked; `None` if nothing is.
+    pub(crate) fn read(place: &Place, manifest: &Hash, entries: impl Into<Cow<'a, [Entry]>>) -> Option<Self> {
+        let entries = entries.into();
+        let records = place.read(manifest)?;
+        (records.len() == entries.len() * RECORD).then_some(Self { entries, records })
+    }
+
+    /// The entry of a file that has not changed, as far as its size, its times and its identity tell.
+    pub(super) fn unchanged(&self, path: &[u8], stamp: &Stamp) -> Option<&Entry> {
+        let index = self.entries.binary_search_by(|entry| entry.path.as_bytes().cmp(path)).ok()?;
+        let entry = &self.entries[index];
+        match entry.content {
+            Content::File { size, .. } if size == stamp.size => {}
+            _ => return None,
+        }
+        (self.records[index * RECORD..][..RECORD] == record(stamp)).then_some(entry)
+    }
+
+    /// Whether a file has another content than it had when it was signed, although nobody wrote to it: its size and its times are
+    /// the same. Then its disk, or what is between it and us, has failed.
+    pub(super) fn is_damaged(&self, now: &Entry, stamp: &Stamp) -> bool {
+        self.unchanged(now.path.as_bytes(), stamp).is_some_and(|then| then.content != now.content)
+    }
+}

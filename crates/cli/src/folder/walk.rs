@@ -1,0 +1,68 @@
+//! How a folder is walked and read, to be signed or compared.
+
+use crate::error::{Error, Result};
+use crate::files::read::ReadError;
+use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
+use bulla_sums::{
+    Content as Read, Dash, Folder, Hashing, Job, Links, Meter, Naming, Opening, Pending, Reading, Rules, What,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a manifest lists: everything but folders, and no link is followed.
+pub(super) fn rules() -> Rules {
+    let mut rules = Rules::default();
+    rules.what = What::Everything;
+    rules
+}
+
+/// How the files of a folder are read.
+pub(super) fn reading<'a>(meter: &'a (dyn Meter + 'a)) -> Reading<'a> {
+    Reading {
+        hashing: Arc::new(Hashing::plain_blake3()),
+        opening: Opening::File(Links::Refuse),
+        naming: Naming::Kept,
+        dash: Dash::Name,
+        meter,
+    }
+}
+
+/// The job of walking a folder, as a feed.
+pub(super) fn root(folder: &Path) -> Box<dyn bulla_sums::Feed<Job>> {
+    struct Root(Option<Pending>);
+    impl bulla_sums::Feed<Job> for Root {
+        fn next(&mut self) -> Option<Job> {
+            self.0.take().map(Job::Folder)
+        }
+        fn has_more(&self) -> bool {
+            self.0.is_some()
+        }
+    }
+    Box::new(Root(Some(Pending::root(folder.as_os_str().as_encoded_bytes()))))
+}
+
+/// The bytes of a path below the walked folder, whose own path with a `/` at its end has `skip` bytes.
+pub(super) fn below(folder: &Folder, name: &[u8], skip: usize) -> Vec<u8> {
+    [&folder.prefix()[skip..], name].concat()
+}
+
+/// How many bytes of a path in the folder are the folder's own.
+pub(super) fn skip_of(folder: &Path) -> usize {
+    let path = folder.as_os_str().as_encoded_bytes();
+    path.len() + usize::from(path.last() != Some(&b'/'))
+}
+
+/// An entry of a manifest, from what was read.
+pub(super) fn entry(path: Vec<u8>, content: Result<Read, ReadError>) -> Result<Entry> {
+    let path = ManifestPath::from_bytes(path)?;
+    let content = match content {
+        Ok(Read::File(file)) => Content::File { digest: file.output.hash(), size: file.size },
+        Ok(Read::Link(target)) => Content::Link { target: LinkTarget::from_bytes(target)? },
+        Err(ReadError::NotAFile(kind)) => {
+            let message = format!("is {kind}: bulla signs only files, folders and links");
+            return Err(Error::new("not_a_file", message));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Entry { path, content })
+}
