@@ -109,7 +109,8 @@ impl Reader {
             None if is_utf8 => return Err("the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`"),
             _ => return Err("the line is not UTF-8"),
         };
-        let digest = self.digest(hash, algorithm)?;
+        let is_text = |reason| if is_utf8 { reason } else { "the line is not UTF-8" };
+        let digest = self.digest(hash, algorithm).map_err(is_text)?;
         if bits.is_some_and(|bits| bits != 8 * digest.len()) {
             return Err("the checksum has not as many bits as its hash function's name says");
         }

@@ -28,6 +28,8 @@ pub(super) struct Audit {
     /// The missing files, by function and digest.
     gone: HashMap<(Algorithm, Vec<u8>), Vec<Vec<u8>>>,
     is_wanted: bool,
+    /// The function and the length of the last digest: new lines are added after it.
+    function: Option<(Algorithm, usize)>,
 }
 
 /// A file that no list names.
@@ -63,6 +65,7 @@ impl Audit {
         if !self.is_wanted {
             return;
         }
+        self.function = checked.function.or(self.function);
         self.known.extend(checked.names.iter().map(|name| plain(name)));
         for (_, change) in &checked.changes {
             if let Change::Gone { algorithm, digest, name } = change {
@@ -85,16 +88,14 @@ impl Audit {
             meter: progress,
             at_length: &interrupt::stop_in_order,
         };
-        // Missing files were hashed by one function, as a rule: that of the first one.
-        let gone =
-            self.gone.keys().map(|(algorithm, digest)| (*algorithm, digest.len())).min_by_key(|key| key.1);
-        let (algorithm, length) = gone.unwrap_or_else(|| {
+        // All files of a list were hashed by one function, as a rule.
+        let (algorithm, length) = self.function.unwrap_or_else(|| {
             let algorithm = options.algorithm.unwrap_or(Algorithm::Blake3);
             (algorithm, algorithm.default_length())
         });
         let hashing = Hashing::plain(algorithm, length as u64, options.seek)
             .ok_or_else(|| Error::new("usage", "--seek works only with BLAKE3"))?;
-        let is_hashed = gone.is_some() || options.then == Lists::AreUpdated;
+        let is_hashed = !self.gone.is_empty() || options.then == Lists::AreUpdated;
         let reading = Reading {
             hashing: Arc::new(hashing),
             opening: Opening::File(Links::Refuse),

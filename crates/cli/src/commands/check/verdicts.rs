@@ -99,6 +99,8 @@ pub(super) struct Checked {
     pub(super) changes: Vec<(u64, Change)>,
     /// The names in the list, if somebody wants to know them.
     pub(super) names: Vec<Vec<u8>>,
+    /// The function and the length of the last digest of a file.
+    pub(super) function: Option<(Algorithm, usize)>,
 }
 
 enum Verdict {
@@ -229,6 +231,9 @@ impl<'a> Printer<'a> {
     fn verdict(&self, checked: &mut Checked, number: u64, line: &Line, verdict: Verdict) {
         if !self.options.audit.is_empty() {
             checked.names.push(line.name.clone());
+            if line.subject == Subject::File {
+                checked.function = Some((line.algorithm, line.digest.len()));
+            }
         }
         let counts = &mut checked.counts;
         let (count, status, reason) = match &verdict {
