@@ -226,25 +226,26 @@ impl CompactHasher {
 
     #[inline(always)]
     fn finalize_with(&self, functions: &'static Functions) -> Hash {
-        Hash::from_bytes(if self.stack.chunks > 0 {
-            self.instance(functions).parent(&self.root_block(functions), ROOT)
-        } else if self.blocks == 0 {
-            self.only_block(functions)
-        } else {
-            self.chunk_value(functions, CHUNK_END | ROOT)
-        })
+        let mut out = [0; OUT_LEN];
+        self.finalize_into(Kernel(functions), &mut out);
+        Hash::from_bytes(out)
     }
 
-    /// The digest, if the input is at most a block.
+    /// Like [`finalize_by`](CompactHasher::finalize_by), without a copy of the digest, which may take as long as a quarter of a compression.
     #[inline(always)]
-    fn only_block(&self, functions: &'static Functions) -> Value {
-        let mut out = [0; OUT_LEN];
-        // SAFETY: the block's bytes are readable, 32 bytes are writable.
-        unsafe {
-            let (block, len, flags) = (self.block.as_ptr(), usize::from(self.len), u32::from(self.flags));
-            (functions.chunk)(block, len, &self.key, 0, flags, CHUNK_END | ROOT, out.as_mut_ptr());
+    pub fn finalize_into(&self, Kernel(functions): Kernel, out: &mut [u8; OUT_LEN]) {
+        let flags = u32::from(self.flags);
+        if self.stack.chunks > 0 {
+            let block = self.root_block(functions);
+            // SAFETY: a block is readable, 32 bytes are writable.
+            unsafe { (functions.parents)(block.as_ptr(), 1, &self.key, flags | ROOT, out.as_mut_ptr()) }
+        } else if self.blocks == 0 {
+            let (block, len) = (self.block.as_ptr(), usize::from(self.len));
+            // SAFETY: the block's bytes are readable, 32 bytes are writable.
+            unsafe { (functions.chunk)(block, len, &self.key, 0, flags, CHUNK_END | ROOT, out.as_mut_ptr()) }
+        } else {
+            *out = self.chunk_value(functions, CHUNK_END | ROOT);
         }
-        out
     }
 
     #[inline(never)]

@@ -77,6 +77,8 @@ pub use derive::{DeriveKey, derive_key};
 pub use hash::{Hash, HexError};
 pub use hasher::Hasher;
 pub use many::{hash_many, keyed_hash_many};
+#[doc(hidden)]
+pub use oneshot::hash_into;
 pub use oneshot::{hash, keyed_hash};
 pub use output::OutputReader;
 pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};

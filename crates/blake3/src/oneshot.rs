@@ -17,6 +17,26 @@ pub fn hash(input: &[u8]) -> Hash {
     digest(functions(), input, &IV, 0)
 }
 
+/// Writes the digest of `len` bytes at `input` to `out`, without a copy: a C caller has its own memory.
+///
+/// # Safety
+///
+/// `len` bytes must be readable, and 32 writable, which may be a part of the input. Nobody else may use them meanwhile.
+#[doc(hidden)]
+#[inline]
+pub unsafe fn hash_into(input: *const u8, len: usize, out: *mut u8) {
+    let functions = functions();
+    // SAFETY: the caller promised it. A kernel writes the digest after it has read the chunk.
+    unsafe {
+        if len <= CHUNK_LEN {
+            (functions.chunk)(input, len, &IV, 0, 0, CHUNK_END | ROOT, out);
+        } else {
+            let digest = digest_of_tree(functions, core::slice::from_raw_parts(input, len), &IV, 0);
+            out.cast::<Hash>().write(digest);
+        }
+    }
+}
+
 /// The digest of `input` under a key: a message authentication code.
 #[inline]
 pub fn keyed_hash(key: &[u8; KEY_LEN], input: &[u8]) -> Hash {

@@ -126,8 +126,9 @@ pub(crate) fn aligned<T>(at: *const T) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Checks that memory can be at an address.
 #[inline(always)]
-fn check(at: *const c_void, len: usize) -> Result<(), Failure> {
+pub(crate) fn check(at: *const c_void, len: usize) -> Result<(), Failure> {
     if at.is_null() {
         return Err(null());
     }

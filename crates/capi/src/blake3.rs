@@ -3,7 +3,7 @@
 use crate::args;
 use crate::kernels::ready;
 use crate::status::{Failure, bulla_status, guard};
-use bulla_blake3::{Hash, hash, hash_many, hazmat, kernel, keyed_hash, keyed_hash_many};
+use bulla_blake3::{Hash, hash_into, hash_many, hazmat, kernel, keyed_hash, keyed_hash_many};
 use std::ffi::c_void;
 
 /// Bytes in a BLAKE3 digest.
@@ -34,7 +34,13 @@ pub unsafe extern "C" fn bulla_blake3(input: *const c_void, len: usize, out: *mu
     guard(|| {
         ready()?;
         // SAFETY: the caller promised the input and the room.
-        unsafe { args::write(out, hash(args::bytes(input, len)?).as_bytes()) }
+        unsafe {
+            let input = args::bytes(input, len)?;
+            args::check(out.cast(), BULLA_BLAKE3_OUT_LEN)?;
+            // Not by references: the output may be a part of the input.
+            hash_into(input.as_ptr(), input.len(), out);
+        }
+        Ok(())
     })
 }
 

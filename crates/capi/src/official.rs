@@ -198,7 +198,12 @@ pub unsafe extern "C" fn blake3_hasher_finalize_seek(
     }
     // SAFETY: the caller promised the room. Bytes from outside of Rust have some value, and they are only written.
     let out = unsafe { slice::from_raw_parts_mut(out, out_len) };
-    if seek == 0 && out_len <= 32 {
+    if seek == 0
+        && let Ok(digest) = <&mut [u8; 32]>::try_from(&mut *out)
+    {
+        return hasher.finalize_into(kernel(), digest);
+    }
+    if seek == 0 && out_len < 32 {
         return out.copy_from_slice(&hasher.finalize_by(kernel()).as_bytes()[..out_len]);
     }
     let mut reader = hasher.finalize_xof_by(kernel());

@@ -215,7 +215,7 @@ pub unsafe extern "C" fn bulla_blake3_finalize(
         // SAFETY: the caller promised the state and the room.
         let (state, out) = unsafe { (self::state(state)?, args::output(out, out_len)?) };
         match <&mut [u8; 32]>::try_from(&mut *out) {
-            Ok(digest) if seek == 0 => *digest = state.finalize().into(),
+            Ok(digest) if seek == 0 => state.finalize_into(kernel::active(), digest),
             _ => {
                 let mut reader = state.finalize_xof();
                 reader.set_position(seek);
