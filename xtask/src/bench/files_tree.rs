@@ -133,7 +133,8 @@ fn make(root: &Path, set: &Files) -> Result<Vec<String>> {
             fs::create_dir_all(path.parent().context("a folder")?)?;
         }
         let (from, to) = set.sizes;
-        noise.write(&path, from + noise.next() as usize % (to - from + 1))?;
+        let len = from + noise.next() as usize % (to - from + 1);
+        noise.write(&path, len)?;
     }
     fs::write(folder.join("complete"), "")?;
     Ok(names)
@@ -176,7 +177,7 @@ fn measure(folder: &Path, contenders: &[Contender], repeated: u32, launches: u32
             }
         }
     }
-    Ok(times.iter().map(|times| median(times)).collect())
+    Ok(times.iter().map(|times| median(times.iter().copied())).collect())
 }
 
 fn time(folder: &Path, contender: &Contender, repeated: u32) -> Result<f64> {
@@ -206,7 +207,7 @@ fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
     sign(&["--full"])?;
     let full: Vec<f64> = (0..3).map(|_| sign(&["--full"])).collect::<Result<_>>()?;
     let again: Vec<f64> = (0..5).map(|_| sign(&[])).collect::<Result<_>>()?;
-    println!("\nSigning a folder of {SIGNED} unchanged files again: {:.0} ms", median(&again));
-    println!("Signing it with --full: {:.0} ms", median(&full));
+    println!("\nSigning a folder of {SIGNED} unchanged files again: {:.0} ms", median(again.iter().copied()));
+    println!("Signing it with --full: {:.0} ms", median(full.iter().copied()));
     Ok(())
 }

@@ -95,10 +95,11 @@ fn clippy(context: &Context) -> Command {
     command
 }
 
-/// The libraries for other targets, with their default features.
+/// The libraries for other targets, with their default features. In the profile of tests, Cargo would also build what tests depend on, for which
+/// some of these targets need a C compiler.
 fn clippy_elsewhere(context: &Context) -> Command {
     let mut command = context.cargo();
-    command.args(["clippy", "--quiet", "--profile=test"]);
+    command.args(["clippy", "--quiet"]);
     command.args(LINTED_TARGETS.iter().flat_map(|target| ["--target", target]));
     command.args(KERNELS.iter().flat_map(|package| ["--package", package]));
     command.args(["--", "-D", "warnings"]);

@@ -16,7 +16,13 @@ use super::table::Functions;
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 use super::wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-use super::{x86_64, x86_64_alone};
+use super::x86_64;
+#[cfg(all(
+    target_arch = "x86_64",
+    target_feature = "sse2",
+    any(feature = "every_kernel", not(feature = "no_avx512"))
+))]
+use super::x86_64_alone;
 use bulla_simd::{Cell, cpu};
 use core::fmt;
 

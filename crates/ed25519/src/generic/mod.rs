@@ -10,7 +10,6 @@ mod one_signature;
 pub(crate) mod pair;
 pub(crate) mod point;
 pub(crate) mod power;
-mod prepared_single;
 pub(crate) mod scalar;
 pub(crate) mod sha512;
 pub(crate) mod sign;

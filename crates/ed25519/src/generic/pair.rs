@@ -3,8 +3,8 @@
 //! A step takes the time in which its longest chain of operations ends. So elements are in radix 2^51 here: limbs have a bit to spare, and all
 //! carries are computed at once, while those of radix 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
-use super::one_element::{self, OneElement};
-use crate::lanes::{LANES, Lanes, M52, Mask};
+use super::one_element::OneElement;
+use crate::lanes::{LANES, Lanes, Mask};
 
 /// The low 51 bits.
 const M51: u64 = (1 << 51) - 1;
@@ -51,21 +51,6 @@ pub(crate) struct Row(pub(crate) [[u64; 4]; 5]);
 impl Row {
     /// The neutral element.
     pub(crate) const NEUTRAL: Self = Self([[1, 1, 0, 2], [0; 4], [0; 4], [0; 4], [0; 4]]);
-
-    /// From limbs in radix 2^52, as [`super::field`] has them: Y + X, Y - X, 2dT and 2Z.
-    #[inline(always)]
-    pub(crate) fn new(words: &[u64; 20]) -> Self {
-        let mut limbs = [[0; 4]; 5];
-        for (lane, element) in [1, 0, 2, 3].into_iter().enumerate() {
-            let limb = |n: usize| words[5 * element + n];
-            limbs[0][lane] = limb(0) & M51;
-            for (n, limbs) in limbs.iter_mut().enumerate().take(4).skip(1) {
-                limbs[lane] = ((limb(n - 1) & M52) >> (52 - n) | limb(n) << n) & M51;
-            }
-            limbs[4][lane] = (limb(3) & M52) >> 48 | limb(4) << 4;
-        }
-        Self(limbs)
-    }
 }
 
 impl<V: Lanes> Columns<V> {
@@ -276,12 +261,12 @@ impl<V: Lanes> Pair<V> {
     }
 
     /// The encoding of the sum of both points, as little-endian words.
-    #[inline(always)]
-    pub(crate) fn encoded_sum(&self) -> [u64; 4] {
+    #[cfg(test)]
+    fn encoded_sum(&self) -> [u64; 4] {
         let (mut low, mut high) = (Row::NEUTRAL, Row::NEUTRAL);
         self.addends().store(&mut low, &mut high);
         let sum = self.add(&Addends::load(self.0.0[0], &high, &low)).0.carry();
-        one_element::encode_elements([0, 1, 3].map(|lane| sum.lane(lane)))
+        crate::generic::one_element::encode_elements([0, 1, 3].map(|lane| sum.lane(lane)))
     }
 
     /// Whether the sum of both points is the neutral element: one is the negative of the other.

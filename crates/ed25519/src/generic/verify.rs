@@ -4,7 +4,6 @@ use super::field::Element;
 use super::one_signature;
 use super::point::has_small_order;
 use super::power;
-use super::prepared_single;
 use super::scalar::Scalar;
 use super::table::{self, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
 use crate::lanes::{LANES, Lanes, Mask};
@@ -114,17 +113,6 @@ impl<V: Lanes> Group<V> {
         base: &[&BaseTable; TABLES_ALONE],
     ) {
         let encoding = one_signature::encode(&one_signature::multiply(&self.k, &self.s, keys, base));
-        self.passed.equation = Mask::from(encoding == one_signature::first(&self.r));
-    }
-
-    /// The same by [`prepared_single::multiply_prepared`].
-    #[inline(always)]
-    pub(crate) fn multiply_in_pairs(
-        &mut self,
-        keys: &[KeyTable; TABLES_ALONE],
-        base: &[&BaseTable; TABLES_ALONE],
-    ) {
-        let encoding = prepared_single::multiply_prepared(&self.k, &self.s, keys, base);
         self.passed.equation = Mask::from(encoding == one_signature::first(&self.r));
     }
 

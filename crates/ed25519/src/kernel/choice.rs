@@ -1,7 +1,7 @@
 //! The compiled kernels, those that the CPU supports, and the one in use.
 
 use super::engine::{Engine, PreparedKey};
-use super::lanes::{Few, LaneEngine};
+use super::lanes::LaneEngine;
 use super::machine::Scalars;
 use super::portable::Portable;
 use crate::item::Item;
@@ -38,25 +38,15 @@ static COMPILED: &[Entry] = &[
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Entry { name: "x86_64/avx512ifma", engine: ifma, choice: Choice::Detected },
     Entry { name: "portable", engine: || Some(&Portable), choice: Choice::Detected },
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Entry { name: "x86_64/avx512ifma/pairs", engine: ifma_pairs, choice: Choice::Named },
     Entry { name: "model", engine: || Some(&MODEL), choice: Choice::Named },
 ];
 
-static MODEL: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars, Few::InPairs);
+static MODEL: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars);
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 fn ifma() -> Option<&'static dyn Engine> {
     static ENGINE: LazyLock<Option<LaneEngine<Vector, Ifma>>> =
-        LazyLock::new(|| Ifma::detect().map(|ifma| LaneEngine::new(ifma, Few::AsBefore)));
-    ENGINE.as_ref().map(|engine| engine as &dyn Engine)
-}
-
-/// The same with another way for few signatures, which is chosen by name until enough signatures have shown it to agree with the portable code.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-fn ifma_pairs() -> Option<&'static dyn Engine> {
-    static ENGINE: LazyLock<Option<LaneEngine<Vector, Ifma>>> =
-        LazyLock::new(|| Ifma::detect().map(|ifma| LaneEngine::new(ifma, Few::InPairs)));
+        LazyLock::new(|| Ifma::detect().map(LaneEngine::new));
     ENGINE.as_ref().map(|engine| engine as &dyn Engine)
 }
 

@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, PreparedKey};
 use super::machine::Machine;
-use super::portable::{self, Portable};
+use super::portable::Portable;
 use crate::generic::comb::Comb;
 use crate::generic::point::{Addend, Point};
 use crate::generic::sha512::{self, Block};
@@ -27,20 +27,9 @@ const SINGLES: usize = 2;
 /// How often the base point is doubled before each of its tables is made: for one, two and four tables per key.
 const SHIFTS: [u32; 5] = [0, 10 * base_step(2), 10 * base_step(4), 20 * base_step(4), 30 * base_step(4)];
 
-/// How the engine verifies signatures that are too few for a group.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "machines without vectors have only the model")]
-pub(crate) enum Few {
-    /// By the portable code, or under a key with four tables, with a part of the factors in each lane.
-    AsBefore,
-    /// By two points side by side, each with its coordinates in four lanes.
-    InPairs,
-}
-
 /// The engine of one kind of machine.
 pub(crate) struct LaneEngine<V, M> {
     pub(super) machine: M,
-    pub(super) few: Few,
     /// Multiples of the base point after each of [`SHIFTS`], computed on first use.
     base: [OnceLock<Box<BaseTable>>; SHIFTS.len()],
     /// Multiples of the base point for one signature, computed on first use.
@@ -52,9 +41,9 @@ pub(crate) struct LaneEngine<V, M> {
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// The engine for this kind of machine.
-    pub(crate) const fn new(machine: M, few: Few) -> Self {
+    pub(crate) const fn new(machine: M) -> Self {
         let base = [const { OnceLock::new() }; SHIFTS.len()];
-        Self { machine, few, base, base_rows: OnceLock::new(), comb: OnceLock::new(), vectors: PhantomData }
+        Self { machine, base, base_rows: OnceLock::new(), comb: OnceLock::new(), vectors: PhantomData }
     }
 
     /// Multiples of the base point after one of [`SHIFTS`].
@@ -116,16 +105,12 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 
 impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
     fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
-        // A few last items are faster one by one than as a group; a single one costs as much in a group as by the portable code.
-        let most = if self.few == Few::InPairs { SINGLES } else { 1 };
-        let last = Some(items.len() % LANES).filter(|last| *last <= most).unwrap_or(0);
+        // A few last items are faster one by one than as a group.
+        let last = Some(items.len() % LANES).filter(|last| *last <= SINGLES).unwrap_or(0);
         let (items, last) = items.split_at(items.len() - last);
         let (out, last_out) = out.split_at_mut(items.len());
         for (item, verdict) in last.iter().zip(last_out) {
-            *verdict = match self.few {
-                Few::AsBefore => portable::verify_in(domain, item),
-                Few::InPairs => self.verify_single(domain, item),
-            };
+            *verdict = self.verify_single(domain, item);
         }
         if items.is_empty() {
             return;

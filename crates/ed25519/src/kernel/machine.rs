@@ -144,10 +144,6 @@ macro_rules! steps {
             fn is_torsion(point: &Point<V>, out: &mut Mask) {
                 *out = msm::is_torsion(point)
             }
-            /// [`Group::multiply_in_pairs`].
-            fn multiply_in_pairs(group: &mut Group<V>, keys: &[KeyTable; TABLES_ALONE], base: &[&BaseTable; TABLES_ALONE]) {
-                group.multiply_in_pairs(keys, base)
-            }
             /// [`single::decode`].
             fn decode_single(like: &V, words: &[[u64; 4]; 2], out: &mut [OneDecoded; 2]) {
                 *out = single::decode(*like, words)

@@ -1,7 +1,7 @@
 //! Keys with tables that are kept.
 
 use super::engine::PreparedKey;
-use super::lanes::{Few, LaneEngine, give_verdicts};
+use super::lanes::{LaneEngine, give_verdicts};
 use super::machine::Machine;
 use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
@@ -79,10 +79,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     fn verify_alone(&self, item: &Item<'_>, key: &PreparedKey, tables: &[KeyTable; 4], out: &mut Verdict) {
         let mut group = Group::new(self.machine.splat(0));
         self.take_groups(std::slice::from_mut(&mut group), &[], std::slice::from_ref(item));
-        match self.few {
-            Few::AsBefore => self.machine.multiply_alone(&mut group, tables, &self.four_bases()),
-            Few::InPairs => self.machine.multiply_in_pairs(&mut group, tables, &self.four_bases()),
-        }
+        self.machine.multiply_alone(&mut group, tables, &self.four_bases());
         pass_keys(&mut group, &[key]);
         give_verdicts(&group.passed, std::slice::from_mut(out));
     }

@@ -104,7 +104,6 @@ fn negative(words: &[u64; 4]) -> [u64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::lanes::Few;
     use crate::kernel::machine::Scalars;
     use crate::lanes::model::Model;
     use curve25519_dalek::EdwardsPoint;
@@ -161,13 +160,13 @@ mod tests {
 
     #[test]
     fn halved_factors_decide_as_the_whole_ones_do() {
-        let model: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars, Few::InPairs);
+        let model: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars);
         cases(3, |points, factors, expected| {
             assert_eq!(holds(&model, points, factors), expected, "{points:?} {factors:?}");
         });
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         if let Some(ifma) = Ifma::detect() {
-            let engine: LaneEngine<Vector, Ifma> = LaneEngine::new(ifma, Few::InPairs);
+            let engine: LaneEngine<Vector, Ifma> = LaneEngine::new(ifma);
             cases(300, |points, factors, expected| {
                 assert_eq!(holds(&engine, points, factors), expected, "{points:?} {factors:?}");
             });
@@ -177,7 +176,7 @@ mod tests {
     /// No message with such a k is known.
     #[test]
     fn factors_that_are_too_long_go_another_way() {
-        let model: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars, Few::InPairs);
+        let model: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars);
         let (k, s, a) =
             (Scalar::from(2_u64).invert(), Scalar::from(5_u64), EdwardsPoint::mul_base(&Scalar::ONE));
         assert_eq!(Halved::of(&words(k.as_bytes())), None);

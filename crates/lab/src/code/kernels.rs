@@ -55,7 +55,6 @@ const STEPS: &[&str] = &[
     "accumulate",
     "sum_buckets",
     "is_torsion",
-    "multiply_in_pairs",
     "decode_single",
     "fill_own_rows",
     "fill_base_rows",
