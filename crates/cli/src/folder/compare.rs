@@ -123,8 +123,9 @@ fn feed(folder: &Path, wanted: &Wanted<'_>) -> Result<Box<dyn bulla_sums::Feed<J
             found.push(full);
         }
     }
+    // In the order of paths, a folder comes before what is in it. Nothing is looked at twice.
     found.sort();
-    found.dedup();
+    found.dedup_by(|path, earlier| path.starts_with(earlier));
     Ok(Box::new(Paths::new(found.into_iter(), Folders::WalkButLinks)))
 }
 
