@@ -181,7 +181,7 @@ fn times<V: Lanes>(a: Coordinates<V>, b: &Coordinates<V>) -> Coordinates<V> {
 /// Two elements to the power (p - 5) / 8.
 #[inline(always)]
 pub(crate) fn power<V: Lanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
-    let z = Coordinates(load(like, &elements.map(|element| [element; 4])));
+    let z = Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]]));
     let z2 = squares(z, 1);
     let z9 = times(squares(z2, 2), &z);
     // From here on, a name that ends in n is z^(2^n - 1).
@@ -194,7 +194,7 @@ pub(crate) fn power<V: Lanes>(like: V, elements: &[OneElement; 2]) -> [OneElemen
     let z_200 = times(squares(z_100, 100), &z_100);
     let z_250 = times(squares(z_200, 50), &z_50);
     let power = times(squares(z_250, 2), &z);
-    [0, 4].map(|lane| power.lane(lane))
+    [power.lane(0), power.lane(4)]
 }
 
 impl<V: Lanes> Pair<V> {
@@ -202,7 +202,13 @@ impl<V: Lanes> Pair<V> {
     #[inline(always)]
     pub(crate) fn from_affine(like: V, points: &[[OneElement; 2]; 2]) -> Self {
         let [low, high] = points;
-        Self(Columns(load(like, &[low, high].map(|[x, y]| [*x, *y, x.mul(y), OneElement::ONE]))))
+        Self(Columns(load(
+            like,
+            &[
+                [low[0], low[1], low[0].mul(&low[1]), OneElement::ONE],
+                [high[0], high[1], high[0].mul(&high[1]), OneElement::ONE],
+            ],
+        )))
     }
 
     /// The neutral element twice.
@@ -254,7 +260,7 @@ impl<V: Lanes> Pair<V> {
         let sums = self.sums();
         let mut factors = [sums.0[0]; 5];
         for (n, factor) in factors.iter_mut().enumerate() {
-            let [one, two] = [1, 2].map(|number| if n == 0 { number } else { 0 });
+            let (one, two) = if n == 0 { (1, 2) } else { (0, 0) };
             *factor = sums.0[0].load(&[one, one, D2[n], two, one, one, D2[n], two]);
         }
         Addends(Columns::product(&sums, &Coordinates(factors)).carry())
@@ -273,7 +279,7 @@ impl<V: Lanes> Pair<V> {
     #[inline(always)]
     pub(crate) fn is_opposite(&self) -> bool {
         let all = self.0.carry();
-        let [x, y, z] = [0, 1, 3].map(|n| [all.lane(n), all.lane(4 + n)]);
+        let [x, y, z] = [[all.lane(0), all.lane(4)], [all.lane(1), all.lane(5)], [all.lane(3), all.lane(7)]];
         let [left, right] = [x[0].mul(&z[1]), x[1].mul(&z[0])];
         left.add(&right).to_words() == [0; 4] && y[0].mul(&z[1]).to_words() == y[1].mul(&z[0]).to_words()
     }

@@ -140,7 +140,8 @@ pub(crate) fn fill_base<V: Lanes>(like: V, base: [OneElement; 2], rows: &mut Bas
 fn chosen<V: Lanes, const ROWS: usize>(like: V, rows: &[[Row; ROWS]; 2], digits: [i32; 2]) -> Addends<V> {
     // With this bound, the compiler sees that the row exists.
     let row = |half: usize| &rows[half][(digits[half].unsigned_abs() as usize).min(ROWS - 1)];
-    let [low, high] = digits.map(|digit| if digit < 0 { Mask::MAX } else { 0 });
+    let low = if digits[0] < 0 { Mask::MAX } else { 0 };
+    let high = if digits[1] < 0 { Mask::MAX } else { 0 };
     Addends::load(like, row(0), row(1)).negate_where(low & 0x0f | high & 0xf0)
 }
 
@@ -150,9 +151,13 @@ pub(crate) fn is_neutral<V: Lanes>(like: V, factors: &Factors, rows: &OwnRows, b
     let mut sum = Pair::neutral(like);
     let mut at = factors.top.min(COUNT - 1);
     loop {
-        sum = sum.add(&chosen(like, rows, [0, 1].map(|half| factors.own[half][at].into())));
+        sum = sum.add(&chosen(like, rows, [factors.own[0][at].into(), factors.own[1][at].into()]));
         if at.is_multiple_of(2) && at / 2 < BASE_COUNT {
-            sum = sum.add(&chosen(like, base, [0, 1].map(|half| factors.base[half][at / 2].into())));
+            sum = sum.add(&chosen(
+                like,
+                base,
+                [factors.base[0][at / 2].into(), factors.base[1][at / 2].into()],
+            ));
         }
         if at == 0 {
             return sum.is_opposite();

@@ -317,6 +317,8 @@ impl Kernel {
         // Wide functions use some narrow registers: to read blocks in pieces of 128 bits, and to make counters.
         let least = match self.function {
             function if WIDE.contains(&function) => self.counts.vector() * 3 / 4,
+            // Its ends compute in general registers, and move their words through narrow ones.
+            "decode_single" => self.counts.vector() / 2,
             // Some write rows of one lane each, in pairs of words.
             function if STEPS.contains(&function) => self.counts.vector() * 2 / 3,
             _ => 1,
