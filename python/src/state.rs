@@ -123,7 +123,7 @@ impl State {
         }
     }
 
-    /// The hasher, made now if there is none.
+    /// The hasher. It is created if it does not exist yet.
     pub(crate) fn hasher(&mut self, py: Python<'_>, mode: &Mode) -> &mut Hasher {
         if let Ok(kept) = self.kept(py) {
             let mut hasher = mode.hasher();

@@ -28,7 +28,7 @@
 //! - `wasm32_simd` adds the kernel for WebAssembly's vectors to a build that does not allow vectors everywhere
 //!   (`-C target-feature=+simd128`). The module then loads only in engines with vectors.
 //! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. This crate is all Rust and needs no C compiler: they change nothing.
-//! - `neon` and `no_sse2` change nothing: the kernel for NEON is there without a feature, and there is none for SSE2.
+//! - `neon` and `no_sse2` change nothing: the NEON kernel needs no feature, and this crate has no kernel for SSE2.
 //!
 //! `every_kernel` cancels `no_avx512`, `no_avx2`, `no_sse41` and `no_neon`, so that a build with all features has all kernels.
 

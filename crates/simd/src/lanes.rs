@@ -295,17 +295,20 @@ impl Rows for U32x4 {
 
     #[inline(always)]
     unsafe fn turn1(a: Self) -> Self {
-        Lanes([a.0[1], a.0[2], a.0[3], a.0[0]])
+        // SAFETY: it asks nothing of its caller.
+        unsafe { <Self as WordRows>::turn1(a) }
     }
 
     #[inline(always)]
     unsafe fn turn2(a: Self) -> Self {
-        Lanes([a.0[2], a.0[3], a.0[0], a.0[1]])
+        // SAFETY: it asks nothing of its caller.
+        unsafe { <Self as WordRows>::turn2(a) }
     }
 
     #[inline(always)]
     unsafe fn turn3(a: Self) -> Self {
-        Lanes([a.0[3], a.0[0], a.0[1], a.0[2]])
+        // SAFETY: it asks nothing of its caller.
+        unsafe { <Self as WordRows>::turn3(a) }
     }
 
     #[inline(always)]

@@ -76,9 +76,7 @@ pub use error::{ReadError, Stopped};
 pub use folder::{Folder, Opening, path_from};
 pub use hashing::{HashMode, Hashing, Output};
 pub use kind::Kind;
-pub use lines::{
-    Dialect, Ending, Line, Parsed, Reader as LineReader, Subject, SumName, TREE_TAG, from_hex, push_hex,
-};
+pub use lines::{Dialect, Ending, Line, Parsed, Reader as LineReader, Subject, SumName, TREE_TAG};
 pub use listing::Listing;
 pub use meter::{Meter, Unwatched};
 pub use rules::{FileSystems, Hidden, Ignored, Reason, Rules, Trouble, What};

@@ -45,7 +45,7 @@ pub struct Line {
     pub digest: Vec<u8>,
     /// The place of the digest's digits in the line.
     pub digits: Range<usize>,
-    /// The name as it stands in the line, with the backslash that marks it as escaped.
+    /// The name as the line has it, with the backslash that marks it as escaped.
     pub shown: String,
     /// The bytes of the name.
     pub name: Vec<u8>,
@@ -154,7 +154,7 @@ impl Reader {
         if is_blake3 && (hash.len() != 64 || is_upper) {
             return Err(reason);
         }
-        let digest = from_hex(hash).filter(|bytes| !bytes.is_empty()).ok_or(reason)?;
+        let digest = hex::decode(hash).ok().filter(|bytes| !bytes.is_empty()).ok_or(reason)?;
         match algorithm.has_length(digest.len() as u64) {
             true => Ok(digest),
             false if digest.len() > algorithm.default_length() => Err("the checksum is too long"),
@@ -209,24 +209,6 @@ fn tagged(line: &[u8]) -> Option<Parts<'_>> {
     // A name may contain the separator, so take the last one.
     let close = rest.windows(4).rposition(|end| end == b") = ")?;
     Some(Parts { algorithm, subject, bits, digest: &rest[close + 4..], name: &rest[..close] })
-}
-
-/// The bytes that hexadecimal digits stand for.
-pub fn from_hex(hash: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = hash.chunks(2).map(|pair| match pair {
-        [high, low] => Some(digit(high)? << 4 | digit(low)?),
-        _ => None,
-    });
-    pairs.collect()
-}
-
-/// Adds the hexadecimal digits of `bytes`.
-pub fn push_hex(text: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in bytes {
-        text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
 }
 
 /// A name as in a line of checksums.

@@ -17,4 +17,3 @@ pub(crate) mod columns;
 pub(crate) mod lanes;
 pub(crate) mod row_rounds;
 pub(crate) mod rows;
-pub(crate) mod scalar;

@@ -1,12 +1,13 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
 
 use super::table::{Functions, Shape, Tuning};
-use crate::generic::{columns, scalar};
+use crate::generic::columns;
 use crate::lane::{Group, Lane, MAX_LANES};
 use crate::plan::Distance;
-use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, OUT_LEN, Words};
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, PARENT, Words};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::U32x1;
+use bulla_simd::{Columns, Vector};
 use core::mem::MaybeUninit;
 
 /// The number of chunks in a group. Nothing is parallel here; with four, the tree works as it does with the other
@@ -31,6 +32,21 @@ pub(super) static PORTABLE: Functions = Functions {
     output,
 };
 
+/// The next chaining value.
+///
+/// # Safety
+///
+/// `block` must be readable for 64 bytes.
+#[inline(always)]
+unsafe fn compress(h: &[U32x1; 8], block: *const u8, counter: u64, len: usize, flags: u32) -> [U32x1; 8] {
+    // SAFETY: one lane needs no instruction set; the caller promised 64 readable bytes.
+    unsafe {
+        let m = U32x1::load_blocks(&raw const block, 0);
+        let counter = (U32x1::splat(counter as u32), U32x1::splat((counter >> 32) as u32));
+        columns::compress(h, &m, counter, U32x1::splat(len as u32), U32x1::splat(flags))
+    }
+}
+
 unsafe fn chunk(
     input: *const u8,
     len: usize,
@@ -40,13 +56,16 @@ unsafe fn chunk(
     last_flags: u32,
     out: *mut u8,
 ) {
-    // SAFETY: the table's caller promised it; so in all functions here.
-    unsafe { scalar::chunk(input, len, key, counter, flags, last_flags, out) }
-}
-
-unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) {
-    // SAFETY: see `chunk`.
-    unsafe { scalar::block(value, block, counter, len, flags, out) }
+    // SAFETY: the table's caller promised `len` readable bytes and 32 writable ones.
+    unsafe {
+        let (h, mut last, len, start) = all_but_last(input, len, key, counter, flags);
+        let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
+        if len < BLOCK_LEN {
+            U32x1::copy_padded(last, len, padded.as_mut_ptr().cast());
+            last = padded.as_ptr().cast();
+        }
+        U32x1::store_halves(compress(&h, last, counter, len, flags | start | last_flags), out);
+    }
 }
 
 unsafe fn before_last(
@@ -58,8 +77,46 @@ unsafe fn before_last(
     value: &mut Words,
     block: *mut u8,
 ) {
-    // SAFETY: see `chunk`.
-    unsafe { scalar::before_last(input, len, key, counter, flags, value, block) }
+    // SAFETY: the table's caller promised `len` readable bytes and 64 writable ones.
+    unsafe {
+        let (h, last, len, _) = all_but_last(input, len, key, counter, flags);
+        for (to, word) in value.iter_mut().zip(h) {
+            word.store(to);
+        }
+        U32x1::copy_padded(last, len, block);
+    }
+}
+
+/// The chaining value before a chunk's last block, the position and length of that block, and `CHUNK_START` if it is the only block.
+///
+/// # Safety
+///
+/// `input` must be readable for `len` bytes.
+#[inline(always)]
+unsafe fn all_but_last(
+    mut input: *const u8,
+    mut len: usize,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+) -> ([U32x1; 8], *const u8, usize, u32) {
+    // SAFETY: one lane needs no instruction set; the caller promised `len` readable bytes.
+    unsafe {
+        let mut h = key.map(|word| U32x1::splat(word));
+        let mut start = CHUNK_START;
+        while len > BLOCK_LEN {
+            h = compress(&h, input, counter, BLOCK_LEN, flags | start);
+            start = 0;
+            input = input.add(BLOCK_LEN);
+            len -= BLOCK_LEN;
+        }
+        (h, input, len, start)
+    }
+}
+
+unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) {
+    // SAFETY: the table's caller promised 64 readable and 64 writable bytes.
+    unsafe { columns::output::<U32x1>(value, block, counter, (len as u32, flags), 1, out) }
 }
 
 unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, _: Distance, out: *mut Group) {
@@ -121,7 +178,9 @@ unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mu
     for i in 0..n {
         // SAFETY: the table's caller promised 2 n chaining values; parent i is written where only children up to i have been.
         unsafe {
-            scalar::parent(values.add(BLOCK_LEN * i), key, flags, out.add(OUT_LEN * i));
+            let h = key.map(|word| U32x1::splat(word));
+            let parent = compress(&h, values.add(BLOCK_LEN * i), 0, BLOCK_LEN, flags | PARENT);
+            U32x1::store_halves(parent, out.add(OUT_LEN * i));
         }
     }
 }

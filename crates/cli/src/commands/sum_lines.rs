@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::output::{JsonError, JsonPath, Out};
 use bulla_blake3::OutputReader;
-use bulla_sums::{Ending, Hashed, Hashing, Output, ReadError, SumName, Trouble, path_from, push_hex};
+use bulla_sums::{Ending, Hashed, Hashing, Output, ReadError, SumName, Trouble, path_from};
 use serde::Serialize;
 use std::path::Path;
 
@@ -107,7 +107,7 @@ impl Found {
 }
 
 fn print_long(out: &mut Out, mut output: OutputReader, length: u64, form: Form) -> Result<()> {
-    let (mut buffer, mut text) = ([0; 4096], Vec::new());
+    let mut buffer = [0; 4096];
     let mut left = length;
     while left > 0 {
         let piece = &mut buffer[..left.min(4096) as usize];
@@ -116,9 +116,7 @@ fn print_long(out: &mut Out, mut output: OutputReader, length: u64, form: Form) 
         if form == Form::Raw {
             out.bytes(piece)?;
         } else {
-            text.clear();
-            push_hex(&mut text, piece);
-            out.bytes(&text)?;
+            out.bytes(hex::encode(&*piece).as_bytes())?;
         }
     }
     Ok(())
@@ -225,7 +223,9 @@ impl<'a> Lines<'a> {
 
     fn output(&mut self, output: Output) {
         match output {
-            Output::Digest(digest) => push_hex(self.found.text(), digest.as_bytes()),
+            Output::Digest(digest) => {
+                self.found.text().extend_from_slice(hex::encode(digest.as_bytes()).as_bytes())
+            }
             Output::Stream(reader) if self.hashing.length() > LONG => self.long(reader),
             output => {
                 let mut hex = Vec::new();
@@ -242,7 +242,7 @@ impl<'a> Lines<'a> {
     /// Adds the digits of all output.
     fn digits(&self, text: &mut Vec<u8>, output: &Output) {
         match output {
-            Output::Digest(digest) => push_hex(text, digest.as_bytes()),
+            Output::Digest(digest) => text.extend_from_slice(hex::encode(digest.as_bytes()).as_bytes()),
             Output::Stream(reader) => {
                 let mut reader = reader.clone();
                 let mut left = self.hashing.length();
@@ -250,7 +250,7 @@ impl<'a> Lines<'a> {
                 while left > 0 {
                     let piece = &mut buffer[..left.min(4096) as usize];
                     reader.fill(piece);
-                    push_hex(text, piece);
+                    text.extend_from_slice(hex::encode(&*piece).as_bytes());
                     left -= piece.len() as u64;
                 }
             }

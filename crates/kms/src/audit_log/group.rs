@@ -65,7 +65,7 @@ impl Group {
         bytes.extend_from_slice(said.as_ref().map_or("", |(_, text)| text).as_bytes());
         if let Some(digest) = &event.digest {
             bytes.extend_from_slice(b",\"digest\":\"");
-            bytes.extend_from_slice(&digits(digest));
+            bytes.extend_from_slice(digest.to_hex().as_bytes());
             bytes.push(b'"');
         }
         bytes.extend_from_slice(LINK.as_bytes());
@@ -102,7 +102,7 @@ impl Group {
         for (line, body) in self.lines.iter().zip(&bodies) {
             chain = tree::link(&chain, body);
             let end = line.end - END.len();
-            self.bytes[end - LINK_DIGITS..end].copy_from_slice(&digits(&chain));
+            self.bytes[end - LINK_DIGITS..end].copy_from_slice(chain.to_hex().as_bytes());
         }
         let lines: Vec<_> = self.lines.iter().map(|line| &self.bytes[line.clone()]).collect();
         let leaves = tree::leaves(&lines);
@@ -121,17 +121,6 @@ impl Said {
             && self.operation == event.operation
             && self.outcome == event.outcome
     }
-}
-
-/// A hash as lower-case hexadecimal digits.
-fn digits(hash: &Hash) -> [u8; LINK_DIGITS] {
-    // The compiler makes vector instructions of this arithmetic, and not of a table.
-    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
-    let mut digits = [0; LINK_DIGITS];
-    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(hash.as_bytes()) {
-        *pair = [digit(byte >> 4), digit(byte & 15)];
-    }
-    digits
 }
 
 fn is_same(a: KeyRef<'_>, b: KeyRef<'_>) -> bool {

@@ -265,7 +265,7 @@ fn a_log_that_is_not_what_witnesses_saw_is_found() {
     assert_eq!(watched.kinds(1), [ProblemKind::Truncated, ProblemKind::BadSignature]);
 }
 
-/// A line that is not text is none of the lines that are looked for, whichever it was.
+/// A line that is not text is never one of the wanted lines.
 #[test]
 fn bytes_that_are_not_text_are_a_missing_entry_and_no_error() {
     let watched = seen_in_part();

@@ -46,7 +46,7 @@ fn same(is: &BTreeSet<String>, should: &BTreeSet<String>) -> Result<()> {
     let more: Vec<_> = is.difference(should).collect();
     let less: Vec<_> = should.difference(is).collect();
     ensure!(more.is_empty() && less.is_empty(), "too many: {more:?}; missing: {less:?}");
-    ensure!(!is.is_empty(), "there is none");
+    ensure!(!is.is_empty(), "it has no symbol");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Lines of `bulla sum --json`.
 
 use base64ct::{Base64, Encoding as _};
-use bulla_sums::{Algorithm, Line, Parsed, Subject, TREE_TAG, from_hex};
+use bulla_sums::{Algorithm, Line, Parsed, Subject, TREE_TAG};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ fn read(text: &[u8]) -> Result<Line, &'static str> {
         Some(name) => (Algorithm::by_tag(name).ok_or("the hash function is unknown")?, Subject::File),
     };
     let digest =
-        from_hex(hex.as_bytes()).ok_or("the checksum does not have an even number of hexadecimal digits")?;
+        hex::decode(&hex).map_err(|_| "the checksum does not have an even number of hexadecimal digits")?;
     let is_whole = algorithm != Algorithm::Blake3 || digest.len() == algorithm.default_length();
     if !is_whole || !algorithm.has_length(digest.len() as u64) {
         return Err("the checksum is not as long as one of its hash function");

@@ -7,7 +7,7 @@ use super::verdicts::{Change, Checked};
 use crate::error::{Error, Result};
 use crate::files::atomic;
 use crate::files::name::shown;
-use bulla_sums::{Algorithm, Ending, LineReader, Parsed, SumName, push_hex};
+use bulla_sums::{Algorithm, Ending, LineReader, Parsed, SumName};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -38,11 +38,7 @@ impl Changes {
         for (number, change) in &checked.changes {
             let digits = match change {
                 Change::Gone { .. } => None,
-                Change::Digest(digest) => {
-                    let mut digits = Vec::new();
-                    push_hex(&mut digits, digest);
-                    Some(digits)
-                }
+                Change::Digest(digest) => Some(hex::encode(digest).into_bytes()),
             };
             self.lines.insert(*number, digits);
         }
@@ -174,8 +170,7 @@ impl Form {
             Ending::Zero => SumName { text: new.path.clone(), escaped: false },
             Ending::LineFeed => SumName::new(&new.path, self.algorithm),
         };
-        let mut digits = Vec::new();
-        push_hex(&mut digits, digest);
+        let digits = hex::encode(digest).into_bytes();
         let mark: &[u8] = if name.escaped { b"\\" } else { b"" };
         let tag = self.algorithm.tag().as_bytes();
         let parts: [&[u8]; 6] = match self.is_tagged {
