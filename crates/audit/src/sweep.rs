@@ -90,10 +90,11 @@ impl<'c> Sweep<'c> {
             if bytes[at] == 0 {
                 let is_end = self.base + stop as u64 == piece.end;
                 let zeros = bytes[at..stop].iter().take_while(|byte| **byte == 0).count();
-                let skip = padding(zeros, at + zeros == stop, is_end, self.in_padding);
-                // A run that the window cuts off continues in the next window.
-                self.in_padding = skip > 0 && at + zeros == stop && !is_end;
+                let to_stop = at + zeros == stop;
+                let skip = padding(zeros, to_stop, is_end, self.in_padding);
                 if skip > 0 {
+                    // A run that the window cuts off continues in the next window.
+                    self.in_padding = to_stop && !is_end;
                     at += skip;
                     continue;
                 }
@@ -210,6 +211,64 @@ mod tests {
         assert_eq!(decoded(&code(6)).len(), 1 + 3 + 4);
         assert_eq!(decoded(&code(8)), [(0, 1), (9, 1), (10, 1), (11, 1), (12, 1)]);
         assert_eq!(decoded(&code(12)).len(), 1 + 4);
+    }
+
+    /// The same with cuts, in windows of at most `most` bytes.
+    fn in_windows(code: &[u8], cuts: &[Cut], most: usize) -> Vec<(u64, u8)> {
+        let (mut found, mut sweep) = (Vec::new(), Sweep::new((0, code.len() as u64), cuts));
+        let mut at = 0;
+        while at < code.len() {
+            let window = &code[at..code.len().min(at + most)];
+            at += sweep.bytes::<x86_64::Run<'_>>(window, &mut |at, token| found.push((at, token.len)));
+        }
+        found
+    }
+
+    const fn cut(offset: u64, data: bool) -> Cut {
+        Cut { offset, data }
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_padding_to_the_last() {
+        assert_eq!(decoded(&[&[NOP], &[0; 9][..]].concat()), [(0, 1)]);
+        assert_eq!(decoded(&[&[NOP], &[0; 2][..]].concat()), [(0, 1)]);
+        assert_eq!(decoded(&[&[NOP], &[0; 4][..]].concat()), [(0, 1), (1, 2)], "two, and then two");
+    }
+
+    #[test]
+    fn a_run_of_zeros_ends_where_a_piece_does() {
+        let code = [&[NOP], &[0; 12][..], &[NOP]].concat();
+        assert_eq!(in_windows(&code, &[], 100), [(0, 1), (13, 1)]);
+        assert_eq!(in_windows(&code, &[cut(9, false)], 100), [(0, 1), (9, 2), (11, 2), (13, 1)]);
+        assert_eq!(in_windows(&code, &[cut(9, false), cut(11, false)], 100), [(0, 1), (11, 2), (13, 1)]);
+    }
+
+    #[test]
+    fn data_is_passed_over_up_to_the_next_code() {
+        let code = [NOP; 40];
+        let at = |offsets: Vec<u64>| offsets.into_iter().map(|offset| (offset, 1)).collect::<Vec<_>>();
+        let cuts = [cut(3, true), cut(5, true), cut(8, false), cut(8, false), cut(37, true)];
+        assert_eq!(in_windows(&code, &cuts, 100), at([0, 1, 2].into_iter().chain(8..37).collect()));
+        assert_eq!(in_windows(&code, &[cut(0, true), cut(39, false)], 100), at(vec![39]));
+    }
+
+    /// Runs of zeros and pieces of all lengths, in windows that cut them anywhere.
+    #[test]
+    fn windows_change_nothing() {
+        let (mut code, mut cuts) = (Vec::new(), Vec::new());
+        for zeros in 0..40 {
+            code.extend_from_slice(&[NOP; 3]);
+            code.extend(std::iter::repeat_n(0, zeros));
+            if zeros % 3 == 0 {
+                let offset = code.len() as u64;
+                cuts.extend([cut(offset, zeros % 2 == 0), cut(offset + 2 + zeros as u64 / 9, false)]);
+            }
+        }
+        code.extend_from_slice(&[NOP; 4]);
+        let whole = in_windows(&code, &cuts, code.len());
+        for most in x86_64::Run::LONGEST + 1..100 {
+            assert_eq!(in_windows(&code, &cuts, most), whole, "{most} bytes at a time");
+        }
     }
 
     #[test]
