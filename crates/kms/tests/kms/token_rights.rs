@@ -91,6 +91,32 @@ proptest! {
     }
 }
 
+/// The service shows a token's rights to its holder, and names the token in the audit log.
+#[test]
+fn rights_name_all_that_is_left_after_the_restrictions() {
+    let (keystore, keys) = keystore();
+    let none = Revocations::default();
+    let operations = vec![Operation::Sign, Operation::Verify];
+    let grant = Grant { tenant: name("local"), keys: Keys::All, operations, expires: at(NOON + 2000) };
+    let token = keystore.mint_token(&grant).unwrap();
+    let rights = keystore.rights(&token, &none).unwrap();
+    assert_eq!((rights.tenant(), rights.operations()), (&grant.tenant, &grant.operations[..]));
+    assert_eq!((rights.keys(), rights.expires()), (None, at(NOON + 2000)));
+    let limits = [
+        Limits { keys: Some(keys[..2].to_vec()), expires: Some(at(NOON + 3000)), ..Limits::default() },
+        Limits { operations: Some(vec![Operation::Export, Operation::Verify]), ..Limits::default() },
+        Limits { keys: Some(keys[1..].to_vec()), expires: Some(at(NOON)), ..Limits::default() },
+    ];
+    let limited = |token: Token, limits: &Limits| token.attenuate(limits).unwrap();
+    let weaker = limits.iter().fold(token.clone(), limited);
+    let left = keystore.rights(&weaker, &none).unwrap();
+    assert_eq!((left.tenant(), left.operations()), (&grant.tenant, &[Operation::Verify][..]));
+    assert_eq!((left.keys(), left.expires()), (Some(&[keys[1].clone()].into()), at(NOON)));
+    assert_eq!(left.permit().root_version, 1);
+    let ids: Vec<_> = weaker.inspect().unwrap().blocks.into_iter().map(|block| block.revocation_id).collect();
+    assert_eq!((ids.len(), &left.permit().revocation_ids), (4, &ids));
+}
+
 fn all_rights(keystore: &Keystore, token: &Token, revoked: &Revocations) -> Result<(), Code> {
     keystore.rights(token, revoked).map(drop).map_err(|error| error.code)
 }
