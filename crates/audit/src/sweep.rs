@@ -128,7 +128,7 @@ struct Piece {
     data: bool,
 }
 
-/// The pieces of a range, for requests in ascending order.
+/// The pieces of a range, for requests inside it, in ascending order.
 struct Pieces<'c> {
     cuts: &'c [Cut],
     current: Piece,
@@ -151,9 +151,6 @@ impl<'c> Pieces<'c> {
             };
             let end = self.cuts.first().map_or(self.last, |cut| cut.offset);
             self.current = Piece { end: end.min(self.last), data };
-            if end >= self.last {
-                break;
-            }
         }
         self.current
     }
@@ -247,7 +244,7 @@ mod tests {
     fn data_is_passed_over_up_to_the_next_code() {
         let code = [NOP; 40];
         let at = |offsets: Vec<u64>| offsets.into_iter().map(|offset| (offset, 1)).collect::<Vec<_>>();
-        let cuts = [cut(3, true), cut(5, true), cut(8, false), cut(8, false), cut(37, true)];
+        let cuts = [cut(3, true), cut(5, true), cut(8, false), cut(20, false), cut(37, true)];
         assert_eq!(in_windows(&code, &cuts, 100), at([0, 1, 2].into_iter().chain(8..37).collect()));
         assert_eq!(in_windows(&code, &[cut(0, true), cut(39, false)], 100), at(vec![39]));
     }
