@@ -41,6 +41,16 @@ pub struct CompactHasher {
     flags: u8,
 }
 
+/// What a [`CompactHasher`] has of the unfinished chunk.
+pub(crate) struct Unfinished<'a> {
+    /// The chaining value before the last block.
+    pub(crate) value: Words,
+    /// The number of blocks before that.
+    pub(crate) blocks: u8,
+    /// The last block: 1 to 64 bytes, or none of an empty chunk.
+    pub(crate) block: &'a [u8],
+}
+
 // The C library's callers allocate this much.
 const _: () = assert!(size_of::<CompactHasher>() <= 1912 && align_of::<CompactHasher>() <= 8);
 
@@ -182,8 +192,27 @@ impl CompactHasher {
         }
     }
 
+    /// The finished chunks, also a full one that still waits, if it is not the only one, and the unfinished one.
+    pub(crate) fn parts(&self, instance: &Instance) -> (Stack, Unfinished<'_>) {
+        let mut stack = self.stack.clone();
+        if stack.chunks > 0 && self.chunk_len() == CHUNK_LEN {
+            stack.push(instance, &self.chunk_value(instance.functions, CHUNK_END), 1);
+            return (stack, Unfinished { value: self.key, blocks: 0, block: &[] });
+        }
+        let value = if self.blocks > 0 { self.value } else { self.key };
+        (stack, Unfinished { value, blocks: self.blocks, block: &self.block[..usize::from(self.len)] })
+    }
+
+    /// A hasher of these parts.
+    pub(crate) fn of_parts(key: &Words, flags: u32, stack: Stack, unfinished: &Unfinished<'_>) -> Self {
+        let Unfinished { value, blocks, block: last } = *unfinished;
+        let mut block = [0; BLOCK_LEN];
+        block[..last.len()].copy_from_slice(last);
+        CompactHasher { key: *key, stack, value, block, len: last.len() as u8, blocks, flags: flags as u8 }
+    }
+
     #[inline(always)]
-    fn instance(&self, functions: &'static Functions) -> Instance {
+    pub(crate) fn instance(&self, functions: &'static Functions) -> Instance {
         Instance::new(functions, &self.key, u32::from(self.flags))
     }
 
@@ -235,9 +264,12 @@ impl CompactHasher {
     #[inline(always)]
     pub fn finalize_into(&self, Kernel(functions): Kernel, out: &mut [u8; OUT_LEN]) {
         let flags = u32::from(self.flags);
-        if self.stack.chunks > 0 {
-            let block = self.root_block(functions);
+        if let (Some(pair), 0) = (self.stack.only_pair(), self.len) {
             // SAFETY: a block is readable, 32 bytes are writable.
+            unsafe { (functions.parents)(pair.as_ptr(), 1, &self.key, flags | ROOT, out.as_mut_ptr()) }
+        } else if self.stack.chunks > 0 {
+            let block = self.root_block(functions);
+            // SAFETY: as above.
             unsafe { (functions.parents)(block.as_ptr(), 1, &self.key, flags | ROOT, out.as_mut_ptr()) }
         } else if self.blocks == 0 {
             let (block, len) = (self.block.as_ptr(), usize::from(self.len));

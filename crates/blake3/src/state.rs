@@ -1,8 +1,12 @@
 //! Saving and restoring a hasher: the format of `spec/blake3-state.md`.
 
+use crate::compact::{CompactHasher, Unfinished};
 use crate::hasher::Hasher;
+use crate::instance::Instance;
 use crate::kernel::functions;
-use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, key_bytes, key_words};
+use crate::spec::{
+    BLOCK_LEN, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, Words, key_bytes, key_words,
+};
 use crate::subtree_len::max_subtree_len;
 use crate::tree::Stack;
 use arrayvec::ArrayVec;
@@ -10,7 +14,15 @@ use core::fmt;
 use core::ops::Deref;
 
 const MAGIC: &[u8; 8] = b"bullab3s";
-const VERSION: u8 = 1;
+
+/// What a state contains of the unfinished chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    /// Its bytes.
+    Bytes = 1,
+    /// Its last block, and the chaining value before that: all that a [`CompactHasher`] has.
+    Block = 2,
+}
 
 /// The number of bytes before the chaining values.
 const HEADER: usize = 64;
@@ -18,13 +30,40 @@ const HEADER: usize = 64;
 /// The maximum length of a saved state in bytes.
 pub const MAX_STATE_LEN: usize = HEADER + 54 * OUT_LEN + CHUNK_LEN - 1;
 
-/// The state of a [`Hasher`], as bytes that any version of this project, in any language, can restore.
+/// The state of a [`Hasher`], as bytes that any version of this project, in any language, can restore, or that of a [`CompactHasher`], as bytes
+/// that another `CompactHasher` can restore.
 ///
 /// **It contains the key of a keyed hash and the last bytes of the input.**
 #[derive(Clone, PartialEq, Eq)]
 pub struct SavedState(ArrayVec<u8, MAX_STATE_LEN>);
 
 impl SavedState {
+    /// Everything before the unfinished chunk, which has `rest` bytes in the state.
+    fn begin(
+        version: Version,
+        key: &Words,
+        flags: u32,
+        stack: &Stack,
+        [offset, count]: [u64; 2],
+        rest: usize,
+    ) -> Self {
+        let mode = match flags {
+            KEYED_HASH => 1,
+            DERIVE_KEY_MATERIAL => 2,
+            _ => 0,
+        };
+        let len = HEADER + stack.values().len() * OUT_LEN + rest;
+        let mut state = SavedState(ArrayVec::new());
+        state.extend(MAGIC);
+        state.extend(&[version as u8, mode, 0, 0]);
+        state.extend(&(len as u32).to_le_bytes());
+        state.extend(&offset.to_le_bytes());
+        state.extend(&count.to_le_bytes());
+        state.extend(&key_bytes(key));
+        state.extend(stack.values().as_flattened());
+        state
+    }
+
     fn extend(&mut self, bytes: &[u8]) {
         self.0.try_extend_from_slice(bytes).expect("no state is longer than the specification says");
     }
@@ -64,7 +103,7 @@ impl zeroize::Zeroize for SavedState {
 pub enum StateError {
     /// The bytes do not begin like a state.
     Magic,
-    /// The state has a version that this program does not know.
+    /// The state has a version that this program does not know, or that only a [`CompactHasher`] can restore.
     Version(u8),
     /// The mode is unknown.
     Mode(u8),
@@ -83,7 +122,7 @@ impl fmt::Display for StateError {
         match self {
             StateError::Magic => f.write_str("these bytes are not a saved BLAKE3 state"),
             StateError::Version(version) => {
-                write!(f, "a saved BLAKE3 state of version {version}; this program knows version {VERSION}")
+                write!(f, "a saved BLAKE3 state of version {version}, which this hasher cannot restore")
             }
             StateError::Mode(mode) => write!(f, "a saved BLAKE3 state of an unknown mode, {mode}"),
             StateError::Reserved => {
@@ -104,20 +143,9 @@ impl Hasher {
     /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like these.
     pub fn save(&self) -> SavedState {
         let (stack, tail) = self.canonical();
-        let mode = match self.instance.flags {
-            KEYED_HASH => 1,
-            DERIVE_KEY_MATERIAL => 2,
-            _ => 0,
-        };
-        let len = HEADER + stack.values().len() * OUT_LEN + tail.len();
-        let mut state = SavedState(ArrayVec::new());
-        state.extend(MAGIC);
-        state.extend(&[VERSION, mode, 0, 0]);
-        state.extend(&(len as u32).to_le_bytes());
-        state.extend(&(self.offset * CHUNK_LEN as u64).to_le_bytes());
-        state.extend(&self.count().to_le_bytes());
-        state.extend(&key_bytes(&self.instance.key));
-        state.extend(stack.values().as_flattened());
+        let Instance { key, flags, .. } = &self.instance;
+        let place = [self.offset * CHUNK_LEN as u64, self.count()];
+        let mut state = SavedState::begin(Version::Bytes, key, *flags, &stack, place, tail.len());
         state.extend(tail);
         state
     }
@@ -129,16 +157,10 @@ impl Hasher {
     /// [`StateError`] if the bytes are not exactly one complete state of a known version. It cannot detect changed bytes inside the key, the
     /// chaining values or the tail.
     pub fn restore(state: &[u8]) -> Result<Hasher, StateError> {
-        let (header, rest) = state.split_first_chunk::<HEADER>().ok_or(StateError::Length)?;
-        let fields = Fields::parse(header, state.len())?;
-        let (values, tail) = rest.split_at_checked(OUT_LEN * fields.values()).ok_or(StateError::Length)?;
-        if tail.len() != fields.tail() {
-            return Err(StateError::Length);
-        }
+        let (fields, stack, tail) = parse(state, Version::Bytes)?;
         let mut hasher = Hasher::with(functions(), &key_words(&fields.key), fields.flags);
         hasher.offset = fields.offset / CHUNK_LEN as u64;
-        let (values, _) = values.as_chunks::<OUT_LEN>();
-        hasher.stack = Stack::from_values(values, fields.chunks());
+        hasher.stack = stack;
         if fields.chunks() > 0 {
             hasher.fit();
         }
@@ -165,8 +187,75 @@ impl Hasher {
     }
 }
 
+impl CompactHasher {
+    /// The state, which you can restore later: also with another kernel, or on another machine. It is version 2 of the format, which a
+    /// [`Hasher`] cannot restore: it has only the last block of the unfinished chunk.
+    ///
+    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like these.
+    ///
+    /// ```
+    /// use bulla_blake3::{CompactHasher, hazmat::Mode};
+    ///
+    /// let state = CompactHasher::new(Mode::Hash).update(b"foo").save();
+    /// let mut restored = CompactHasher::restore(&state)?;
+    /// assert_eq!(restored.update(b"bar").finalize(), bulla_blake3::hash(b"foobar"));
+    /// # Ok::<(), bulla_blake3::StateError>(())
+    /// ```
+    pub fn save(&self) -> SavedState {
+        let instance = self.instance(functions());
+        let (mut stack, Unfinished { value, blocks, block }) = self.parts(&instance);
+        // The parent of two halves may be the root.
+        let open = block.is_empty() && stack.chunks.is_power_of_two();
+        stack.merge(&instance, usize::from(open));
+        let value = key_bytes(&value);
+        let value = if blocks > 0 { &value[..] } else { &[] };
+        let (place, rest) = ([0, self.count()], value.len() + block.len());
+        let mut state = SavedState::begin(Version::Block, &instance.key, instance.flags, &stack, place, rest);
+        state.extend(value);
+        state.extend(block);
+        state
+    }
+
+    /// Restores the hasher of a state that a [`CompactHasher`] or a [`Hasher`] has saved.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hasher::restore`]; [`StateError::Offset`] also if the input did not begin at 0.
+    pub fn restore(state: &[u8]) -> Result<CompactHasher, StateError> {
+        let (fields, stack, rest) = parse(state, Version::Block)?;
+        if fields.offset != 0 {
+            return Err(StateError::Offset);
+        }
+        let key = key_words(&fields.key);
+        let restored =
+            |unfinished: &Unfinished<'_>| CompactHasher::of_parts(&key, fields.flags, stack, unfinished);
+        if fields.version == Version::Bytes {
+            let mut hasher = restored(&Unfinished { value: key, blocks: 0, block: &[] });
+            hasher.update(rest);
+            return Ok(hasher);
+        }
+        let blocks = (fields.tail().saturating_sub(1) / BLOCK_LEN) as u8;
+        let (value, block) = rest.split_at(if blocks > 0 { OUT_LEN } else { 0 });
+        let value = value.first_chunk().map_or(key, key_words);
+        Ok(restored(&Unfinished { value, blocks, block }))
+    }
+}
+
+/// The parts of a state of at most that version: its fields, its finished chunks, and what it has of the unfinished one.
+fn parse(state: &[u8], newest: Version) -> Result<(Fields, Stack, &[u8]), StateError> {
+    let (header, rest) = state.split_first_chunk::<HEADER>().ok_or(StateError::Length)?;
+    let fields = Fields::parse(header, state.len(), newest)?;
+    let (values, rest) = rest.split_at_checked(OUT_LEN * fields.values()).ok_or(StateError::Length)?;
+    if rest.len() != fields.rest() {
+        return Err(StateError::Length);
+    }
+    let stack = Stack::from_values(values.as_chunks().0, fields.chunks());
+    Ok((fields, stack, rest))
+}
+
 /// The header of a state, checked.
 struct Fields {
+    version: Version,
     flags: u32,
     offset: u64,
     count: u64,
@@ -174,15 +263,17 @@ struct Fields {
 }
 
 impl Fields {
-    fn parse(header: &[u8; HEADER], len: usize) -> Result<Self, StateError> {
+    fn parse(header: &[u8; HEADER], len: usize, newest: Version) -> Result<Self, StateError> {
         let u64_at =
             |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("a field of the header"));
         if &header[..8] != MAGIC {
             return Err(StateError::Magic);
         }
-        if header[8] != VERSION {
-            return Err(StateError::Version(header[8]));
-        }
+        let version = match header[8] {
+            1 => Version::Bytes,
+            2 if newest == Version::Block => Version::Block,
+            version => return Err(StateError::Version(version)),
+        };
         let flags = match header[9] {
             0 => 0,
             1 => KEYED_HASH,
@@ -199,7 +290,7 @@ impl Fields {
         if flags == 0 && key != key_bytes(&IV) {
             return Err(StateError::Key);
         }
-        let fields = Fields { flags, offset: u64_at(16), count: u64_at(24), key };
+        let fields = Fields { version, flags, offset: u64_at(16), count: u64_at(24), key };
         fields.check_offset()?;
         Ok(fields)
     }
@@ -216,14 +307,28 @@ impl Fields {
         if self.count <= CHUNK_LEN as u64 { 0 } else { self.count / CHUNK_LEN as u64 }
     }
 
+    /// The length of the unfinished chunk.
     fn tail(&self) -> usize {
         (self.count - self.chunks() * CHUNK_LEN as u64) as usize
+    }
+
+    /// The number of bytes that the state has of the unfinished chunk.
+    fn rest(&self) -> usize {
+        match (self.version, self.tail()) {
+            (Version::Bytes, len) => len,
+            (Version::Block, len) if len <= BLOCK_LEN => len,
+            (Version::Block, len) => OUT_LEN + (len - 1) % BLOCK_LEN + 1,
+        }
     }
 
     /// The number of chaining values in the state.
     fn values(&self) -> usize {
         let chunks = self.chunks();
-        let open = chunks > 0 && self.tail() == 0 && chunks.is_multiple_of(2);
+        let halves = match self.version {
+            Version::Bytes => chunks > 0 && chunks.is_multiple_of(2),
+            Version::Block => chunks.is_power_of_two(),
+        };
+        let open = halves && self.tail() == 0;
         chunks.count_ones() as usize + usize::from(open)
     }
 }

@@ -15,6 +15,7 @@ use core::mem::MaybeUninit;
 mod values;
 
 pub(crate) use values::Values;
+use values::chunk_values;
 
 /// The number of levels on which groups wait for a neighbour. A group of the last level is reduced to a single value.
 /// That happens once in 32 groups, so the narrow levels of parents, which cost as much as four chunks, take less than
@@ -26,6 +27,7 @@ const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 
 /// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
+const _: () = assert!(STACK >= MAX_LANES);
 
 /// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes.
 pub(crate) struct Stack {
@@ -111,6 +113,9 @@ impl Stack {
     pub(crate) fn absorb_all(&mut self, instance: &Instance, mut input: &[u8], distance: Distance) {
         while !input.is_empty() {
             let n = input.len() / CHUNK_LEN;
+            if self.chunks == 0 && n <= instance.lanes() && n.is_power_of_two() {
+                return self.begin(instance, input, n);
+            }
             if n <= instance.lanes() && self.chunks.is_multiple_of(1 << n.ilog2()) {
                 let mut values = Values::new();
                 values.of_chunks(instance, input, self.chunks, Distance::Near);
@@ -120,6 +125,30 @@ impl Stack {
             self.absorb_subtree(instance, subtree, distance);
             input = rest;
         }
+    }
+
+    /// Takes the first chunks, a power of two of them and at most a group. The kernel writes into the stack: a copy of its values would wait
+    /// for its narrow stores.
+    #[inline]
+    fn begin(&mut self, instance: &Instance, input: &[u8], chunks: usize) {
+        let Instance { functions, key, flags } = instance;
+        let values = self.values.as_mut_ptr().cast::<u8>();
+        (self.len, self.chunks) = (chunks, chunks as u64);
+        // SAFETY: the stack has room for more values than the widest kernel has lanes. A level writes no more than it reads.
+        unsafe {
+            chunk_values(instance, input, 0, Distance::Near, values);
+            while self.len > 2 {
+                self.len /= 2;
+                (functions.parents)(values, self.len, key, *flags, values);
+            }
+        }
+    }
+
+    /// The block of the parent of the only two values.
+    #[inline(always)]
+    pub(crate) fn only_pair(&self) -> Option<&[u8; BLOCK_LEN]> {
+        // SAFETY: both values are initialised, one after the other.
+        (self.len == 2).then(|| unsafe { &*self.values.as_ptr().cast() })
     }
 
     /// Takes whole chunks that form a subtree.

@@ -62,40 +62,9 @@ impl Values {
     /// chunk's counter. Only a whole group may be far input.
     #[inline]
     pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
-        let lanes = instance.lanes();
-        assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
+        // SAFETY: there is room for 32 values.
+        unsafe { chunk_values(instance, input, counter, distance, self.as_mut_ptr()) }
         self.n = input.len().div_ceil(CHUNK_LEN);
-        let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
-        let Instance { functions, key, flags } = instance;
-        // SAFETY: the chunks are those of the input; there is room for 16 values and more.
-        unsafe {
-            match Leaves::of(lanes, functions.in_turn, input.len()) {
-                Leaves::InTurn => {
-                    for (i, len) in [CHUNK_LEN, input.len() - CHUNK_LEN].into_iter().enumerate() {
-                        let value = self.as_mut_ptr().add(OUT_LEN * i);
-                        (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
-                    }
-                }
-                Leaves::Whole(n) => {
-                    let inputs: [*const u8; MAX_LANES] = core::array::from_fn(|i| chunk(i.min(n - 1)));
-                    let (counters, flags) = ((counter, 1), (*flags, CHUNK_END));
-                    (functions.uniform)(&inputs, n, CHUNK_LEN, key, counters, flags, self.as_mut_ptr());
-                }
-                Leaves::Ragged(n) => {
-                    let mut inputs = [NO_LANE; MAX_LANES];
-                    for (i, (lane, chunk)) in inputs.iter_mut().zip(input.chunks(CHUNK_LEN)).enumerate() {
-                        let counter = counter + i as u64;
-                        *lane = Lane { input: chunk, counter, last_flags: CHUNK_END };
-                    }
-                    (functions.lanes_of)(&inputs[..n], key, *flags, self.as_mut_ptr());
-                }
-                Leaves::Group => {
-                    let mut group = MaybeUninit::<Group>::uninit();
-                    (functions.group)(input.as_ptr(), key, counter, *flags, distance, group.as_mut_ptr());
-                    (functions.ungroup)(group.as_ptr(), self.as_mut_ptr());
-                }
-            }
-        }
     }
 
     /// Inserts the values of a group before the present ones.
@@ -148,5 +117,53 @@ impl Values {
     pub(crate) fn last_two(&self) -> [u8; BLOCK_LEN] {
         assert!(self.n == 2);
         join(&self.get(0), &self.get(1))
+    }
+}
+
+/// Writes what [`Values::of_chunks`] computes to `out`.
+///
+/// # Safety
+///
+/// `out` must have room for `lanes` values.
+#[inline(always)]
+pub(super) unsafe fn chunk_values(
+    instance: &Instance,
+    input: &[u8],
+    counter: u64,
+    distance: Distance,
+    out: *mut u8,
+) {
+    let lanes = instance.lanes();
+    assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
+    let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
+    let Instance { functions, key, flags } = instance;
+    // SAFETY: the chunks are those of the input; the caller promised the room.
+    unsafe {
+        match Leaves::of(lanes, functions.in_turn, input.len()) {
+            Leaves::InTurn => {
+                for (i, len) in [CHUNK_LEN, input.len() - CHUNK_LEN].into_iter().enumerate() {
+                    let value = out.add(OUT_LEN * i);
+                    (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
+                }
+            }
+            Leaves::Whole(n) => {
+                let inputs: [*const u8; MAX_LANES] = core::array::from_fn(|i| chunk(i.min(n - 1)));
+                let (counters, flags) = ((counter, 1), (*flags, CHUNK_END));
+                (functions.uniform)(&inputs, n, CHUNK_LEN, key, counters, flags, out);
+            }
+            Leaves::Ragged(n) => {
+                let mut inputs = [NO_LANE; MAX_LANES];
+                for (i, (lane, chunk)) in inputs.iter_mut().zip(input.chunks(CHUNK_LEN)).enumerate() {
+                    let counter = counter + i as u64;
+                    *lane = Lane { input: chunk, counter, last_flags: CHUNK_END };
+                }
+                (functions.lanes_of)(&inputs[..n], key, *flags, out);
+            }
+            Leaves::Group => {
+                let mut group = MaybeUninit::<Group>::uninit();
+                (functions.group)(input.as_ptr(), key, counter, *flags, distance, group.as_mut_ptr());
+                (functions.ungroup)(group.as_ptr(), out);
+            }
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The compact hasher: at every length, in any pieces, by every kernel, on threads.
 
 use crate::support::{CONTEXT, input, modes, official};
-use bulla_blake3::hazmat::{Mode, hash_derive_key_context};
-use bulla_blake3::{CompactHasher, Hasher, kernel};
+use bulla_blake3::hazmat::{HasherExt as _, Mode, hash_derive_key_context};
+use bulla_blake3::{CompactHasher, Hasher, StateError, kernel};
 use std::mem::MaybeUninit;
 
 #[test]
@@ -109,4 +109,93 @@ fn a_context_need_not_be_text() {
     let mut other = MaybeUninit::uninit();
     let other = CompactHasher::init_derive_key_raw(&mut other, kernel::active(), b"\xff\0");
     assert_ne!(other.update(b"material").finalize(), raw.finalize());
+}
+
+#[test]
+fn a_saved_state_goes_on_and_shows_no_cuts() {
+    let context_key = hash_derive_key_context(CONTEXT);
+    let data = input(70 << 10);
+    for kernel in kernel::runnable() {
+        let lengths = (0..=35 << 10).filter(|len| (len + 66) % 1024 <= 132 || len % 37 == 0);
+        for len in lengths {
+            let (name, mode) = modes(&context_key)[len % 3];
+            let mut once = CompactHasher::new(mode);
+            let state = once.update_by(kernel, &data[..len]).save();
+            for piece in [64, 1000, 1024, 5 << 10, 16 << 10] {
+                let mut pieces = CompactHasher::new(mode);
+                for piece in data[..len].chunks(piece) {
+                    pieces.update_by(kernel, piece);
+                }
+                assert_eq!(pieces.save(), state, "{kernel}, {len} bytes in pieces of {piece}");
+            }
+            let mut restored = CompactHasher::restore(&state).expect("our own state");
+            assert_eq!(restored.count(), len as u64);
+            assert_eq!(restored.save(), state, "{kernel}, {len} bytes, saved again");
+            assert_eq!(restored.finalize(), once.finalize(), "{kernel}, {len} bytes, at once");
+            let more = len + 1 + len % 3000;
+            restored.update(&data[len..more]);
+            let theirs = official(name).update(&data[..more]).finalize();
+            assert_eq!(restored.finalize().as_bytes(), theirs.as_bytes(), "{kernel}, {len} of {more} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_compact_hasher_restores_the_state_of_the_other() {
+    let data = input(40 << 10);
+    let context_key = hash_derive_key_context(CONTEXT);
+    for len in (0..=35 << 10).filter(|len| (len + 66) % 1024 <= 132 || len % 37 == 0) {
+        let (name, mode) = modes(&context_key)[len % 3];
+        let mut hasher = kernel::active().hasher(mode);
+        let state = hasher.update(&data[..len]).save();
+        let mut restored = CompactHasher::restore(&state).expect("a state of ours");
+        assert_eq!(restored.save(), CompactHasher::new(mode).update(&data[..len]).save(), "{len} bytes");
+        let theirs = official(name).update(&data[..len + 3000]).finalize();
+        restored.update(&data[len..len + 3000]);
+        assert_eq!(restored.finalize().as_bytes(), theirs.as_bytes(), "{len} bytes and 3000");
+    }
+    let mut hasher = Hasher::new();
+    let part = hasher.set_input_offset(2048).update(&data[..2000]).save();
+    assert_eq!(CompactHasher::restore(&part).err(), Some(StateError::Offset));
+}
+
+#[test]
+fn a_compact_state_has_the_bytes_of_the_specification() {
+    let data = input(7000);
+    let value = |range: std::ops::Range<usize>| {
+        let mut hasher = Hasher::new();
+        hasher.set_input_offset(range.start as u64).update(&data[range]).finalize_non_root()
+    };
+    let state = CompactHasher::new(Mode::Hash).update(&data[..6 * 1024]).save();
+    assert_eq!(state[..16], [&b"bullab3s"[..], &[2, 0, 0, 0], &128_u32.to_le_bytes()].concat());
+    assert_eq!(state[16..32], [0_u64.to_le_bytes(), 6144_u64.to_le_bytes()].concat());
+    assert_eq!(state[64..], [value(0..4096), value(4096..6144)].concat());
+    // The parent of these two may be the root.
+    let state = CompactHasher::new(Mode::Hash).update(&data[..4096]).save();
+    assert_eq!(state[64..], [value(0..2048), value(2048..4096)].concat());
+    // One block, and so no chaining value before it.
+    let state = CompactHasher::new(Mode::Hash).update(&data[..64]).save();
+    assert_eq!(state[64..], data[..64]);
+    let state = CompactHasher::new(Mode::Hash).update(&data[..65]).save();
+    assert_eq!((state.len(), &state[96..]), (97, &data[64..65]));
+}
+
+#[test]
+fn a_damaged_compact_state_is_refused() {
+    for len in [0, 64, 700, 1024, 2048, 5000, 6144] {
+        let state = CompactHasher::new(Mode::Hash).update(&input(len)).save();
+        for cut in 0..state.len() {
+            assert_eq!(CompactHasher::restore(&state[..cut]).err(), Some(StateError::Length), "cut to {cut}");
+        }
+        let changed = |at: usize, to: u8| {
+            let mut state = state.to_vec();
+            state[at] = to;
+            CompactHasher::restore(&state).err()
+        };
+        assert_eq!(changed(0, b'x'), Some(StateError::Magic));
+        assert_eq!(changed(8, 3), Some(StateError::Version(3)));
+        assert_eq!(changed(17, 4), Some(StateError::Offset));
+        assert_eq!(changed(32, 0), Some(StateError::Key));
+        assert_eq!(Hasher::restore(&state).err(), Some(StateError::Version(2)));
+    }
 }
