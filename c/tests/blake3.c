@@ -120,6 +120,77 @@ static void saved_case(void) {
     bulla_blake3_hasher_free(hasher);
 }
 
+static bulla_status start(bulla_blake3_state *state, int mode) {
+    return mode == 0   ? bulla_blake3_init(state)
+           : mode == 1 ? bulla_blake3_init_keyed(state, (const uint8_t *)KEY)
+                       : bulla_blake3_init_derive_key(state, CONTEXT, strlen(CONTEXT));
+}
+
+static void saved_state_case(void) {
+    const uint8_t *expected[] = {now.hash, now.keyed, now.derived};
+    for (int mode = 0; mode < 3; mode++) {
+        for (size_t part = 0; part <= 4; part++) {
+            uint8_t saved[BULLA_BLAKE3_MAX_SAVED_LEN], out[OUT];
+            size_t len = 0, cut = now.len * part / 4;
+            bulla_blake3_state state;
+            CHECK(start(&state, mode) == BULLA_OK && bulla_blake3_update(&state, now.input, cut) == BULLA_OK);
+            CHECK(bulla_blake3_save(&state, saved, sizeof saved, &len) == BULLA_OK && len >= 64);
+            CHECK(bulla_blake3_wipe(&state) == BULLA_OK);
+            CHECK(bulla_blake3_restore(saved, len, &state) == BULLA_OK && bulla_blake3_count(&state) == cut);
+            CHECK(bulla_blake3_update(&state, now.input + cut, now.len - cut) == BULLA_OK);
+            CHECK(bulla_blake3_finalize(&state, 0, out, OUT) == BULLA_OK);
+            CHECK(memcmp(out, expected[mode], OUT) == 0);
+        }
+    }
+}
+
+static void a_state_on_the_stack_is_saved_and_restored(void) { for_cases(saved_state_case); }
+
+static void saved_on_the_heap_case(void) {
+    uint8_t saved[BULLA_BLAKE3_MAX_SAVED_LEN], out[OUT];
+    size_t len = 0, cut = now.len / 2;
+    bulla_blake3_hasher *hasher = NULL;
+    bulla_blake3_state state;
+    CHECK(bulla_blake3_hasher_new_keyed((const uint8_t *)KEY, &hasher) == BULLA_OK);
+    CHECK(bulla_blake3_hasher_update(hasher, now.input, cut) == BULLA_OK);
+    CHECK(bulla_blake3_hasher_save(hasher, saved, sizeof saved, &len) == BULLA_OK);
+    bulla_blake3_hasher_free(hasher);
+    CHECK(bulla_blake3_restore(saved, len, &state) == BULLA_OK);
+    CHECK(bulla_blake3_update(&state, now.input + cut, now.len - cut) == BULLA_OK);
+    CHECK(bulla_blake3_finalize(&state, 0, out, OUT) == BULLA_OK && memcmp(out, now.keyed, OUT) == 0);
+}
+
+static void a_state_on_the_stack_restores_a_hasher(void) { for_cases(saved_on_the_heap_case); }
+
+static void what_is_no_saved_state_is_refused(void) {
+    uint8_t saved[BULLA_BLAKE3_MAX_SAVED_LEN], *input = input_of(70000);
+    size_t len = 0;
+    bulla_blake3_hasher *hasher = NULL;
+    bulla_blake3_state state, other;
+    CHECK(bulla_blake3_init(&state) == BULLA_OK && bulla_blake3_update(&state, input, 70000) == BULLA_OK);
+    CHECK(bulla_blake3_save(&state, saved, 63, &len) == BULLA_ERROR_LENGTH && len > 64);
+    CHECK(bulla_blake3_save(&state, NULL, 0, &len) == BULLA_ERROR_LENGTH);
+    CHECK(bulla_blake3_save(&state, NULL, sizeof saved, &len) == BULLA_ERROR_NULL);
+    CHECK(bulla_blake3_save(&state, saved, sizeof saved, NULL) == BULLA_ERROR_NULL);
+    CHECK(bulla_blake3_save(NULL, saved, sizeof saved, &len) == BULLA_ERROR_NULL);
+    CHECK(bulla_blake3_save(&state, saved, sizeof saved, &len) == BULLA_OK);
+    CHECK(bulla_blake3_init(&other) == BULLA_OK && bulla_blake3_update(&other, "abc", 3) == BULLA_OK);
+    for (size_t cut = 0; cut < len; cut++) {
+        CHECK(bulla_blake3_restore(saved, cut, &other) == BULLA_ERROR_STATE);
+    }
+    saved[8] = 9;
+    CHECK(bulla_blake3_restore(saved, len, &other) == BULLA_ERROR_STATE && bulla_last_error()[0] != '\0');
+    saved[8] = 2;
+    CHECK(bulla_blake3_count(&other) == 3);
+    CHECK(bulla_blake3_restore(NULL, len, &other) == BULLA_ERROR_NULL);
+    CHECK(bulla_blake3_restore(saved, len, NULL) == BULLA_ERROR_NULL);
+    CHECK(bulla_blake3_hasher_restore(saved, len, &hasher) == BULLA_ERROR_STATE && hasher == NULL);
+    CHECK(bulla_blake3_restore(saved, len, &other) == BULLA_OK && bulla_blake3_count(&other) == 70000);
+    CHECK(bulla_blake3_wipe(&state) == BULLA_OK);
+    CHECK(bulla_blake3_save(&state, saved, sizeof saved, &len) == BULLA_ERROR_STATE);
+    free(input);
+}
+
 static void save_restore_and_clone(void) { for_cases(saved_case); }
 
 static void many_at_once(void) {
@@ -263,6 +334,9 @@ int main(void) {
     RUN(hasher_on_the_heap);
     RUN(state_on_the_stack);
     RUN(save_restore_and_clone);
+    RUN(a_state_on_the_stack_is_saved_and_restored);
+    RUN(a_state_on_the_stack_restores_a_hasher);
+    RUN(what_is_no_saved_state_is_refused);
     RUN(many_at_once);
     RUN(kernels_by_name);
     RUN(wrong_use_is_an_error);

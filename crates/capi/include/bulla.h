@@ -242,7 +242,7 @@ typedef int32_t (*bulla_progress)(void *user, uint64_t done, uint64_t total);
  * A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
  *
  * bulla_blake3_init and the like initialise it. Nothing has to be freed. A copy of the bytes is another hasher in the same state, but the
- * bytes mean nothing to another process: to save a state, use bulla_blake3_hasher_save. It holds one block of input, so that
+ * bytes mean nothing to another version of this library: to save a state, use bulla_blake3_save. It holds one block of input, so that
  * bulla_blake3_hasher is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that take it as const
  * may run at the same time.
  */
@@ -632,7 +632,7 @@ bulla_status bulla_blake3_hasher_reset(bulla_blake3_hasher *hasher);
 uint64_t bulla_blake3_hasher_count(const bulla_blake3_hasher *hasher);
 
 /**
- * Saves the state, which any implementation of this project can restore, on any machine: `spec/blake3-state.md`. Writes its length to
+ * Saves the state, which any implementation of this project can restore, on any machine: version 1 of `spec/blake3-state.md`. Writes its length to
  * `saved_len`, and the state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with
  * BULLA_ERROR_LENGTH if there is too little room, and then still writes the length.
  *
@@ -646,11 +646,13 @@ bulla_status bulla_blake3_hasher_save(const bulla_blake3_hasher *hasher,
                                       size_t *saved_len);
 
 /**
- * Makes a hasher from a saved state. Fails with BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
+ * Makes a hasher from a state that bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
  *
  * Preconditions: `saved` has `len` bytes, `hasher` points to a pointer.
  */
-bulla_status bulla_blake3_hasher_restore(const uint8_t *saved, size_t len, bulla_blake3_hasher **hasher);
+bulla_status bulla_blake3_hasher_restore(const uint8_t *saved,
+                                         size_t len,
+                                         bulla_blake3_hasher **hasher);
 
 /**
  * The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
@@ -743,6 +745,30 @@ bulla_status bulla_blake3_reset(bulla_blake3_state *state);
  * Preconditions: `state` was initialised.
  */
 uint64_t bulla_blake3_count(const bulla_blake3_state *state);
+
+/**
+ * Saves the state for bulla_blake3_restore, on any machine: version 2 of `spec/blake3-state.md`. Writes its length to `saved_len`, and the
+ * state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with BULLA_ERROR_LENGTH if there is
+ * too little room, and then still writes the length. bulla_blake3_hasher_restore does not take it.
+ *
+ * **The saved state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
+ *
+ * Preconditions: `state` was initialised, `saved` has room for `room` bytes, `saved_len` points to a number.
+ */
+bulla_status bulla_blake3_save(const bulla_blake3_state *state,
+                               uint8_t *saved,
+                               size_t room,
+                               size_t *saved_len);
+
+/**
+ * Initialises a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are
+ * not exactly one, and then does not change `state`. Thread-safe.
+ *
+ * Preconditions: `saved` has `len` bytes, `state` has room for a state.
+ */
+bulla_status bulla_blake3_restore(const uint8_t *saved,
+                                  size_t len,
+                                  bulla_blake3_state *state);
 
 /**
  * Overwrites a state with zeros, so that neither the key nor the input is left in memory. One thread at a time for each state.

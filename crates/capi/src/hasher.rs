@@ -2,9 +2,8 @@
 
 use crate::args;
 use crate::kernels::{named, needed, ready};
-use crate::status::{
-    BULLA_ERROR_ARGUMENT, BULLA_ERROR_LENGTH, BULLA_ERROR_STATE, Failure, bulla_status, guard,
-};
+use crate::state::give_saved;
+use crate::status::{BULLA_ERROR_ARGUMENT, BULLA_ERROR_STATE, Failure, bulla_status, guard};
 use bulla_blake3::hazmat::{HasherExt as _, Mode};
 use bulla_blake3::{Hasher, hazmat};
 use std::ffi::{c_char, c_void};
@@ -247,7 +246,7 @@ pub unsafe extern "C" fn bulla_blake3_hasher_count(hasher: *const bulla_blake3_h
     unsafe { args::object(hasher) }.map_or(0, |hasher| hasher.inner.count())
 }
 
-/// Saves the state, which any implementation of this project can restore, on any machine: `spec/blake3-state.md`. Writes its length to
+/// Saves the state, which any implementation of this project can restore, on any machine: version 1 of `spec/blake3-state.md`. Writes its length to
 /// `saved_len`, and the state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with
 /// BULLA_ERROR_LENGTH if there is too little room, and then still writes the length.
 ///
@@ -265,22 +264,11 @@ pub unsafe extern "C" fn bulla_blake3_hasher_save(
 ) -> bulla_status {
     guard(|| {
         // SAFETY: the caller promised the hasher, the room and the number.
-        let (hasher, to, len) =
-            unsafe { (args::object(hasher)?, args::output(saved, room)?, args::object_mut(saved_len)?) };
-        let mut state = hasher.inner.save();
-        *len = state.len();
-        let result = to.get_mut(..state.len()).map(|to| to.copy_from_slice(&state));
-        state.zeroize();
-        result.ok_or_else(|| {
-            Failure::new(
-                BULLA_ERROR_LENGTH,
-                format!("the state has {len} bytes, and there is room for {room}"),
-            )
-        })
+        unsafe { give_saved(args::object(hasher)?.inner.save(), saved, room, saved_len) }
     })
 }
 
-/// Makes a hasher from a saved state. Fails with BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
+/// Makes a hasher from a state that bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
 ///
 /// # Safety
 ///

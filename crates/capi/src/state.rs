@@ -2,9 +2,9 @@
 
 use crate::args;
 use crate::kernels::ready;
-use crate::status::{BULLA_ERROR_STATE, Failure, bulla_status, guard};
+use crate::status::{BULLA_ERROR_LENGTH, BULLA_ERROR_STATE, Failure, bulla_status, guard};
 use bulla_blake3::hazmat::Mode;
-use bulla_blake3::{CompactHasher, kernel};
+use bulla_blake3::{CompactHasher, SavedState, kernel};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use zeroize::Zeroize as _;
@@ -17,7 +17,7 @@ pub const BULLA_BLAKE3_STATE_ALIGN: usize = 8;
 /// A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
 ///
 /// bulla_blake3_init and the like initialise it. Nothing has to be freed. A copy of the bytes is another hasher in the same state, but the
-/// bytes mean nothing to another process: to save a state, use bulla_blake3_hasher_save. It holds one block of input, so that
+/// bytes mean nothing to another version of this library: to save a state, use bulla_blake3_save. It holds one block of input, so that
 /// bulla_blake3_hasher is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that take it as const
 /// may run at the same time.
 #[repr(C)]
@@ -249,6 +249,82 @@ pub unsafe extern "C" fn bulla_blake3_reset(state: *mut bulla_blake3_state) -> b
 pub unsafe extern "C" fn bulla_blake3_count(state: *const bulla_blake3_state) -> u64 {
     // SAFETY: the caller promised the state.
     unsafe { self::state(state) }.map_or(0, CompactHasher::count)
+}
+
+/// Saves the state for bulla_blake3_restore, on any machine: version 2 of `spec/blake3-state.md`. Writes its length to `saved_len`, and the
+/// state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with BULLA_ERROR_LENGTH if there is
+/// too little room, and then still writes the length. bulla_blake3_hasher_restore does not take it.
+///
+/// **The saved state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
+///
+/// # Safety
+///
+/// `state` was initialised, `saved` has room for `room` bytes, `saved_len` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_blake3_save(
+    state: *const bulla_blake3_state,
+    saved: *mut u8,
+    room: usize,
+    saved_len: *mut usize,
+) -> bulla_status {
+    guard(|| {
+        ready()?;
+        // SAFETY: the caller promised the state, the room and the number.
+        unsafe { give_saved(self::state(state)?.save(), saved, room, saved_len) }
+    })
+}
+
+/// Writes a saved state and its length, and clears our copy.
+///
+/// # Safety
+///
+/// If they are not NULL, `saved` must have room for `room` bytes, and `saved_len` must point to a number.
+pub(crate) unsafe fn give_saved(
+    mut state: SavedState,
+    saved: *mut u8,
+    room: usize,
+    saved_len: *mut usize,
+) -> Result<(), Failure> {
+    // SAFETY: the caller promised the room and the number.
+    let result = unsafe { args::object_mut(saved_len).and_then(|len| Ok((len, args::output(saved, room)?))) };
+    let result = result.and_then(|(len, to)| {
+        *len = state.len();
+        to.get_mut(..state.len()).map(|to| to.copy_from_slice(&state)).ok_or_else(|| {
+            Failure::new(
+                BULLA_ERROR_LENGTH,
+                format!("the state has {len} bytes, and there is room for {room}"),
+            )
+        })
+    });
+    state.zeroize();
+    result
+}
+
+/// Initialises a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are
+/// not exactly one, and then does not change `state`. Thread-safe.
+///
+/// # Safety
+///
+/// `saved` has `len` bytes, `state` has room for a state.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_blake3_restore(
+    saved: *const u8,
+    len: usize,
+    state: *mut bulla_blake3_state,
+) -> bulla_status {
+    guard(|| {
+        ready()?;
+        // SAFETY: the caller promised the bytes and the room.
+        unsafe {
+            let saved = args::bytes(saved.cast(), len)?;
+            init(state, |place| {
+                let restored = CompactHasher::restore(saved)
+                    .map_err(|error| Failure::new(BULLA_ERROR_STATE, error.to_string()))?;
+                place.write(restored);
+                Ok(())
+            })
+        }
+    })
 }
 
 /// Overwrites a state with zeros, so that neither the key nor the input is left in memory. One thread at a time for each state.
