@@ -1,26 +1,28 @@
-/* Times BLAKE3 of ours and of others in one process: interleaved runs, in a new random order each time. Prints a line of JSON for each case
- * and contender. README.md says how to build and run it.
+/* Times BLAKE3 of ours and of others in one process, in a new random order in each round. README.md says how to build and run it.
  *
- *     bench [--sizes A,B,...] [--runs N] LIBBULLA LIBBLAKE3 OFFICIAL [RUST]
+ *     bench [--records] [--sizes A,B,...|sweep] [--runs N] LIBBULLA LIBBLAKE3 OFFICIAL [RUST]
+ *
+ * Prints a line of JSON for each size and contender; with --records the records of spec/bench-record.md, for `cargo xtask bench c`.
  */
 #define _GNU_SOURCE
+#include "bench.h"
 #include "blake3_nasm.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MOST_RUNS = 100, MOST_SIZES = 64, CONTENDERS = 6 };
+enum { MOST_SIZES = 64, GROUPS = 4 };
 
-/* The time of one sample in nanoseconds. */
-static const double SAMPLE = 1e6;
+static const size_t DEFAULT_SIZES[] = {1024, 8192, 1 << 20};
+static const size_t SWEEP[] = {0,    1,    16,   32,    63,    64,    65,    128,   256,    512,    1000,    1024,   1025, 2048,
+                               3072, 4096, 5000, 8192, 10240, 15360, 16384, 32768, 65536, 131072, 262144, 1048576, 8388608};
 
-static const size_t DEFAULT_SIZES[] = {1024, 8192, 1 << 20, 0};
-static const size_t SWEEP[] = {1,    16,   32,   63,    64,    65,    128,   256,    512,    1000,    1024,    1025,    2048, 3072,
-                               4096, 5000, 8192, 10240, 15360, 16384, 32768, 65536, 131072, 262144, 1048576, 8388608, 0};
+/* A list of sizes in bytes. */
+struct sizes {
+    size_t n, of[MOST_SIZES];
+};
 
 /* The functions of the official library, by two libraries. */
 struct names {
@@ -33,12 +35,14 @@ static struct names official, drop_in;
 static int (*one_shot)(const void *, size_t, uint8_t *);
 static int (*state_init)(void *), (*state_update)(void *, const void *, size_t);
 static int (*state_finalize)(const void *, uint64_t, uint8_t *, size_t);
-static void (*rust)(const void *, size_t, uint8_t *, size_t);
+static int (*kernel_name)(const char **);
+static const char *(*bulla_version)(void), *(*official_version)(void);
+static work *rust;
 
 /* The compiler must call each time. */
 #define KEEP(out) __asm__ volatile("" : : "r"(out) : "memory")
 
-static void loop_names(const struct names *names, const void *input, size_t len, uint8_t *out, size_t n) {
+static void work_names(const struct names *names, const void *input, size_t len, uint8_t *out, size_t n) {
     while (n-- > 0) {
         uint64_t hasher[239];
         names->init(hasher);
@@ -48,22 +52,22 @@ static void loop_names(const struct names *names, const void *input, size_t len,
     }
 }
 
-static void loop_official(const void *input, size_t len, uint8_t *out, size_t n) {
-    loop_names(&official, input, len, out, n);
+static void work_official(const void *input, size_t len, uint8_t *out, size_t n) {
+    work_names(&official, input, len, out, n);
 }
 
-static void loop_drop_in(const void *input, size_t len, uint8_t *out, size_t n) {
-    loop_names(&drop_in, input, len, out, n);
+static void work_drop_in(const void *input, size_t len, uint8_t *out, size_t n) {
+    work_names(&drop_in, input, len, out, n);
 }
 
-static void loop_one_shot(const void *input, size_t len, uint8_t *out, size_t n) {
+static void work_one_shot(const void *input, size_t len, uint8_t *out, size_t n) {
     while (n-- > 0) {
         one_shot(input, len, out);
         KEEP(out);
     }
 }
 
-static void loop_state(const void *input, size_t len, uint8_t *out, size_t n) {
+static void work_state(const void *input, size_t len, uint8_t *out, size_t n) {
     while (n-- > 0) {
         uint64_t state[240];
         state_init(state);
@@ -73,101 +77,29 @@ static void loop_state(const void *input, size_t len, uint8_t *out, size_t n) {
     }
 }
 
-static void loop_nasm(const void *input, size_t len, uint8_t *out, size_t n) {
+static void work_nasm(const void *input, size_t len, uint8_t *out, size_t n) {
     while (n-- > 0) {
         bulla_nasm_hash(input, len, out);
         KEEP(out);
     }
 }
 
-static const struct contender {
-    const char *name;
-    void (*loop)(const void *, size_t, uint8_t *, size_t);
-} CONTENDER[CONTENDERS] = {
-    {"official", loop_official}, {"libbulla one-shot", loop_one_shot}, {"libbulla state", loop_state},
-    {"libblake3 ours", loop_drop_in}, {"nasm", loop_nasm}, {"rust", NULL},
+/* The implementations. Those of records are named as users know them. */
+enum { OFFICIAL, ONE_SHOT, STATE, NAMES, NASM, RUST };
+static struct contender all[MOST_CONTENDERS] = {
+    [OFFICIAL] = {"official", work_official, "blake3 (C)", "peer", "", ""},
+    [ONE_SHOT] = {"libbulla one-shot", work_one_shot, "bulla c", "ours", "", ""},
+    [STATE] = {"libbulla state", work_state, "bulla c", "ours", "", ""},
+    [NAMES] = {"libblake3 ours", work_drop_in, "bulla c", "ours", "", ""},
+    [NASM] = {"nasm", work_nasm, "bulla nasm", "ours", "", ""},
+    [RUST] = {"rust", NULL, "", "", "", ""},
 };
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
-static void loop(int contender, const void *input, size_t len, uint8_t *out, size_t n) {
-    if (CONTENDER[contender].loop != NULL) {
-        CONTENDER[contender].loop(input, len, out, n);
-    } else {
-        rust(input, len, out, n);
-    }
-}
-
-/* The nanoseconds of one call. */
-static double sample(int contender, const void *input, size_t len, size_t n) {
-    uint8_t out[32];
-    double start = now();
-    loop(contender, input, len, out, n);
-    return (now() - start) / (double)n;
-}
-
-static int compare(const void *a, const void *b) {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-static void report(size_t len, int contender, double times[][MOST_RUNS], int runs) {
-    double sum = 0, squares = 0, ratios[MOST_RUNS], *mine = times[contender];
-    double least = mine[0], most = mine[0];
-    for (int run = 0; run < runs; run++) {
-        sum += mine[run];
-        least = fmin(least, mine[run]);
-        most = fmax(most, mine[run]);
-        ratios[run] = times[0][run] / mine[run];
-    }
-    double mean = sum / runs;
-    for (int run = 0; run < runs; run++) {
-        squares += (mine[run] - mean) * (mine[run] - mean);
-    }
-    qsort(ratios, (size_t)runs, sizeof ratios[0], compare);
-    double median = (ratios[runs / 2] + ratios[(runs - 1) / 2]) / 2;
-    printf("{\"bytes\":%zu,\"contender\":\"%s\",\"runs\":%d,\"mean_ns\":%.1f,\"min_ns\":%.1f,\"max_ns\":%.1f,"
-           "\"stddev_ns\":%.1f,\"official_over_ours\":%.3f}\n",
-           len, CONTENDER[contender].name, runs, mean, least, most, sqrt(squares / (runs > 1 ? runs - 1 : 1)), median);
-}
-
-static void measure(const uint8_t *input, size_t len, int runs, int contenders) {
-    static double times[CONTENDERS][MOST_RUNS];
-    size_t n[CONTENDERS];
-    uint8_t expected[32], out[32];
-    for (int i = 0; i < contenders; i++) {
-        loop(i, input, len, out, 1);
-        if (i == 0) {
-            memcpy(expected, out, 32);
-        } else if (memcmp(expected, out, 32) != 0) {
-            fprintf(stderr, "%s has another digest of %zu bytes\n", CONTENDER[i].name, len);
-            exit(1);
-        }
-        n[i] = 1;
-        for (double time = 0; (time = sample(i, input, len, n[i]) * (double)n[i]) < SAMPLE / 4; n[i] *= 2) {
-        }
-        double each = sample(i, input, len, n[i]);
-        n[i] = each < SAMPLE ? (size_t)(SAMPLE / each) : 1;
-    }
-    for (int run = 0; run < runs; run++) {
-        int order[CONTENDERS];
-        for (int i = 0; i < contenders; i++) {
-            int at = rand() % (i + 1);
-            order[i] = order[at];
-            order[at] = i;
-        }
-        for (int i = 0; i < contenders; i++) {
-            times[order[i]][run] = sample(order[i], input, len, n[order[i]]);
-        }
-    }
-    for (int i = 0; i < contenders; i++) {
-        report(len, i, times, runs);
-    }
-}
+/* The cases of records: one of ours each, beside the official library. */
+static const struct group {
+    const char *name;
+    int ours;
+} GROUP[GROUPS] = {{"one-shot", ONE_SHOT}, {"state", STATE}, {"names", NAMES}, {"nasm", NASM}};
 
 static void *symbol(void *library, const char *name) {
     void *found = library ? dlsym(library, name) : NULL;
@@ -183,48 +115,153 @@ static void *symbol(void *library, const char *name) {
 
 static void *open_library(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 
-static void names_of(struct names *names, const char *path) {
-    void *library = open_library(path);
+static void names_of(struct names *names, void *library) {
     TAKE(names->init, library, "blake3_hasher_init");
     TAKE(names->update, library, "blake3_hasher_update");
     TAKE(names->finalize, library, "blake3_hasher_finalize");
 }
 
-int main(int argc, char **argv) {
-    size_t sizes[MOST_SIZES], most = 0;
-    int runs = 10, at = 1, contenders = CONTENDERS;
-    memcpy(sizes, DEFAULT_SIZES, sizeof DEFAULT_SIZES);
-    for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
-        if (strcmp(argv[at], "--runs") == 0) {
-            runs = atoi(argv[at + 1]);
-        } else if (strcmp(argv[at + 1], "sweep") == 0) {
-            memcpy(sizes, SWEEP, sizeof SWEEP);
-        } else {
-            int n = 0;
-            for (char *word = strtok(argv[at + 1], ","); word != NULL && n + 1 < MOST_SIZES; word = strtok(NULL, ",")) {
-                sizes[n++] = strtoul(word, NULL, 10);
-            }
-            sizes[n] = 0;
-        }
-    }
-    if (argc - at < 3 || runs < 1 || runs > MOST_RUNS) {
-        fprintf(stderr, "usage: bench [--sizes A,B,...|sweep] [--runs N] LIBBULLA LIBBLAKE3 OFFICIAL [RUST]\n");
-        return 2;
-    }
-    void *bulla = open_library(argv[at]);
+/* Opens the libraries and names what is in them. */
+static void take(int n, char **paths) {
+    const char *kernel = NULL;
+    void *bulla = open_library(paths[0]), *theirs = open_library(paths[2]);
     TAKE(one_shot, bulla, "bulla_blake3");
     TAKE(state_init, bulla, "bulla_blake3_init");
     TAKE(state_update, bulla, "bulla_blake3_update");
     TAKE(state_finalize, bulla, "bulla_blake3_finalize");
-    names_of(&drop_in, argv[at + 1]);
-    names_of(&official, argv[at + 2]);
-    if (argc - at > 3) {
-        TAKE(rust, open_library(argv[at + 3]), "rust_loop");
-    } else {
-        contenders--;
+    TAKE(kernel_name, bulla, "bulla_blake3_kernel");
+    TAKE(bulla_version, bulla, "bulla_version");
+    names_of(&drop_in, open_library(paths[1]));
+    names_of(&official, theirs);
+    TAKE(official_version, theirs, "blake3_version");
+    if (n > 3) {
+        TAKE(rust, open_library(paths[3]), "rust_loop");
+        all[RUST].work = rust;
     }
-    for (int i = 0; sizes[i] != 0; i++) {
-        most = sizes[i] > most ? sizes[i] : most;
+    if (kernel_name(&kernel) != 0) {
+        fprintf(stderr, "the machine lacks the kernel of BULLA_BLAKE3_FORCE_KERNEL\n");
+        exit(2);
+    }
+    all[OFFICIAL].version = official_version();
+    for (int i = ONE_SHOT; i <= NASM; i++) {
+        all[i].version = bulla_version();
+        all[i].kernel = kernel;
+    }
+    all[NASM].kernel = strcmp(bulla_nasm_kernel(), "avx2") == 0 ? "x86_64/avx2" : "portable";
+}
+
+/* Adds the numbers of a list with commas. */
+static void read_sizes(struct sizes *sizes, const char *text) {
+    sizes->n = 0;
+    for (const char *at = text; *at != '\0' && sizes->n < MOST_SIZES; at += *at == ',') {
+        char *end;
+        sizes->of[sizes->n++] = strtoul(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0')) {
+            fprintf(stderr, "bench: no sizes: %s\n", text);
+            exit(2);
+        }
+        at = end;
+    }
+}
+
+/* Whether a variable is not set, or its list has the word, or for names: the beginning of the word. */
+static int wanted(const char *variable, const char *word, int is_name) {
+    const char *at = getenv(variable);
+    if (at == NULL || *at == '\0') {
+        return 1;
+    }
+    for (; *at != '\0'; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        const char *end = is_name ? word + strnlen(word, len) : word + strlen(word);
+        if ((size_t)(end - word) == len && strncmp(at, word, len) == 0) {
+            return 1;
+        }
+        at += len;
+    }
+    return 0;
+}
+
+/* Whether the user wants a case. */
+static int is_wanted(const char *group, size_t size) {
+    char text[32], name[64], full[sizeof name + 2];
+    snprintf(text, sizeof text, "%zu", size);
+    snprintf(name, sizeof name, "%s/%zu", group, size);
+    snprintf(full, sizeof full, "c/%s", name);
+    return wanted("BULLA_BENCH_SIZES", text, 0) && (wanted("BULLA_BENCH_CASES", name, 1) || wanted("BULLA_BENCH_CASES", full, 1));
+}
+
+/* All contenders side by side, at each size. */
+static void summaries(const uint8_t *input, const struct sizes *sizes, struct settings settings) {
+    static struct result result;
+    struct test_case test = {"all", 0, all[RUST].work != NULL ? RUST + 1 : RUST, {{0}}};
+    memcpy(test.contender, all, sizeof all);
+    for (size_t i = 0; i < sizes->n; i++) {
+        test.bytes = sizes->of[i];
+        measure(&test, input, settings, &result);
+        print_summary(&test, &result);
+    }
+}
+
+/* Each of ours beside the official library, which has a second instance as the control. */
+static void records(const uint8_t *input, const struct sizes *sizes, struct settings settings) {
+    static struct result result;
+    struct contender control = all[OFFICIAL];
+    control.role = "control";
+    for (int group = 0; group < GROUPS; group++) {
+        int ours = GROUP[group].ours;
+        if (ours == NASM && getenv("BULLA_BLAKE3_FORCE_KERNEL") != NULL) {
+            continue; /* It has one kernel. */
+        }
+        struct test_case test = {GROUP[group].name, 0, 3, {all[ours], all[OFFICIAL], control}};
+        for (size_t i = 0; i < sizes->n; i++) {
+            test.bytes = sizes->of[i];
+            if (is_wanted(test.group, test.bytes)) {
+                double ghz = core_clock();
+                measure(&test, input, settings, &result);
+                print_records(&test, &result, ghz);
+            }
+        }
+    }
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: bench [--records] [--sizes A,B,...|sweep] [--runs N] LIBBULLA LIBBLAKE3 OFFICIAL [RUST]\n");
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    const struct sizes sweep = {sizeof SWEEP / sizeof SWEEP[0], {0}};
+    struct sizes sizes = {sizeof DEFAULT_SIZES / sizeof DEFAULT_SIZES[0], {0}};
+    int rounds = 0, at = 1, are_records = 0;
+    memcpy(sizes.of, DEFAULT_SIZES, sizeof DEFAULT_SIZES);
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        const char *value = at + 1 < argc ? argv[at + 1] : "";
+        if (strcmp(argv[at], "--records") == 0) {
+            are_records = 1;
+            sizes = sweep;
+            memcpy(sizes.of, SWEEP, sizeof SWEEP);
+            continue;
+        }
+        if (strcmp(argv[at], "--runs") == 0) {
+            rounds = atoi(value);
+        } else if (strcmp(argv[at], "--sizes") == 0 && strcmp(value, "sweep") == 0) {
+            sizes = sweep;
+            memcpy(sizes.of, SWEEP, sizeof SWEEP);
+        } else if (strcmp(argv[at], "--sizes") == 0) {
+            read_sizes(&sizes, value);
+        } else {
+            return usage();
+        }
+        at++;
+    }
+    rounds = rounds != 0 ? rounds : are_records ? 51 : 10;
+    if (argc - at < 3 || rounds < 1 || rounds > MOST_ROUNDS) {
+        return usage();
+    }
+    take(argc - at, argv + at);
+    size_t most = 1;
+    for (size_t i = 0; i < sizes.n; i++) {
+        most = sizes.of[i] > most ? sizes.of[i] : most;
     }
     uint8_t *input = malloc(most);
     if (input == NULL) {
@@ -233,9 +270,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < most; i++) {
         input[i] = (uint8_t)(i % 251);
     }
-    for (int i = 0; sizes[i] != 0; i++) {
-        measure(input, sizes[i], runs, contenders);
-    }
+    const char *launch = getenv("BULLA_BENCH_LAUNCH");
+    srand(launch != NULL ? (unsigned)atoi(launch) : 1);
+    (are_records ? records : summaries)(input, &sizes, (struct settings){rounds, are_records ? 2e5 : 1e6});
     free(input);
     return 0;
 }

@@ -18,7 +18,7 @@ const fn about(name: &'static str, title: &'static str, about: &'static str) -> 
 }
 
 /// Every suite.
-pub const ALL: [About; 17] = [
+pub const ALL: [About; 18] = [
     about(
         "oneshot",
         "BLAKE3 in one call",
@@ -77,6 +77,11 @@ pub const ALL: [About; 17] = [
         "kms-threads",
         "The keystore on all threads",
         "Batches of verifications, shared by all threads. “callers” is 64 tasks that make one call after the other.",
+    ),
+    about(
+        "c",
+        "BLAKE3 in C",
+        "Our C libraries beside the official one with its assembly: “one-shot” is one call, “state” a hasher on the caller’s stack, “names” the official library’s own names. “nasm” is our C with one kernel in NASM, for AVX2 alone.",
     ),
     about("go", "BLAKE3 in Go", "The Go module beside the Go modules that programs use."),
     about(

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    install::{node_packages, rust_target},
+    install::{self, DebianTool, node_packages, rust_target},
     process::quiet,
 };
 
@@ -57,7 +57,21 @@ struct Foreign {
     prepare: fn(&Context) -> Result<()>,
 }
 
-static FOREIGN: [Foreign; 2] = [GO, JS];
+static FOREIGN: [Foreign; 3] = [C, GO, JS];
+
+const C: Foreign = Foreign {
+    suite: "c",
+    folder: "c/bench",
+    program: "../../target/c-bench/bench",
+    arguments: &[
+        "--records",
+        "../../target/c-bench/prefix/lib/libbulla.so.0",
+        "../../target/c-bench/prefix/lib/libblake3.so.0",
+        "../../target/c-bench/libofficial.so",
+    ],
+    force: BLAKE3,
+    prepare: c,
+};
 
 const GO: Foreign = Foreign {
     suite: "go",
@@ -76,6 +90,15 @@ const JS: Foreign = Foreign {
     force: BLAKE3,
     prepare: javascript,
 };
+
+/// Builds and installs our C libraries, and builds the official one and the harness.
+fn c(context: &Context) -> Result<()> {
+    for program in ["gcc", "make", "nasm"] {
+        install::debian(&DebianTool { program, package: program })?;
+    }
+    quiet(Command::new("make").arg("--silent").current_dir(context.root.join("c/bench")))?;
+    Ok(())
+}
 
 /// Builds the npm package, and the official crate as WebAssembly, because no package in the registry has it.
 fn javascript(context: &Context) -> Result<()> {
