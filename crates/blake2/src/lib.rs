@@ -24,6 +24,7 @@
 //!
 //! `std` (default), `digest`, `zeroize`. Without `std` the crate needs neither the standard library nor an allocator.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]
 
 pub mod blake2b;

@@ -32,6 +32,7 @@
 //!
 //! `every_kernel` cancels `no_avx512`, `no_avx2`, `no_sse41` and `no_neon`, so that a build with all features has all kernels.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]
 
 #[cfg(feature = "bao")]

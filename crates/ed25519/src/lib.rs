@@ -20,6 +20,7 @@
 //! });
 //! assert_eq!(verify_many(&items), [Verdict::Valid; 2]);
 //! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod cofactored;
 #[cfg(feature = "dalek-batch")]

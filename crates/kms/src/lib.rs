@@ -26,6 +26,7 @@
 //!
 //! `spec/keystore.md` describes the file, how its parts are bound together, and what an attacker can and cannot do.
 //! `spec/signature.md` describes the signature file.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod algorithm;

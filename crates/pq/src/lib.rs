@@ -5,6 +5,7 @@
 //! [`DecapsulationKey`] and [`EncapsulationKey`].
 //!
 //! Each key wipes itself from memory when it is dropped.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "mlkem")]

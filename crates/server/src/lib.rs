@@ -5,6 +5,7 @@
 //!
 //! Each thread that serves (`service/reactor.rs`) has its own connections and its own batch: it reads what its connections ask for, computes
 //! all of it together, and answers.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod access;

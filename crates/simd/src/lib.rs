@@ -15,6 +15,7 @@
 //! and runs on such a CPU, may call it (see [`cpu::supports`]). If a method takes pointers, its documentation says which
 //! memory must be readable or writable.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -54,7 +54,7 @@ for_both! {
 /// All known answers of the reference code, by every kernel, in one call and in two pieces.
 #[test]
 fn the_known_answers_of_the_reference_code() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors/blake2.json");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/blake2.json");
     let known: serde_json::Value =
         serde_json::from_slice(&std::fs::read(path).expect("the vectors")).expect("they are JSON");
     let bytes: Vec<u8> = (0..=255).collect();

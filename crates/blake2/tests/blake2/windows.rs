@@ -4,7 +4,6 @@ use crate::support::{for_both, input};
 use bulla_blake2::kernel;
 use std::hint::black_box;
 
-#[path = "../../../simd/tests/windows/registers.rs"]
 mod registers;
 
 for_both! {

@@ -20,7 +20,7 @@ fn named_modes(context_key: &[u8; 32]) -> [(&'static str, Mode<'_>); 3] {
 
 /// The file of that name.
 fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }

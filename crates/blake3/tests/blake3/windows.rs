@@ -5,7 +5,6 @@ use bulla_blake3::hazmat::hash_derive_key_context;
 use bulla_blake3::{Hash, kernel};
 use std::hint::black_box;
 
-#[path = "../../../simd/tests/windows/registers.rs"]
 mod registers;
 
 #[test]

@@ -4,7 +4,7 @@ use bulla_ed25519::{Item, SigningKey, Verdict, cofactored, kernel, verify_strict
 use serde_json::Value;
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("../../../../spec/vectors/ed25519.json")).unwrap()
+    serde_json::from_str(include_str!("../vectors/ed25519.json")).unwrap()
 }
 
 fn bytes(vector: &Value, field: &str) -> Vec<u8> {

@@ -3,7 +3,6 @@
 use crate::cases;
 use bulla_ed25519::{SignItem, SigningKey, Verdict, kernel};
 
-#[path = "../../../simd/tests/windows/registers.rs"]
 mod registers;
 
 #[test]

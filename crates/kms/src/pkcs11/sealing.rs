@@ -1,5 +1,6 @@
 //! A key-encryption key that never leaves its token.
 
+use std::ffi::c_ulong;
 use std::sync::Arc;
 
 use cryptoki::mechanism::Mechanism;
@@ -90,7 +91,7 @@ impl TokenKeyProvider {
                 Attribute::Extractable(false),
                 Attribute::Sign(true),
                 Attribute::KeyType(KeyType::GENERIC_SECRET),
-                Attribute::ValueLen((SIZE as u64).into()),
+                Attribute::ValueLen((SIZE as c_ulong).into()),
                 Attribute::Id(id.to_vec()),
                 Attribute::Label(self.name.as_str().as_bytes().to_vec()),
             ],

@@ -1,0 +1,1 @@
+../../../../simd/tests/windows/registers.rs
