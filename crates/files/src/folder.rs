@@ -1,6 +1,5 @@
 //! Folders: finding, creating and syncing them.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -38,7 +37,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
 /// Any error of the system.
 #[cfg(unix)]
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    std::fs::File::open(folder)?.sync_all()
 }
 
 /// Windows has no handle on a folder that can be synced; NTFS journals the rename.
