@@ -86,15 +86,24 @@ pub(crate) fn protobuf() -> Result<()> {
 
 /// `apt-get`, through `sudo` if the user is not root.
 fn apt() -> Result<Command> {
-    if !on_path("apt-get") {
-        bail!("this machine has no apt-get");
+    as_root("apt-get")
+}
+
+/// `dpkg`, through `sudo` if the user is not root.
+pub(crate) fn dpkg() -> Result<Command> {
+    as_root("dpkg")
+}
+
+fn as_root(program: &str) -> Result<Command> {
+    if !on_path(program) {
+        bail!("this machine has no {program}");
     }
     let user = quiet(Command::new("id").arg("-u"))?;
     let mut command = if user.trim() == "0" {
-        Command::new("apt-get")
+        Command::new(program)
     } else {
         let mut sudo = Command::new("sudo");
-        sudo.args(["-n", "apt-get"]);
+        sudo.args(["-n", program]);
         sudo
     };
     command.env("DEBIAN_FRONTEND", "noninteractive");

@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `mutants`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `dist`, `mutants`.
 #![forbid(unsafe_code)]
 
 mod audit_matrix;
@@ -7,6 +7,7 @@ mod build_variants;
 mod context;
 mod count;
 mod dashboard;
+mod dist;
 mod documents;
 mod flame;
 mod fuzz;
@@ -25,6 +26,7 @@ mod slowest;
 mod style;
 mod suites;
 mod summary;
+mod wine;
 
 use std::process::ExitCode;
 
@@ -62,6 +64,8 @@ enum Command {
     Rounds(rounds::Args),
     /// Build and install the C libraries
     InstallC(install_c::Args),
+    /// Build and check what a release consists of; publishes nothing
+    Dist(dist::Args),
     /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
     Mutants(mutants::Args),
 }
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Rounds(args) => rounds::run(&args),
         Command::InstallC(args) => install_c::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Mutants(args) => mutants::run(&args),
     };
     match result {

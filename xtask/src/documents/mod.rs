@@ -16,11 +16,12 @@ pub(crate) use self::{
 };
 
 /// The documents whose console blocks are checked.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "ARCHITECTURE.md",
+    "RELEASING.md",
     "docs/operations.md",
     "docs/remote.md",
 ];

@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 use super::runner::Runner;
 use crate::{
     context::Context,
-    documents,
+    dist, documents,
     install::{self, CargoTool},
     process::quiet,
     style,
@@ -46,6 +46,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("style", |context| style::check(&context.root));
     runner.check("links of the documents", documents::check_links);
     runner.check("decisions and their index", documents::check_decisions);
+    runner.check("what registries require", dist::check_manifests);
     let context = runner.context;
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));
     runner.check("rustfmt, other workspaces", other_workspaces);

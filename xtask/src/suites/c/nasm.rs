@@ -8,10 +8,8 @@ use super::places::Places;
 use crate::{
     install::{self, DebianTool},
     process::quiet,
-    suites::{
-        runner::Runner,
-        windows::{GCC as MINGW, WINE},
-    },
+    suites::runner::Runner,
+    wine::{GCC as MINGW, WINE},
 };
 
 const NASM: DebianTool = DebianTool { program: "nasm", package: "nasm" };

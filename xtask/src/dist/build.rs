@@ -1,0 +1,104 @@
+//! Builds the command of one platform so that the same commit gives the same bytes, wherever it is built.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use super::{
+    archive, deb, files,
+    launcher::Launcher,
+    pages::Pages,
+    platform::{Form, Platform},
+    sbom,
+    source::Source,
+};
+use crate::context::{Context, build_program};
+
+/// Builds what the platforms get, into `out`.
+pub(super) fn all(context: &Context, platforms: &[Platform], out: &Path) -> Result<()> {
+    let source = Source::head(context)?;
+    files::empty(out)?;
+    for platform in platforms {
+        let work = context.target.join("dist-work");
+        one(context, *platform, &source, &work, out)?;
+    }
+    println!("{} {}: {}", source.version, source.commit, out.display());
+    Ok(())
+}
+
+/// Builds in the folder `work`, which may have an earlier build, and writes the files to publish to `out`.
+pub(super) fn one(
+    context: &Context,
+    platform: Platform,
+    source: &Source,
+    work: &Path,
+    out: &Path,
+) -> Result<()> {
+    platform.prepare()?;
+    fs::create_dir_all(work)?;
+    let work = work.canonicalize()?;
+    source.unpack(context, &work.join("source"))?;
+    println!("building {} in {}", platform.triple(), work.display());
+    let command = compile(context, platform, source, &work)?;
+    let pages = Pages::of(&Launcher::new(context, platform, &command)?)?;
+    match platform.form() {
+        Form::Tar | Form::Zip => archive::write(platform, source, &command, &pages, &work, out)?,
+        Form::Deb => deb::write(source, &command, &pages, &work, out)?,
+    }
+    sbom::write(context, platform, source, &work, out)
+}
+
+/// Compiles the command, and returns its path.
+fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) -> Result<PathBuf> {
+    let triple = platform.triple();
+    let compiler = platform.compiler().program;
+    let variable = triple.replace('-', "_");
+    let prefixes = prefixes(work)?;
+    let mut cargo = context.cargo();
+    cargo.current_dir(work.join("source"));
+    cargo.args(["build", "--quiet", "--locked", "--profile=dist", "--package=bulla", "--target", triple]);
+    cargo.args(["--features", platform.features(), "--target-dir"]).arg(work.join("target"));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", rust_flags(platform, &prefixes).join("\x1f"));
+    cargo.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), compiler);
+    cargo.env(format!("CC_{variable}"), compiler);
+    let maps: Vec<_> = prefixes.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
+    cargo.env(format!("CFLAGS_{variable}"), maps.join(" "));
+    cargo.env("SOURCE_DATE_EPOCH", source.time.to_string());
+    build_program(&mut cargo).with_context(|| format!("cannot build {triple}"))
+}
+
+/// The folders whose names reach the program, in panics, and what stands there instead.
+fn prefixes(work: &Path) -> Result<Vec<(String, &'static str)>> {
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = cargo.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("there is no CARGO_HOME")?;
+    Ok(vec![(cargo.display().to_string(), "/cargo"), (work.display().to_string(), "/bulla")])
+}
+
+/// The flags of the Rust compiler. They replace those of the user's configuration.
+fn rust_flags(platform: Platform, prefixes: &[(String, &str)]) -> Vec<String> {
+    let mut flags: Vec<_> =
+        prefixes.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+    if platform == Platform::WindowsX86 {
+        // The linker would write the time of the build into the program.
+        flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_this_machine_are_replaced() {
+        let work = Path::new("/somewhere/else");
+        let prefixes = prefixes(work).unwrap();
+        for platform in Platform::ALL {
+            let flags = rust_flags(platform, &prefixes);
+            assert!(flags.contains(&"--remap-path-prefix=/somewhere/else=/bulla".to_owned()), "{platform:?}");
+        }
+    }
+}

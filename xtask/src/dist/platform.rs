@@ -1,0 +1,110 @@
+//! The platforms that get binaries.
+
+use crate::install::{self, DebianTool};
+
+use anyhow::Result;
+use clap::{ValueEnum, builder::PossibleValue};
+
+/// A platform that gets binaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Platform {
+    /// Any Linux on x86-64: the command is static.
+    LinuxX86,
+    /// Any Linux on AArch64: the command is static.
+    LinuxArm,
+    /// Debian and its like on x86-64: the command uses the system's C library, and so can load the library of a PKCS #11 token.
+    DebianX86,
+    /// Windows on x86-64.
+    WindowsX86,
+}
+
+/// What a platform's users install.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `.tar.gz`
+    Tar,
+    /// `.zip`
+    Zip,
+    /// `.deb`
+    Deb,
+}
+
+impl Platform {
+    pub(super) const ALL: [Self; 4] = [Self::LinuxX86, Self::LinuxArm, Self::DebianX86, Self::WindowsX86];
+
+    /// The name of the target for the Rust compiler.
+    pub(super) const fn triple(self) -> &'static str {
+        match self {
+            Self::LinuxX86 => "x86_64-unknown-linux-musl",
+            Self::LinuxArm => "aarch64-unknown-linux-musl",
+            Self::DebianX86 => "x86_64-unknown-linux-gnu",
+            Self::WindowsX86 => "x86_64-pc-windows-gnu",
+        }
+    }
+
+    pub(super) const fn form(self) -> Form {
+        match self {
+            Self::LinuxX86 | Self::LinuxArm => Form::Tar,
+            Self::DebianX86 => Form::Deb,
+            Self::WindowsX86 => Form::Zip,
+        }
+    }
+
+    /// The features of the command. Who installs a binary cannot add one.
+    pub(super) const fn features(self) -> &'static str {
+        match self {
+            Self::LinuxX86 | Self::LinuxArm | Self::DebianX86 => "etcd,otel",
+            // The service needs Unix.
+            Self::WindowsX86 => "",
+        }
+    }
+
+    /// What compiles C, for ring, and links.
+    pub(super) const fn compiler(self) -> DebianTool {
+        match self {
+            Self::LinuxX86 | Self::DebianX86 => DebianTool { program: "gcc", package: "gcc" },
+            Self::LinuxArm => {
+                DebianTool { program: "aarch64-linux-gnu-gcc", package: "gcc-aarch64-linux-gnu" }
+            }
+            Self::WindowsX86 => {
+                DebianTool { program: "x86_64-w64-mingw32-gcc", package: "gcc-mingw-w64-x86-64-win32" }
+            }
+        }
+    }
+
+    /// The file name of the command.
+    pub(super) const fn command(self) -> &'static str {
+        match self {
+            Self::WindowsX86 => "bulla.exe",
+            _ => "bulla",
+        }
+    }
+
+    /// Installs what a build for it needs.
+    ///
+    /// # Errors
+    /// What is missing and cannot be installed.
+    pub(super) fn prepare(self) -> Result<()> {
+        install::rust_target(self.triple())?;
+        install::debian(&self.compiler())?;
+        match self.form() {
+            Form::Tar => {}
+            Form::Zip => install::debian(&DebianTool { program: "zip", package: "zip" })?,
+            Form::Deb => {
+                install::debian(&DebianTool { program: "dpkg-deb", package: "dpkg" })?;
+                install::debian(&DebianTool { program: "dpkg-shlibdeps", package: "dpkg-dev" })?;
+            }
+        }
+        if self.features().contains("etcd") { install::protobuf() } else { Ok(()) }
+    }
+}
+
+impl ValueEnum for Platform {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.triple()))
+    }
+}

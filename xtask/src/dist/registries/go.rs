@@ -1,0 +1,88 @@
+//! The Go modules, as the `go` command finds them: by tags of this repository, and then by a module proxy of files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{
+    context::Context,
+    dist::{files, source::Source},
+    process::quiet,
+};
+
+/// The modules that are published: their folders, which are also the prefixes of their tags.
+const MODULES: [&str; 2] = ["go", "go/readers"];
+
+/// Where the repository will be.
+const REPOSITORY: &str = "github.com/bulla-dev/bulla";
+
+pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
+    let folder = context.target.join("dist-go");
+    files::fresh(&folder)?;
+    let version = format!("v{}", source.version);
+    let repository = tagged(context, &folder, source, &version)?;
+    // Caches below our own folder: another run may have fetched another commit under this version.
+    let cache = folder.join("cache");
+    for module in MODULES {
+        let path = format!("{REPOSITORY}/{module}@{version}");
+        let user = folder.join("by-tag").join(module.replace('/', "-"));
+        let mut get = go(&user, &cache)?;
+        get.env("GONOPROXY", format!("{REPOSITORY}/*,{REPOSITORY}")).env("GIT_CONFIG_COUNT", "1");
+        get.env("GIT_CONFIG_KEY_0", format!("url.file://{}.insteadOf", repository.display()));
+        get.env("GIT_CONFIG_VALUE_0", format!("https://{REPOSITORY}"));
+        quiet(get.args(["get", &path])).with_context(|| format!("{path} by its tag"))?;
+        let place = builds(&user, &cache, module)?;
+        println!("{path}: {}", place.display());
+    }
+    // What Go has downloaded has the layout of a proxy. A user who has nothing gets the modules from it.
+    let proxy = format!("file://{}", cache.join("cache/download").display());
+    for module in MODULES {
+        let path = format!("{REPOSITORY}/{module}@{version}");
+        let user = folder.join("by-proxy").join(module.replace('/', "-"));
+        let own = folder.join("by-proxy-cache");
+        let mut get = go(&user, &own)?;
+        get.env("GOPROXY", &proxy).env("GONOPROXY", "none");
+        quiet(get.args(["get", &path])).with_context(|| format!("{path} by {proxy}"))?;
+        builds(&user, &own, module)?;
+    }
+    println!("{} modules by their tags, and by a proxy of files", MODULES.len());
+    Ok(())
+}
+
+/// A copy of the repository in which the commit has the tags of a release.
+fn tagged(context: &Context, folder: &Path, source: &Source, version: &str) -> Result<PathBuf> {
+    let repository = folder.join("repository.git");
+    quiet(Command::new("git").args(["clone", "--quiet", "--bare"]).arg(&context.root).arg(&repository))?;
+    for module in MODULES {
+        let tag = format!("{module}/{version}");
+        quiet(Command::new("git").args(["tag", "--force", &tag, &source.commit]).current_dir(&repository))?;
+    }
+    Ok(repository)
+}
+
+/// `go` in a new module, with caches of its own.
+fn go(user: &Path, cache: &Path) -> Result<Command> {
+    if !user.exists() {
+        files::write(&user.join("go.mod"), "module user\n")?;
+    }
+    let mut command = Command::new("go");
+    command.current_dir(user).env("GOMODCACHE", cache).env("GOWORK", "off");
+    // The folder can be removed; nothing of ours is in the public list of digests yet; no other Go is downloaded.
+    command.env("GOFLAGS", "-modcacherw").env("GONOSUMDB", format!("{REPOSITORY}/*,{REPOSITORY}"));
+    Ok(command)
+}
+
+/// Builds all packages of a module that was fetched, and checks that its licence came along. Returns its folder.
+fn builds(user: &Path, cache: &Path, module: &str) -> Result<PathBuf> {
+    let path = format!("{REPOSITORY}/{module}");
+    let place = quiet(go(user, cache)?.args(["list", "-m", "-f", "{{.Dir}}", &path]))?;
+    let place = PathBuf::from(place.trim());
+    let licence = fs::read_to_string(place.join("LICENSE")).with_context(|| format!("{path}: LICENSE"))?;
+    ensure!(licence.contains("MIT License") && licence.contains("Apache License"), "{path}: LICENSE");
+    quiet(go(&place, cache)?.args(["build", "./..."])).with_context(|| format!("cannot build {path}"))?;
+    Ok(place)
+}

@@ -1,0 +1,73 @@
+//! PyPI.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{
+    context::Context,
+    dist::{files, source::Source},
+    install,
+    process::quiet,
+};
+
+/// What shows that the package is complete.
+const USE: &str = "import bulla; print(bulla.blake3(b'abc').hexdigest())";
+
+/// The wheels are thrown away: their builds must be quick.
+const QUICK: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+];
+
+pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
+    let tools = install::python_packages(
+        context,
+        "python-package",
+        &context.root.join("python/tests/requirements.txt"),
+    )?;
+    let folder = context.target.join("dist-python");
+    files::fresh(&folder)?;
+    let tree = folder.join("source");
+    source.unpack(context, &tree)?;
+    let packages = folder.join("packages");
+    let mut maturin = Command::new(tools.with_file_name("maturin"));
+    maturin.args(["sdist", "--quiet", "--manifest-path"]).arg(tree.join("python/Cargo.toml"));
+    quiet(maturin.arg("--out").arg(&packages))?;
+    let sdist = files::list(&packages)?.into_iter().next().context("maturin made no source distribution")?;
+    contents(&sdist, &source.version)?;
+    // The source distribution makes the wheel, as pip does where there is no wheel. So this shows both.
+    let wheels = folder.join("wheels");
+    let mut wheel = Command::new(&tools);
+    wheel.args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]).arg(&wheels).arg(&sdist);
+    // Outside of the tree, so that nothing but the archive can be found.
+    wheel.current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", context.target.join("python-sdist"));
+    quiet(wheel.envs(QUICK)).context("cannot build the source distribution")?;
+    let wheel = files::list(&wheels)?.into_iter().next().context("pip made no wheel")?;
+    let place = folder.join("environment");
+    quiet(Command::new(&tools).args(["-m", "venv", "--clear", "--without-pip"]).arg(&place))?;
+    let python = place.join("bin/python");
+    let mut pip = Command::new(&tools);
+    pip.args(["-m", "pip", "--python"]).arg(&python).args(["install", "--quiet", "--no-index"]);
+    quiet(pip.arg(&wheel))?;
+    let said = quiet(Command::new(&python).args(["-I", "-c", USE]))?;
+    ensure!(said.starts_with("6437b3ac38465133"), "the installed package says {said}");
+    for file in [&sdist, &wheel] {
+        let name = file.file_name().unwrap_or_default().display();
+        println!("{name}: {} bytes", std::fs::metadata(file)?.len());
+    }
+    files::fresh(&tree)
+}
+
+/// Whether the source distribution has what it must.
+fn contents(sdist: &Path, version: &str) -> Result<()> {
+    let listed = quiet(Command::new("tar").arg("-tzf").arg(sdist))?;
+    for required in ["PKG-INFO", "LICENSE-MIT", "LICENSE-APACHE", "README.md", "Cargo.lock"] {
+        let has = listed.lines().any(|line| line.rsplit('/').next() == Some(required));
+        ensure!(has, "{} has no {required}", sdist.display());
+    }
+    let name = sdist.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    ensure!(name.ends_with(&format!("-{version}.tar.gz")), "{name} is not of version {version}");
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The bill of materials of a binary, in the format CycloneDX: every crate in it, with version, licence and digest.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::{archive, files, platform::Platform, source::Source};
+use crate::{
+    context::Context,
+    install::{self, CargoTool},
+    process::quiet,
+};
+
+const CYCLONEDX: CargoTool = CargoTool { name: "cargo-cyclonedx", version: "0.5.9" };
+
+/// The version of the format.
+const FORMAT: &str = "1.5";
+
+/// Writes the bill of materials of a platform into `out`.
+pub(super) fn write(
+    context: &Context,
+    platform: Platform,
+    source: &Source,
+    work: &Path,
+    out: &Path,
+) -> Result<()> {
+    let program = install::cargo_tool(context, &CYCLONEDX)?;
+    let tree = work.join("source");
+    let name = format!("{}.cdx", archive::name(platform, source));
+    let mut command = Command::new(program);
+    command.args(["cyclonedx", "--quiet", "--format", "json", "--spec-version", FORMAT]);
+    command.args(["--no-build-deps", "--target", platform.triple(), "--override-filename", &name]);
+    command.args(["--features", platform.features(), "--manifest-path", "crates/cli/Cargo.toml"]);
+    command.current_dir(&tree).env("SOURCE_DATE_EPOCH", source.time.to_string());
+    quiet(&mut command)?;
+    let file = format!("{name}.json");
+    let written = tree.join("crates/cli").join(&file);
+    let text = fs::read_to_string(&written).with_context(|| format!("cannot read {}", written.display()))?;
+    let text = stable(&text, &tree.display().to_string(), &source.commit)?;
+    files::write(&out.join(&file), text)
+}
+
+/// The bill without what differs between two runs: the folder of the build, and a random number, for which the commit stands.
+fn stable(text: &str, folder: &str, commit: &str) -> Result<String> {
+    let mut bill: Value = serde_json::from_str(&text.replace(folder, "/bulla/source"))?;
+    let bill_of = bill.as_object_mut().context("the bill of materials is no object")?;
+    bill_of.remove("serialNumber");
+    let components = bill_of.get("components").and_then(Value::as_array).map_or(0, Vec::len);
+    anyhow::ensure!(components > 100, "the bill of materials has {components} components");
+    bill_of["metadata"]["properties"] = serde_json::json!([{ "name": "bulla:commit", "value": commit }]);
+    Ok(serde_json::to_string_pretty(&bill)? + "\n")
+}

@@ -1,0 +1,57 @@
+//! Wine, which runs programs for Windows on this processor.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::{
+    context::Context,
+    install::{self, DebianFile, DebianTool},
+    process::quiet,
+};
+
+/// Programs for Windows are linked with it.
+pub(crate) const GCC: DebianTool =
+    DebianTool { program: "x86_64-w64-mingw32-gcc", package: "gcc-mingw-w64-x86-64-win32" };
+
+pub(crate) const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", package: "wine64" };
+
+/// Rust's library takes random bytes from the system library `bcryptprimitives`, which Debian's Wine lacks. This source provides the one function that
+/// is needed.
+const MISSING_LIBRARY: &str = include_str!("bcryptprimitives.c");
+
+/// Installs Wine, and makes a folder for its files and the library that it lacks.
+///
+/// # Errors
+/// What is missing and cannot be installed.
+pub(crate) fn prepare(context: &Context) -> Result<PathBuf> {
+    install::debian(&GCC)?;
+    install::debian_file(&WINE)?;
+    let folder = context.target.join("wine");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let source = folder.join("bcryptprimitives.c");
+    fs::write(&source, MISSING_LIBRARY).with_context(|| format!("cannot write {}", source.display()))?;
+    build_library(&source, &folder.join("bcryptprimitives.dll"))?;
+    Ok(folder)
+}
+
+/// The environment in which Wine runs a program, for the folder that [`prepare`] made.
+pub(crate) fn environment(folder: &Path) -> [(&'static str, String); 3] {
+    [
+        ("WINEPREFIX", folder.join("prefix").display().to_string()),
+        // Wine's name for the root folder of this machine is the drive Z.
+        ("WINEPATH", format!("Z:{}", folder.display())),
+        ("WINEDEBUG", "-all".to_owned()),
+    ]
+}
+
+fn build_library(source: &Path, library: &Path) -> Result<()> {
+    quiet(
+        Command::new(GCC.program).args(["-shared", "-O1", "-o"]).args([library, source]).arg("-ladvapi32"),
+    )?;
+    Ok(())
+}
