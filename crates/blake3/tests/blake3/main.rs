@@ -9,6 +9,7 @@ mod interface;
 mod parallel_and_files;
 mod random;
 mod reference;
+mod released;
 mod streaming;
 mod support;
 mod vectors;

@@ -20,6 +20,7 @@ mod minisign;
 mod pkcs11;
 mod program;
 mod readers;
+mod released;
 mod remote;
 mod remote_transfer;
 mod seal;
