@@ -1,4 +1,5 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `dist`, `mutants`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `dist`,
+//! `mutants`, `site`.
 #![forbid(unsafe_code)]
 
 mod audit_matrix;
@@ -22,6 +23,7 @@ mod program;
 mod report;
 mod rounds;
 mod seeds;
+mod site;
 mod slowest;
 mod style;
 mod suites;
@@ -68,6 +70,8 @@ enum Command {
     Dist(dist::Args),
     /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
     Mutants(mutants::Args),
+    /// Build the documents as one folder of pages
+    Site(site::Args),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::InstallC(args) => install_c::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Mutants(args) => mutants::run(&args),
+        Command::Site(args) => site::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -1,6 +1,6 @@
-//! Runs the tour of the README, and compares its output with the README.
+//! Runs the tours of the documents, and compares their output with the documents.
 
-use std::{env, fs, process::Command};
+use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -22,13 +22,31 @@ struct Step {
     output: Vec<String>,
 }
 
-/// Runs the tour in an empty folder.
+/// The documents with tours.
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "docs/tutorials/audit-a-binary.md",
+    "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-terabyte.md",
+];
+
+/// Runs the tour of each document in an empty folder.
 pub(crate) fn check(context: &Context) -> Result<()> {
-    let steps = steps(&fs::read_to_string(context.root.join("README.md")).context("cannot read README.md")?);
-    ensure!(!steps.is_empty(), "the README has no block marked `{TOUR}`");
     // As it is shipped: with those features of our crates that its own manifest names.
     let build = ["build", "--quiet", "--profile=test", "-p", "bulla", "-p", FEATURES];
     let program = build_program(context.cargo().args(build))?;
+    let mut commands = 0;
+    for document in DOCUMENTS {
+        commands += run(context, &program, document).with_context(|| document.to_owned())?;
+    }
+    println!("{commands} commands");
+    Ok(())
+}
+
+/// Runs one tour. Returns the number of its commands.
+fn run(context: &Context, bulla: &Path, document: &str) -> Result<usize> {
+    let steps = steps(&fs::read_to_string(context.root.join(document)).context("cannot read it")?);
+    ensure!(!steps.is_empty(), "it has no block marked `{TOUR}`");
     let folder = context.target.join("tour");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -36,10 +54,11 @@ pub(crate) fn check(context: &Context) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let script: String = steps.iter().map(|step| format!("echo {MARK}\n{}\n", step.command)).collect();
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = program.parent().map(Into::into).into_iter().chain(env::split_paths(&path));
+    let folders = bulla.parent().map(Into::into).into_iter().chain(env::split_paths(&path));
     let output = Command::new("bash")
         .arg("-c")
-        .arg(format!("exec 2>&1\n{script}"))
+        // What a tour left running would keep the output open.
+        .arg(format!("exec 2>&1\n{script}echo {MARK}\nkill $(jobs -p)\nwait\n"))
         .current_dir(&folder)
         .env("PATH", env::join_paths(folders)?)
         .env("HOME", &folder)
@@ -47,13 +66,13 @@ pub(crate) fn check(context: &Context) -> Result<()> {
         .output()
         .context("cannot start bash")?;
     let printed = String::from_utf8(output.stdout)?;
-    let outputs: Vec<&str> = printed.split(&format!("{MARK}\n")).skip(1).collect();
+    let mut outputs: Vec<&str> = printed.split(&format!("{MARK}\n")).skip(1).collect();
+    outputs.pop();
     ensure!(outputs.len() == steps.len(), "{} of {} commands ran", outputs.len(), steps.len());
     for (step, output) in steps.iter().zip(outputs) {
         compare(step, output)?;
     }
-    println!("{} commands", steps.len());
-    Ok(())
+    Ok(steps.len())
 }
 
 fn compare(step: &Step, output: &str) -> Result<()> {

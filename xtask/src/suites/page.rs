@@ -1,4 +1,5 @@
-//! The suite of `lab/dashboard`: the page of the laboratory, built from the kept runs and opened in Chromium.
+//! The suite of the pages that people read: the page of the laboratory, built from the kept runs, and the site of the documents. Both are opened
+//! in Chromium.
 
 use std::process::Command;
 
@@ -6,6 +7,7 @@ use super::{js::CHROMIUM, runner::Runner};
 use crate::{
     dashboard,
     install::{self, node_packages},
+    site,
 };
 
 pub(super) fn run(runner: &mut Runner<'_>) {
@@ -22,4 +24,21 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         .env("BULLA_DASHBOARD", &built)
         .env("BULLA_DASHBOARD_PICTURES", runner.context.target.join("dashboard-pictures"));
     runner.node_test("node --test", &mut tests);
+    documents(runner);
+}
+
+/// The site of the documents. Its tests need no package but the browser's.
+fn documents(runner: &mut Runner<'_>) {
+    let context = runner.context;
+    let built = context.target.join("site");
+    runner.check("the site is built, and its links lead somewhere", |context| {
+        site::rebuild(&context.root, &built)
+    });
+    let mut tests = Command::new("node");
+    tests
+        .args(["--test", "--test-reporter=spec", "site.test.mjs"])
+        .current_dir(context.root.join("docs/site/test"))
+        .env("BULLA_SITE", &built)
+        .env("BULLA_SITE_PICTURES", context.target.join("site-pictures"));
+    runner.node_test("node --test, site", &mut tests);
 }

@@ -124,7 +124,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.check("the commands of the documents exist", |context| {
         documents::check(context, &programs::built(context)?.command, command_line)
     });
-    runner.check("the tour of the README", documents::check_tour);
+    runner.check("the tours of the documents", documents::check_tours);
 }
 
 /// The tests compare the audit's counts with those of these programs, and read archives made by `ar`.

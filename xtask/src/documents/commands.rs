@@ -1,0 +1,109 @@
+//! Checks that every command of ours that a document shows exists and has its flags.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::{context::Context, process::quiet};
+
+/// The documents whose console blocks are checked.
+const DOCUMENTS: [&str; 12] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "ARCHITECTURE.md",
+    "RELEASING.md",
+    "docs/README.md",
+    "docs/operations.md",
+    "docs/remote.md",
+    "docs/tutorials/audit-a-binary.md",
+    "docs/tutorials/replace-a-library.md",
+    "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-terabyte.md",
+];
+
+/// How a document calls the command `bulla`.
+const BULLA: [&[&str]; 2] = [&["bulla"], &["cargo", "run", "--release", "--"]];
+
+/// How a document calls this program.
+const XTASK: &[&str] = &["cargo", "xtask"];
+
+/// Checks every command of ours in every document: `bulla` is the built command, `command_line` is what this program takes.
+pub(crate) fn check(context: &Context, bulla: &Path, command_line: &clap::Command) -> Result<()> {
+    let mut checked = 0;
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(context.root.join(document))
+            .with_context(|| format!("cannot read {document}"))?;
+        for command in commands(&text) {
+            checked += usize::from(
+                check_command(bulla, command_line, &command)
+                    .with_context(|| format!("{document}: {command}"))?,
+            );
+        }
+    }
+    ensure!(checked > 0, "the documents show none of our commands");
+    println!("{checked} commands");
+    Ok(())
+}
+
+/// Whether `command` is one of ours, and an error if it is and would not run.
+fn check_command(bulla: &Path, command_line: &clap::Command, command: &str) -> Result<bool> {
+    let words = shlex::split(command).context("the quotes do not match")?;
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    if let Some(arguments) = words.strip_prefix(XTASK) {
+        let parsed = command_line.clone().try_get_matches_from(["xtask"].iter().chain(arguments));
+        if let Err(error) = parsed
+            && error.use_stderr()
+        {
+            bail!("{error}");
+        }
+        return Ok(true);
+    }
+    let Some(arguments) = BULLA.iter().find_map(|name| words.strip_prefix(*name)) else { return Ok(false) };
+    // The parser stops at --help, and refuses before it any command and any flag that does not exist.
+    quiet(Command::new(bulla).args(arguments).arg("--help"))?;
+    Ok(true)
+}
+
+/// The commands after `$ ` in blocks marked `console`, one for each part of a pipe.
+fn commands(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut in_console = false;
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            in_console = language.split(' ').next() == Some("console");
+        } else if let Some(command) = line.strip_prefix("$ ")
+            && in_console
+        {
+            // A file's name follows a redirection. No document of ours has these signs in quotes.
+            let parts = command.split(['|', ';', '&']);
+            commands
+                .extend(parts.map(|part| part.split(['>', '<', '#']).next().unwrap_or("").trim().to_owned()));
+        }
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_read_from_console_blocks() {
+        let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n$ bulla serve &\n```\n```sh\n$ no\n```\n";
+        assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man", "bulla serve"]);
+    }
+
+    #[test]
+    fn commands_of_xtask_are_parsed() {
+        let (bulla, command_line) = (Path::new("no such program"), crate::Args::command());
+        assert!(check_command(bulla, &command_line, "cargo xtask test tidy rust").unwrap());
+        assert!(check_command(bulla, &command_line, "cargo xtask bench blake3 --launches 9").unwrap());
+        assert!(check_command(bulla, &command_line, "cargo xtask tset").is_err());
+        assert!(check_command(bulla, &command_line, "cargo xtask bench blake3 --lunches 9").is_err());
+        assert!(!check_command(bulla, &command_line, "cargo build").unwrap());
+    }
+}
