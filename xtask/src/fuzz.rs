@@ -1,6 +1,7 @@
 //! `cargo xtask fuzz`: runs the cargo-fuzz targets of the crates.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
@@ -77,6 +78,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if failed.is_empty() { "none".to_owned() } else { failed.join(", ") }
     );
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The names of all targets.
+pub(crate) fn names(root: &Path) -> Result<BTreeSet<String>> {
+    Ok(find(root)?.into_iter().map(|target| target.name).collect())
 }
 
 fn find(root: &Path) -> Result<Vec<Target>> {

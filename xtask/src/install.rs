@@ -32,6 +32,17 @@ pub(crate) struct CargoTool {
     pub(crate) version: &'static str,
 }
 
+/// It checks licences, bans, sources and advisories.
+pub(crate) const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
+
+/// A program that `go install` builds, from the module proxy.
+pub(crate) struct GoTool {
+    /// The last part of the package's path.
+    pub(crate) name: &'static str,
+    pub(crate) package: &'static str,
+    pub(crate) version: &'static str,
+}
+
 /// Holds until it is dropped that nobody else of ours installs anything: suites run beside each other, and what installs does not bear that.
 fn alone() -> Result<File> {
     let folder = context::cache().unwrap_or_else(env::temp_dir);
@@ -235,6 +246,20 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
     }
     // Remove half a gigabyte that is not needed again.
     fs::remove_dir_all(&build)?;
+    Ok(program)
+}
+
+/// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its program.
+pub(crate) fn go_tool(context: &Context, tool: &GoTool) -> Result<PathBuf> {
+    let folder = context.tools().join(format!("{}-{}", tool.name, tool.version));
+    let program = folder.join(format!("{}{EXE_SUFFIX}", tool.name));
+    let _alone = alone()?;
+    if !program.is_file() {
+        eprintln!("xtask: building {} {} (once)", tool.name, tool.version);
+        let package = format!("{}@v{}", tool.package, tool.version);
+        quiet(Command::new("go").args(["install", &package]).env("GOBIN", &folder))
+            .with_context(|| format!("cannot install {package} with Go"))?;
+    }
     Ok(program)
 }
 

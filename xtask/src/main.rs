@@ -1,7 +1,8 @@
 //! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `dist`,
-//! `mutants`, `site`.
+//! `mutants`, `advisories`, `site`.
 #![forbid(unsafe_code)]
 
+mod advisories;
 mod audit_matrix;
 mod bench;
 mod build_variants;
@@ -70,6 +71,8 @@ enum Command {
     Dist(dist::Args),
     /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
     Mutants(mutants::Args),
+    /// Ask the database of RustSec about every dependency
+    Advisories(advisories::Args),
     /// Build the documents as one folder of pages
     Site(site::Args),
 }
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::InstallC(args) => install_c::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Mutants(args) => mutants::run(&args),
+        Command::Advisories(args) => advisories::run(&args),
         Command::Site(args) => site::run(&args),
     };
     match result {

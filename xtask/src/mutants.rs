@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: whether the tests notice when one operation of a predicate, a parser, a proof or a policy is another.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
     process::{Command, ExitCode},
@@ -48,6 +48,12 @@ struct List {
     group: Vec<Group>,
     #[serde(default)]
     survivor: Vec<Survivor>,
+}
+
+/// The names of the groups.
+pub(crate) fn groups(root: &Path) -> Result<BTreeSet<String>> {
+    let list = List::parse(&fs::read_to_string(root.join(LIST))?)?;
+    Ok(list.group.into_iter().map(|group| group.name).collect())
 }
 
 /// Files whose mutants the same tests must catch.

@@ -47,7 +47,7 @@ pub(crate) fn check(context: &Context, bulla: &Path, command_line: &clap::Comman
 }
 
 /// Whether `command` is one of ours, and an error if it is and would not run.
-fn check_command(bulla: &Path, command_line: &clap::Command, command: &str) -> Result<bool> {
+pub(super) fn check_command(bulla: &Path, command_line: &clap::Command, command: &str) -> Result<bool> {
     let words = shlex::split(command).context("the quotes do not match")?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     if let Some(arguments) = words.strip_prefix(XTASK) {

@@ -5,8 +5,9 @@ mod commands;
 mod decisions;
 mod links;
 mod tour;
+mod workflows;
 
 pub(crate) use self::{
     commands::check, decisions::check as check_decisions, links::check as check_links,
-    tour::check as check_tours,
+    tour::check as check_tours, workflows::check as check_workflows,
 };

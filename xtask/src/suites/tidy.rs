@@ -9,12 +9,10 @@ use super::runner::Runner;
 use crate::{
     context::Context,
     dist, documents,
-    install::{self, CargoTool},
+    install::{self, CARGO_DENY},
     process::quiet,
     style,
 };
-
-const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
 
 /// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our vectors but may not use their registers,
 /// as in a kernel.
@@ -47,7 +45,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("links of the documents", documents::check_links);
     runner.check("decisions and their index", documents::check_decisions);
     runner.check("what registries require", dist::check_manifests);
-    let context = runner.context;
+    let (context, command_line) = (runner.context, runner.command_line);
+    runner.check("workflows", |context| documents::check_workflows(context, command_line));
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));
     runner.check("rustfmt, other workspaces", other_workspaces);
     runner.command("clippy", &mut clippy(context));
