@@ -1,8 +1,9 @@
 //! The classes `blake2b`, `blake2s`, `blake2bp` and `blake2sp`, with the interface of hashlib's.
 
 use crate::buffer::{Input, compute};
+use crate::first::{self, First};
 use bulla_blake2::parallel::{Params as ParallelParams, State as ParallelState};
-use bulla_blake2::{Blake2b, Blake2s, Params, State, Variant};
+use bulla_blake2::{Blake2b, Blake2s, Hash, Params, State, Variant, blake2b, blake2s};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
@@ -11,24 +12,55 @@ use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroize;
 
-/// A digest of any of the four functions, and its length.
-type Digest = ([u8; 64], usize);
-
 /// The state of one of the four functions.
-trait Hasher: Clone {
+trait Hasher: Clone + Send {
+    type Variant: Variant;
+    /// With the default parameters.
+    fn new() -> Self;
     fn add(&mut self, input: &[u8]);
-    fn digest(&self) -> Digest;
+    fn digest(&self) -> Hash<Self::Variant>;
+    /// The digest of a whole input with the default parameters, without a state.
+    fn digest_of(input: &[u8]) -> Hash<Self::Variant>;
     /// Clears a key, and input that may be secret.
     fn wipe(&mut self);
 }
 
-impl<V: Variant<Word: Zeroize>> Hasher for State<V> {
+/// The digests of a whole input: by the sequential function, and by the parallel one.
+trait OneCall: Variant {
+    const SEQUENTIAL: fn(&[u8]) -> Hash<Self>;
+    const PARALLEL: fn(&[u8]) -> Hash<Self>;
+}
+
+impl OneCall for Blake2b {
+    const SEQUENTIAL: fn(&[u8]) -> Hash<Self> = blake2b;
+    const PARALLEL: fn(&[u8]) -> Hash<Self> = blake2b::blake2bp::blake2bp;
+}
+
+impl OneCall for Blake2s {
+    const SEQUENTIAL: fn(&[u8]) -> Hash<Self> = blake2s;
+    const PARALLEL: fn(&[u8]) -> Hash<Self> = blake2s::blake2sp::blake2sp;
+}
+
+impl<V: OneCall<Word: Zeroize>> Hasher for State<V>
+where
+    Self: Send,
+{
+    type Variant = V;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
     fn add(&mut self, input: &[u8]) {
         self.update(input);
     }
 
-    fn digest(&self) -> Digest {
-        padded(self.finalize().as_bytes())
+    fn digest(&self) -> Hash<V> {
+        self.finalize()
+    }
+
+    fn digest_of(input: &[u8]) -> Hash<V> {
+        V::SEQUENTIAL(input)
     }
 
     fn wipe(&mut self) {
@@ -36,13 +68,26 @@ impl<V: Variant<Word: Zeroize>> Hasher for State<V> {
     }
 }
 
-impl<V: Variant> Hasher for ParallelState<V> {
+impl<V: OneCall> Hasher for ParallelState<V>
+where
+    Self: Send,
+{
+    type Variant = V;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
     fn add(&mut self, input: &[u8]) {
         self.update(input);
     }
 
-    fn digest(&self) -> Digest {
-        padded(self.finalize().as_bytes())
+    fn digest(&self) -> Hash<V> {
+        self.finalize()
+    }
+
+    fn digest_of(input: &[u8]) -> Hash<V> {
+        V::PARALLEL(input)
     }
 
     fn wipe(&mut self) {
@@ -56,15 +101,65 @@ fn overwrite<T>(value: &mut T, by: T) {
     black_box(value);
 }
 
-fn padded(digest: &[u8]) -> Digest {
-    let mut bytes = [0; 64];
-    bytes[..digest.len()].copy_from_slice(digest);
-    (bytes, digest.len())
+/// The input so far.
+enum Content<S> {
+    /// Nothing, or one object that never changes, without parameters: the digest takes one call.
+    Whole(Option<Py<PyBytes>>),
+    /// Anything else. It is not in Python's object: to make and to move an object of that size costs more than a short hash.
+    Hasher(Box<S>),
+}
+
+impl<S: Hasher> Content<S> {
+    fn add(&mut self, py: Python<'_>, data: &Input<'_, '_>) {
+        let input = data.as_slice();
+        if let (Self::Whole(None), Some(whole)) = (&*self, first::whole(Some(data))) {
+            *self = Self::Whole(Some(whole));
+            return;
+        }
+        let hasher = self.hasher(py);
+        compute(py, input.len(), || hasher.add(input));
+    }
+
+    /// The hasher. It is created if it does not exist yet.
+    fn hasher(&mut self, py: Python<'_>) -> &mut S {
+        if let Self::Whole(kept) = self {
+            let mut hasher = Box::new(S::new());
+            if let Some(kept) = kept {
+                hasher.add(kept.as_bytes(py));
+            }
+            *self = Self::Hasher(hasher);
+        }
+        match self {
+            Self::Hasher(hasher) => hasher,
+            Self::Whole(_) => unreachable!("it was just made"),
+        }
+    }
+
+    fn digest(&self, py: Python<'_>) -> Hash<S::Variant>
+    where
+        Hash<S::Variant>: Send,
+    {
+        match self {
+            Self::Whole(kept) => {
+                let input = kept.as_ref().map_or(&[][..], |kept| kept.as_bytes(py));
+                compute(py, input.len(), || S::digest_of(input))
+            }
+            Self::Hasher(hasher) => hasher.digest(),
+        }
+    }
+
+    fn copy(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Whole(kept) => Self::Whole(kept.as_ref().map(|kept| kept.clone_ref(py))),
+            Self::Hasher(hasher) => Self::Hasher(hasher.clone()),
+        }
+    }
 }
 
 /// What all four classes share.
-struct Shared<S: Hasher + Send> {
-    state: Mutex<S>,
+struct Shared<S: Hasher> {
+    first: First,
+    content: Mutex<Content<S>>,
     digest_size: usize,
     key: Key,
 }
@@ -76,49 +171,78 @@ enum Key {
     Some,
 }
 
-impl<S: Hasher + Send> Shared<S> {
-    fn new(py: Python<'_>, mut state: S, digest_size: usize, key: Key, data: Option<&Input<'_, '_>>) -> Self {
+impl<S: Hasher> Shared<S>
+where
+    Hash<S::Variant>: Send,
+{
+    #[inline]
+    fn new(
+        py: Python<'_>,
+        mut content: Content<S>,
+        digest_size: usize,
+        key: Key,
+        data: Option<&Input<'_, '_>>,
+    ) -> Self {
         if let Some(data) = data {
-            let input = data.as_slice();
-            compute(py, input.len(), || state.add(input));
+            content.add(py, data);
         }
-        Self { state: Mutex::new(state), digest_size, key }
+        let first = match &content {
+            Content::Whole(Some(whole)) => First::new(Some(whole.clone_ref(py))),
+            _ => First::new(None),
+        };
+        Self { first, content: Mutex::new(content), digest_size, key }
     }
 
-    /// The state, for this thread alone.
-    fn state(&self, py: Python<'_>) -> MutexGuard<'_, S> {
-        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    /// The content, for this thread alone.
+    fn content(&self, py: Python<'_>) -> MutexGuard<'_, Content<S>> {
+        let content = self.content.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        self.first.use_state();
+        content
+    }
+
+    #[inline]
+    fn hash(&self, py: Python<'_>) -> Hash<S::Variant> {
+        match self.first.get(py) {
+            Some(input) => compute(py, input.len(), || S::digest_of(input)),
+            None => self.content(py).digest(py),
+        }
     }
 
     fn update(&self, py: Python<'_>, data: &Input<'_, '_>) {
-        let (mut state, input) = (self.state(py), data.as_slice());
-        let state = &mut *state;
-        compute(py, input.len(), || state.add(input));
+        self.content(py).add(py, data);
     }
 
     fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let (bytes, len) = self.state(py).digest();
-        PyBytes::new(py, &bytes[..len])
+        PyBytes::new(py, self.hash(py).as_bytes())
     }
 
     fn hexdigest<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let (bytes, len) = self.state(py).digest();
-        let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-        let hex: String = bytes[..len].iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        PyString::new(py, &hex)
+        let digest = self.hash(py);
+        let mut hex = [[0; 2]; 64];
+        for (digits, byte) in hex.iter_mut().zip(digest.as_bytes()) {
+            *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        let hex = &hex.as_flattened()[..2 * digest.as_bytes().len()];
+        PyString::new(py, str::from_utf8(hex).expect("digits are ASCII"))
     }
 
     fn copy(&self, py: Python<'_>) -> Self {
-        let state = self.state(py).clone();
-        Self { state: Mutex::new(state), digest_size: self.digest_size, key: self.key }
+        let content = self.content(py).copy(py);
+        Self {
+            first: First::new(None),
+            content: Mutex::new(content),
+            digest_size: self.digest_size,
+            key: self.key,
+        }
     }
 }
 
-impl<S: Hasher + Send> Drop for Shared<S> {
+impl<S: Hasher> Drop for Shared<S> {
     fn drop(&mut self) {
-        if self.key == Key::Some {
-            self.state.get_mut().unwrap_or_else(PoisonError::into_inner).wipe();
+        let content = self.content.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let (Key::Some, Content::Hasher(hasher)) = (self.key, content) {
+            hasher.wipe();
         }
     }
 }
@@ -209,7 +333,7 @@ fn key_of(key: &[u8]) -> Key {
     if key.is_empty() { Key::None } else { Key::Some }
 }
 
-fn sequential<V: Variant<Word: Zeroize>>(
+fn sequential<V: OneCall<Word: Zeroize>>(
     py: Python<'_>,
     data: Option<&Input<'_, '_>>,
     wanted: Option<i32>,
@@ -219,10 +343,10 @@ fn sequential<V: Variant<Word: Zeroize>>(
 ) -> PyResult<Shared<State<V>>>
 where
     State<V>: Send,
+    Hash<V>: Send,
 {
     if wanted.is_none() && key.is_none() && salt.is_none() && person.is_none() && tree.is_plain() {
-        // Each parameter costs a computation of the parameter block.
-        return Ok(Shared::new(py, State::new(), sizes.digest, Key::None, data));
+        return Ok(Shared::new(py, Content::Whole(None), sizes.digest, Key::None, data));
     }
     let digest_size = digest_size(wanted, sizes)?;
     let key = at_most(key.as_ref(), sizes.digest, "key")?;
@@ -231,12 +355,14 @@ where
     params.salt(at_most(salt.as_ref(), sizes.salt, "salt")?);
     params.personal(at_most(person.as_ref(), sizes.salt, "person")?);
     let applied = tree.apply(&mut params, sizes);
-    let shared = applied.map(|()| Shared::new(py, params.to_state(), digest_size, key_of(key), data));
+    let shared = applied.map(|()| {
+        Shared::new(py, Content::Hasher(Box::new(params.to_state())), digest_size, key_of(key), data)
+    });
     params.zeroize();
     shared
 }
 
-fn parallel<V: Variant>(
+fn parallel<V: OneCall>(
     py: Python<'_>,
     data: Option<&Input<'_, '_>>,
     wanted: Option<i32>,
@@ -245,12 +371,17 @@ fn parallel<V: Variant>(
 ) -> PyResult<Shared<ParallelState<V>>>
 where
     ParallelState<V>: Send,
+    Hash<V>: Send,
 {
+    if wanted.is_none() && key.is_none() {
+        return Ok(Shared::new(py, Content::Whole(None), sizes.digest, Key::None, data));
+    }
     let digest_size = digest_size(wanted, sizes)?;
     let key = at_most(key.as_ref(), sizes.digest, "key")?;
     let mut params = ParallelParams::<V>::new();
     params.hash_length(digest_size).key(key);
-    let shared = Shared::new(py, params.to_state(), digest_size, key_of(key), data);
+    let content = Content::Hasher(Box::new(params.to_state()));
+    let shared = Shared::new(py, content, digest_size, key_of(key), data);
     overwrite(&mut params, ParallelParams::new());
     Ok(shared)
 }

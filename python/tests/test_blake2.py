@@ -77,6 +77,25 @@ def test_numbers_are_those_of_hashlib(name: str, parameter: str, number: Any) ->
         assert CLASSES[name](b"x", **{parameter: number}).digest() == make(b"x", **{parameter: number}).digest()
 
 
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("first", [0, 1, 64, 129, 16384, 16385])
+def test_more_input_after_a_digest_of_the_first_piece(name: str, first: int) -> None:
+    data, make = pattern(first + 300), CLASSES[name]
+    hasher = make(data[:first])
+    before = hasher.digest()
+    assert before == make(bytearray(data[:first])).digest() == bytes.fromhex(hasher.hexdigest())
+    copy = hasher.copy()
+    for start, end in ((first, first + 100), (first + 100, first + 300)):
+        hasher.update(data[start:end])
+        assert hasher.digest() == make(bytearray(data[:end])).digest()
+    assert copy.digest() == before
+    copy.update(data[first:])
+    assert copy.digest() == hasher.digest()
+    once = make()
+    once.update(data)
+    assert once.digest() == hasher.digest() == once.copy().digest()
+
+
 @pytest.mark.parametrize("name", SEQUENTIAL)
 def test_constants_are_those_of_hashlib(name: str) -> None:
     for constant in ("SALT_SIZE", "PERSON_SIZE", "MAX_KEY_SIZE", "MAX_DIGEST_SIZE"):

@@ -259,3 +259,18 @@ def test_what_a_hasher_keeps_is_freed() -> None:
     del hashers
     bulla.hash_many([data] * 10)
     assert sys.getrefcount(data) == before
+
+
+@pytest.mark.parametrize("first", [0, 1, 64, 257, 16384, 16385])
+def test_more_input_after_a_digest_of_the_first_piece(first: int) -> None:
+    data = pattern(first + 300)
+    modes: list[dict[str, Any]] = [{}, {"key": bytes(32)}, {"derive_key_context": "context"}]
+    for named in modes:
+        hasher = bulla.blake3(data[:first], **named)
+        before = hasher.digest()
+        assert before == bulla.blake3(bytearray(data[:first]), **named).digest() == bytes.fromhex(hasher.hexdigest())
+        copy = hasher.copy()
+        assert hasher.update(data[first:]).digest() == bulla.blake3(bytearray(data), **named).digest()
+        assert copy.digest() == before and copy.update(data[first:]).digest() == hasher.digest()
+        hasher.reset()
+        assert hasher.digest() == bulla.blake3(**named).digest()

@@ -58,6 +58,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         Err(error) => return runner.need("the wheel", |_| Err(error)),
     };
     for python in &pythons {
+        println!("Python 3.{}: {}", python.minor, python.program.display());
         runner.check(&named("the wheel alone", python), |context| {
             let environment = alone(context, &tools, python, &wheel)?;
             quiet(Command::new(environment).args(["-I", "-W", "error", "-c", ALONE])).map(drop)
@@ -98,7 +99,7 @@ fn prepare(context: &Context) -> Result<(PathBuf, Vec<Python>)> {
     let pythons = pythons();
     ensure!(
         pythons.len() > 1 && pythons[0].minor == OLDEST,
-        "the wheel must be tested with Python 3.{OLDEST} and with a newer one. This machine has {}: install the others, for example with pyenv",
+        "the wheel must be tested with Python 3.{OLDEST} and with a newer one. This machine has {}: install the others with pyenv, or in the PATH",
         match pythons.iter().map(|python| format!("3.{}", python.minor)).collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => "none".to_owned(),
             some => some,
