@@ -1,7 +1,6 @@
 //! The classes `blake2b`, `blake2s`, `blake2bp` and `blake2sp`, with the interface of hashlib's.
 
 use crate::buffer::{Input, compute};
-use crate::first::{self, First};
 use bulla_blake2::parallel::{Params as ParallelParams, State as ParallelState};
 use bulla_blake2::{Blake2b, Blake2s, Hash, Params, State, Variant, blake2b, blake2s};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
@@ -11,6 +10,9 @@ use pyo3::types::{PyBytes, PyString};
 use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroize;
+
+/// The longest first piece that is kept by reference: to keep a long one would keep its memory.
+const WHOLE: usize = 16 * 1024;
 
 /// The state of one of the four functions.
 trait Hasher: Clone + Send {
@@ -112,8 +114,10 @@ enum Content<S> {
 impl<S: Hasher> Content<S> {
     fn add(&mut self, py: Python<'_>, data: &Input<'_, '_>) {
         let input = data.as_slice();
-        if let (Self::Whole(None), Some(whole)) = (&*self, first::whole(Some(data))) {
-            *self = Self::Whole(Some(whole));
+        if let (Self::Whole(None), Input::Bytes(bytes)) = (&*self, data)
+            && input.len() <= WHOLE
+        {
+            *self = Self::Whole(Some(Bound::clone(bytes).unbind()));
             return;
         }
         let hasher = self.hasher(py);
@@ -158,7 +162,6 @@ impl<S: Hasher> Content<S> {
 
 /// What all four classes share.
 struct Shared<S: Hasher> {
-    first: First,
     content: Mutex<Content<S>>,
     digest_size: usize,
     key: Key,
@@ -186,26 +189,12 @@ where
         if let Some(data) = data {
             content.add(py, data);
         }
-        let first = match &content {
-            Content::Whole(Some(whole)) => First::new(Some(whole.clone_ref(py))),
-            _ => First::new(None),
-        };
-        Self { first, content: Mutex::new(content), digest_size, key }
+        Self { content: Mutex::new(content), digest_size, key }
     }
 
     /// The content, for this thread alone.
     fn content(&self, py: Python<'_>) -> MutexGuard<'_, Content<S>> {
-        let content = self.content.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        self.first.use_state();
-        content
-    }
-
-    #[inline]
-    fn hash(&self, py: Python<'_>) -> Hash<S::Variant> {
-        match self.first.get(py) {
-            Some(input) => compute(py, input.len(), || S::digest_of(input)),
-            None => self.content(py).digest(py),
-        }
+        self.content.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     fn update(&self, py: Python<'_>, data: &Input<'_, '_>) {
@@ -213,12 +202,12 @@ where
     }
 
     fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.hash(py).as_bytes())
+        PyBytes::new(py, self.content(py).digest(py).as_bytes())
     }
 
     fn hexdigest<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digest = self.hash(py);
+        let digest = self.content(py).digest(py);
         let mut hex = [[0; 2]; 64];
         for (digits, byte) in hex.iter_mut().zip(digest.as_bytes()) {
             *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
@@ -229,12 +218,7 @@ where
 
     fn copy(&self, py: Python<'_>) -> Self {
         let content = self.content(py).copy(py);
-        Self {
-            first: First::new(None),
-            content: Mutex::new(content),
-            digest_size: self.digest_size,
-            key: self.key,
-        }
+        Self { content: Mutex::new(content), digest_size: self.digest_size, key: self.key }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The class `blake3`, with the interface of the class of that name in the package `blake3`, and of the objects of hashlib.
 
 use crate::buffer::{ByteInput, compute};
-use crate::first::{self, First};
 use crate::pool::{Threads, pool};
 use crate::state::{Mode, State};
 use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, OUT_LEN};
@@ -32,31 +31,14 @@ const AUTO: isize = -1;
 pub(crate) struct Blake3 {
     mode: Mode,
     threads: Threads,
-    first: First,
     state: Mutex<State>,
 }
 
 impl Blake3 {
-    #[inline]
-    fn of(mode: Mode, threads: Threads, state: State) -> Self {
-        Self { mode, threads, first: First::new(None), state: Mutex::new(state) }
-    }
-
     /// The state, for this thread alone.
     #[inline]
     fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
-        let state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        self.first.use_state();
-        state
-    }
-
-    /// The digest of 32 bytes.
-    #[inline]
-    fn short_digest(&self, py: Python<'_>) -> [u8; OUT_LEN] {
-        match self.first.get(py) {
-            Some(input) => compute(py, input.len(), || self.mode.digest(input)),
-            None => self.state(py).digest(py, &self.mode),
-        }
+        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -152,15 +134,14 @@ impl Blake3 {
         };
         let threads = threads(max_threads)?;
         let data = data.map(|data| data.0);
-        if let Some(whole) = first::whole(data.as_ref()) {
-            let state = Mutex::new(State::Whole(whole.clone_ref(py)));
-            return Ok(Self { mode, threads, first: First::new(Some(whole)), state });
+        if let Some(state) = State::whole(data.as_ref()) {
+            return Ok(Self { mode, threads, state: Mutex::new(state) });
         }
         let mut state = State::new();
         if let Some(data) = data {
             add(py, &mut state, &mode, threads, data.as_slice());
         }
-        Ok(Self::of(mode, threads, state))
+        Ok(Self { mode, threads, state: Mutex::new(state) })
     }
 
     /// Hashes more input. Returns the hasher itself.
@@ -192,7 +173,7 @@ impl Blake3 {
     #[pyo3(signature = ())]
     fn copy(&self, py: Python<'_>) -> Self {
         let state = self.state(py).copy(py);
-        Self::of(self.mode.clone(), self.threads, state)
+        Self { mode: self.mode.clone(), threads: self.threads, state: Mutex::new(state) }
     }
 
     /// Forgets all input: the hasher has the same mode and the same key as at its beginning.
@@ -207,7 +188,7 @@ impl Blake3 {
     #[pyo3(signature = (length = OUT_LEN, *, seek = 0), text_signature = "($self, length=32, *, seek=0)")]
     fn digest<'py>(&self, py: Python<'py>, length: usize, seek: u64) -> PyResult<Bound<'py, PyBytes>> {
         if length == OUT_LEN && seek == 0 {
-            return Ok(PyBytes::new(py, &self.short_digest(py)));
+            return Ok(PyBytes::new(py, &self.state(py).digest(py, &self.mode)));
         }
         if isize::try_from(length).is_err() {
             return Err(PyOverflowError::new_err("length is too large"));
@@ -224,7 +205,7 @@ impl Blake3 {
     #[pyo3(signature = (length = OUT_LEN, *, seek = 0), text_signature = "($self, length=32, *, seek=0)")]
     fn hexdigest<'py>(&self, py: Python<'py>, length: usize, seek: u64) -> PyResult<Bound<'py, PyString>> {
         if length == OUT_LEN && seek == 0 {
-            let digest = bulla_blake3::Hash::from_bytes(self.short_digest(py));
+            let digest = bulla_blake3::Hash::from_bytes(self.state(py).digest(py, &self.mode));
             return Ok(PyString::new(py, &digest.to_hex()));
         }
         if length > isize::MAX.unsigned_abs() / 2 {

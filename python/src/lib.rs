@@ -8,7 +8,6 @@ mod blake2;
 mod blake3;
 mod buffer;
 mod ed25519;
-mod first;
 mod kernels;
 mod many;
 mod pool;

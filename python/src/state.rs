@@ -1,6 +1,6 @@
 //! What a BLAKE3 hasher has taken so far.
 
-use crate::buffer::compute;
+use crate::buffer::{Input, compute};
 use bulla_blake3::{DeriveKey, Hasher, KEY_LEN, OUT_LEN, OutputReader, hash, keyed_hash};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,6 +9,9 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// So much input is kept as it is, and hashed only when somebody asks for the digest. A hasher takes 3 KiB, which a short input is not worth.
 const SHORT: usize = 256;
+
+/// The longest first piece that is kept by reference. A hasher takes as much memory.
+const WHOLE: usize = 16 * 1024;
 
 /// What is computed.
 #[derive(Clone)]
@@ -48,7 +51,7 @@ impl Mode {
 
     /// The digest of a whole input.
     #[inline]
-    pub(crate) fn digest(&self, input: &[u8]) -> [u8; OUT_LEN] {
+    fn digest(&self, input: &[u8]) -> [u8; OUT_LEN] {
         match self {
             Self::Hash => *hash(input).as_bytes(),
             Self::Keyed(key) => *keyed_hash(key, input).as_bytes(),
@@ -87,6 +90,17 @@ impl State {
     #[inline]
     pub(crate) const fn new() -> Self {
         Self::Short { len: 0, bytes: [0; SHORT] }
+    }
+
+    /// The state of a hasher whose first piece is `input`, if there is one, and if it needs no hasher.
+    #[inline]
+    pub(crate) fn whole(input: Option<&Input<'_, '_>>) -> Option<Self> {
+        match input? {
+            Input::Bytes(bytes) if bytes.as_bytes().len() <= WHOLE => {
+                Some(Self::Whole(Bound::clone(bytes).unbind()))
+            }
+            _ => None,
+        }
     }
 
     /// Takes the input, if all of it is short. Otherwise it takes nothing.
