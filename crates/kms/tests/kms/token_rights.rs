@@ -117,6 +117,22 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
     assert_eq!((ids.len(), &left.permit().revocation_ids), (4, &ids));
 }
 
+#[test]
+fn rights_last_to_the_end_of_the_second_in_which_the_token_expires() {
+    let (keystore, keys) = keystore();
+    let operations = vec![Operation::Sign];
+    let grant = Grant { tenant: name("local"), keys: Keys::All, operations, expires: at(NOON + 300) };
+    let token = keystore.mint_token(&grant).unwrap();
+    let rights = keystore.rights(&token, &Revocations::default()).unwrap();
+    let permits = |now| rights.permits(&Request::on_key(Operation::Sign, &keys[0], at(now))).is_ok();
+    for now in [0, NOON - 1, NOON, NOON + 300, NOON + 301, NOON + 999] {
+        assert!(permits(now), "{now}");
+    }
+    for now in [NOON + 1000, NOON + 1001, NOON + 3_600_000] {
+        assert!(!permits(now), "{now}");
+    }
+}
+
 fn all_rights(keystore: &Keystore, token: &Token, revoked: &Revocations) -> Result<(), Code> {
     keystore.rights(token, revoked).map(drop).map_err(|error| error.code)
 }
