@@ -98,7 +98,7 @@ fn sums(root: &Path) -> Result<String> {
 
 fn control(version: &str, depends: &str, size: &str) -> String {
     format!(
-        "Package: bulla\nVersion: {version}-1\nArchitecture: amd64\nMaintainer: The bulla authors <authors@bulla.dev>\n\
+        "Package: bulla\nVersion: {version}-1\nArchitecture: amd64\nMaintainer: The bulla authors <bulla-dev@users.noreply.github.com>\n\
          Installed-Size: {size}\nDepends: {depends}\nSuggests: minisign\nSection: utils\nPriority: optional\n\
          Homepage: https://github.com/bulla-dev/bulla\n\
          Description: hash, sign and verify files, with keys from an encrypted keystore\n \
@@ -111,7 +111,7 @@ fn control(version: &str, depends: &str, size: &str) -> String {
 fn changelog(version: &str, date: &str) -> String {
     format!(
         "bulla ({version}-1) unstable; urgency=medium\n\n  * Version {version}: changelog.gz says what is new.\n\n \
-         -- The bulla authors <authors@bulla.dev>  {date}\n"
+         -- The bulla authors <bulla-dev@users.noreply.github.com>  {date}\n"
     )
 }
 

@@ -54,7 +54,7 @@ impl Platform {
     pub(super) const fn features(self) -> &'static str {
         match self {
             Self::LinuxX86 | Self::LinuxArm | Self::DebianX86 => "etcd,otel",
-            // The service needs Unix.
+            // The service there is for trials.
             Self::WindowsX86 => "",
         }
     }

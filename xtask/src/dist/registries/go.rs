@@ -39,7 +39,9 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
         println!("{path}: {}", place.display());
     }
     // What Go has downloaded has the layout of a proxy. A user who has nothing gets the modules from it.
-    let proxy = format!("file://{}", cache.join("cache/download").display());
+    // The usual proxy is behind it, for the public list of digests.
+    let usual = quiet(Command::new("go").args(["env", "GOPROXY"]))?;
+    let proxy = format!("file://{},{}", cache.join("cache/download").display(), usual.trim());
     for module in MODULES {
         let path = format!("{REPOSITORY}/{module}@{version}");
         let user = folder.join("by-proxy").join(module.replace('/', "-"));
