@@ -1,7 +1,7 @@
 //! `cargo xtask bench files-tree`: `bulla sum` beside b3sum and sha256sum, as processes on files in the page cache.
 //!
 //! The contenders of a case run in turns, each time in a new order of turns, and the table has the ratios of the medians of their wall
-//! times. All of them get the same names in the same order, and write to a null device.
+//! times. All of them get the same names in the same order, and write to a null device. `bulla sum -r` finds the names itself.
 
 use std::{
     fs,
@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bulla_record::stats::median;
 
+use super::harness::Selection;
 use crate::{
     context::{Context, build_program},
     install::{CargoTool, cargo_tool},
@@ -28,41 +29,83 @@ pub(crate) const LAUNCHES: u32 = 11;
 
 const B3SUM: CargoTool = CargoTool { name: "b3sum", version: "1.8.7" };
 
-/// A set of files of random bytes.
+/// A set of files of random bytes, and how they are read.
 struct Files {
+    /// The name for `--cases`.
+    case: &'static str,
     name: &'static str,
     count: usize,
     /// The sizes in bytes, from and to.
     sizes: (usize, usize),
+    /// The programs beside `bulla sum`, which is the first contender.
     peers: &'static [&'static str],
     /// The process is too short for a clock that is read once: each run is this many processes.
     repeated: u32,
+    cache: Cache,
 }
 
-const SETS: [Files; 4] = [
+/// Where the content of the files is before each run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cache {
+    /// In memory.
+    Warm,
+    /// On the disk: `dd` tells the system to drop it, by posix_fadvise.
+    Cold,
+}
+
+const SETS: [Files; 5] = [
     Files {
+        case: "small",
         name: "100,000 files of 1 to 4 KiB",
         count: 100_000,
         sizes: (1 << 10, 4 << 10),
-        peers: &["b3sum", "sha256sum"],
+        peers: &[WALK, "b3sum", "sha256sum"],
         repeated: 1,
+        cache: Cache::Warm,
     },
     Files {
+        case: "medium",
         name: "10,000 files of 64 KiB",
         count: 10_000,
         sizes: (64 << 10, 64 << 10),
+        peers: &[WALK, "b3sum"],
+        repeated: 1,
+        cache: Cache::Warm,
+    },
+    Files {
+        case: "large",
+        name: "one file of 4 GiB",
+        count: 1,
+        sizes: (4 << 30, 4 << 30),
         peers: &["b3sum"],
         repeated: 1,
+        cache: Cache::Warm,
     },
-    Files { name: "one file of 4 GiB", count: 1, sizes: (4 << 30, 4 << 30), peers: &["b3sum"], repeated: 1 },
     Files {
+        case: "cold",
+        name: "one file of 4 GiB, not in the page cache",
+        count: 1,
+        sizes: (4 << 30, 4 << 30),
+        peers: &["b3sum"],
+        repeated: 1,
+        cache: Cache::Cold,
+    },
+    Files {
+        case: "start",
         name: "one file of 11 bytes",
         count: 1,
         sizes: (11, 11),
         peers: &["b3sum", "sha256sum"],
         repeated: 200,
+        cache: Cache::Warm,
     },
 ];
+
+/// The contender that gets a folder instead of names.
+const WALK: &str = "bulla sum -r";
+
+/// The case that signs a folder.
+const SIGN: &str = "sign";
 
 /// The number of files in the folder that is signed again.
 const SIGNED: usize = 200_000;
@@ -74,56 +117,74 @@ struct Contender {
     arguments: Vec<String>,
 }
 
-/// Measures all sets, and signing a folder again; prints the table.
+/// Measures the selected sets, and signing a folder again; prints the table.
 ///
 /// # Errors
-/// A program cannot be built or fails; the disk is full.
-pub(crate) fn run(context: &Context, launches: u32) -> Result<ExitCode> {
+/// No case has a selected name; a program cannot be built or fails; the disk is full.
+pub(crate) fn run(context: &Context, launches: u32, cases: &[String]) -> Result<ExitCode> {
+    let selection = Selection { sizes: vec![], cases: cases.to_vec() };
+    let is_wanted = |case: &str| selection.takes(NAME, case, 0);
+    let sets: Vec<_> = SETS.iter().filter(|set| is_wanted(set.case)).collect();
+    ensure!(!sets.is_empty() || is_wanted(SIGN), "{NAME} has no case of this name");
     let mut build = context.cargo();
     build.args(["build", "--quiet", "--profile=dist", "-p", "bulla"]);
     let bulla = build_program(&mut build)?;
     let b3sum = cargo_tool(context, &B3SUM)?;
     let root = context.target.join("bench-files");
     println!("{}\n", quiet(Command::new(&b3sum).arg("--version"))?.trim());
-    println!("| files | bulla, ms | peer | peer, ms | peer / bulla |\n|---|--:|---|--:|--:|");
-    for set in &SETS {
+    if !sets.is_empty() {
+        println!("| files | bulla sum, ms | other | other, ms | other / bulla sum |\n|---|--:|---|--:|--:|");
+    }
+    for set in sets {
         let names = make(&root, set)?;
-        let folder = root.join(set.count.to_string()).join(set.sizes.0.to_string());
-        let mut contenders = vec![Contender {
-            name: "bulla sum".into(),
-            program: bulla.clone(),
-            arguments: with("sum", &names),
-        }];
-        for peer in set.peers {
-            let program = if *peer == "b3sum" { b3sum.clone() } else { PathBuf::from(peer) };
-            contenders.push(Contender { name: (*peer).into(), program, arguments: names.clone() });
-        }
-        let medians = measure(&folder, &contenders, set.repeated, launches)?;
-        for (contender, peer) in contenders.iter().zip(&medians).skip(1) {
-            println!(
-                "| {} | {:.2} | {} | {peer:.2} | {:.2} |",
-                set.name,
-                medians[0],
-                contender.name,
-                peer / medians[0]
-            );
+        let contenders: Vec<_> = ["bulla sum"]
+            .iter()
+            .chain(set.peers)
+            .map(|name| Contender::new(name, &names, &bulla, &b3sum))
+            .collect();
+        let medians = measure(&set.folder(&root), &contenders, set, launches)?;
+        for (contender, other) in contenders.iter().zip(&medians).skip(1) {
+            let (name, ours, ratio) = (set.name, medians[0], other / medians[0]);
+            println!("| {name} | {ours:.2} | {} | {other:.2} | {ratio:.2} |", contender.name);
         }
     }
-    sign_again(&root, &bulla)?;
+    if is_wanted(SIGN) {
+        sign_again(&root, &bulla)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn with(command: &str, names: &[String]) -> Vec<String> {
-    [command.to_owned()].into_iter().chain(names.iter().cloned()).collect()
+impl Contender {
+    fn new(name: &str, names: &[String], bulla: &Path, b3sum: &Path) -> Self {
+        let (program, arguments) = match name {
+            "bulla sum" => (bulla.to_owned(), with(&["sum"], names)),
+            WALK => (bulla.to_owned(), with(&["sum", "-r"], &[".".to_owned()])),
+            "b3sum" => (b3sum.to_owned(), names.to_vec()),
+            other => (PathBuf::from(other), names.to_vec()),
+        };
+        Self { name: name.to_owned(), program, arguments }
+    }
+}
+
+impl Files {
+    fn folder(&self, root: &Path) -> PathBuf {
+        root.join(self.count.to_string()).join(self.sizes.0.to_string())
+    }
+}
+
+fn with(command: &[&str], names: &[String]) -> Vec<String> {
+    command.iter().map(|word| (*word).to_owned()).chain(names.iter().cloned()).collect()
 }
 
 /// Makes the files, unless an earlier run did, and returns their names in the set's folder.
 fn make(root: &Path, set: &Files) -> Result<Vec<String>> {
-    let folder = root.join(set.count.to_string()).join(set.sizes.0.to_string());
+    let folder = set.folder(root);
     // Short names, in folders of a thousand: all of them fit on one command line.
     let names: Vec<String> =
         (0..set.count).map(|index| format!("{:02}/{:03}", index / 1000, index % 1000)).collect();
-    if folder.join("complete").is_file() {
+    // Beside the folder: a walk must find nothing else in it.
+    let complete = folder.with_extension("complete");
+    if complete.is_file() {
         return Ok(names);
     }
     let mut noise = Noise(1);
@@ -136,7 +197,7 @@ fn make(root: &Path, set: &Files) -> Result<Vec<String>> {
         let len = from + noise.next() as usize % (to - from + 1);
         noise.write(&path, len)?;
     }
-    fs::write(folder.join("complete"), "")?;
+    fs::write(complete, "")?;
     Ok(names)
 }
 
@@ -165,19 +226,32 @@ impl Noise {
 }
 
 /// The median wall time of each contender in milliseconds.
-fn measure(folder: &Path, contenders: &[Contender], repeated: u32, launches: u32) -> Result<Vec<f64>> {
+fn measure(folder: &Path, contenders: &[Contender], set: &Files, launches: u32) -> Result<Vec<f64>> {
     let mut times = vec![Vec::new(); contenders.len()];
     // The first turn reads the files into the page cache, and does not count.
-    for turn in 0..=launches as usize {
+    let first = if set.cache == Cache::Warm { 0 } else { 1 };
+    for turn in first..=launches as usize {
         for place in 0..contenders.len() {
             let index = (turn + place) % contenders.len();
-            let time = time(folder, &contenders[index], repeated)?;
+            if set.cache == Cache::Cold {
+                drop_cache(folder)?;
+            }
+            let time = time(folder, &contenders[index], set.repeated)?;
             if turn > 0 {
                 times[index].push(time);
             }
         }
     }
     Ok(times.iter().map(|times| median(times.iter().copied())).collect())
+}
+
+/// Removes the only file of a folder from the page cache.
+fn drop_cache(folder: &Path) -> Result<()> {
+    let file = folder.join("00/000");
+    quiet(Command::new("sync").arg(&file))?;
+    let argument = format!("if={}", file.display());
+    quiet(Command::new("dd").args([&argument, "iflag=nocache", "count=0"]))?;
+    Ok(())
 }
 
 fn time(folder: &Path, contender: &Contender, repeated: u32) -> Result<f64> {
@@ -193,7 +267,15 @@ fn time(folder: &Path, contender: &Contender, repeated: u32) -> Result<f64> {
 
 /// Signs a folder of unchanged files again, and prints how long that takes beside signing it the first time.
 fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
-    let set = Files { name: "", count: SIGNED, sizes: (100, 1000), peers: &[], repeated: 1 };
+    let set = Files {
+        case: SIGN,
+        name: "",
+        count: SIGNED,
+        sizes: (100, 1000),
+        peers: &[],
+        repeated: 1,
+        cache: Cache::Warm,
+    };
     make(root, &set)?;
     let parent = root.join(SIGNED.to_string());
     let sign = |arguments: &[&str]| {

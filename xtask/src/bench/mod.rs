@@ -29,12 +29,12 @@ const LAUNCHES: u32 = 5;
     cargo xtask bench oneshot --cases hash/64,keyed --launches 9\n  \
     cargo xtask bench oneshot --kernel x86_64/avx2 --sizes 64,1024\n  \
     cargo xtask bench oneshot --all-kernels --json > run.jsonl\n  \
-    cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n  cargo xtask bench files-tree\n\n\
+    cargo xtask bench go --record\n  cargo xtask bench blake2-builds\n  cargo xtask bench files-tree --cases small,start\n\n\
     blake2-builds compares no peers: it builds BLAKE2 with many flags and prints how much slower than the best each build is. \
-    files-tree measures the command `bulla sum` beside b3sum and sha256sum, on files of 11 bytes to 4 GiB. \
+    files-tree measures the command `bulla sum` beside b3sum and sha256sum, on files of 11 bytes to 4 GiB: its cases are small, medium, large, cold, start and sign, and it takes --cases and --launches. \
     service measures the key management service on one processor with the load from another. \
     service-cluster measures nodes that share a keystore in etcd, and says by a model what many nodes would do. \
-    These take no option except --launches. \
+    The others take no option except --launches. \
     service-soak measures the service's memory under load, and its start with many keys; it takes half an hour and no option. \
     service-cluster-keys measures nodes over a million keys in etcd; it takes minutes, and no option.\n\n\
     A ratio is peer/ours: above 1, ours is faster. A forced kernel is compared with a peer that is restricted to the same instruction set. \
@@ -70,15 +70,12 @@ pub(crate) struct Args {
     samples: bool,
 }
 
-/// A measurement that compares no peers. It takes the number of launches, if one was given.
+/// A measurement that is no suite of cases in records. It takes the number of launches, if one was given.
 type Measurement = fn(&Context, Option<u32>) -> Result<ExitCode>;
 
 fn without_peers(suite: &str) -> Option<Measurement> {
     match suite {
         builds::NAME => Some(|context, launches| builds::run(context, launches.unwrap_or(builds::LAUNCHES))),
-        files_tree::NAME => {
-            Some(|context, launches| files_tree::run(context, launches.unwrap_or(files_tree::LAUNCHES)))
-        }
         service::NAME => Some(|context, launches| service::run(context, launches.unwrap_or(LAUNCHES))),
         service::cluster::NAME => {
             Some(|context, launches| service::cluster::run(context, launches.unwrap_or(1)))
@@ -98,8 +95,17 @@ fn without_peers(suite: &str) -> Option<Measurement> {
 /// Measures, prints, records.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
+    let only_launches = args.kernel.is_none() && !(args.all_kernels || args.json || args.record);
+    if args.suite == files_tree::NAME {
+        ensure!(
+            only_launches && args.sizes.is_empty(),
+            "{} takes --cases, --launches and no other option",
+            args.suite
+        );
+        let launches = args.launches.unwrap_or(files_tree::LAUNCHES);
+        return files_tree::run(&context, launches, &args.cases);
+    }
     if let Some(without_peers) = without_peers(&args.suite) {
-        let only_launches = args.kernel.is_none() && !(args.all_kernels || args.json || args.record);
         ensure!(
             only_launches && args.sizes.is_empty() && args.cases.is_empty(),
             "{} takes --launches and no other option",
