@@ -222,6 +222,22 @@ fn moves_its_reader_only_for_what_it_does_not_hold() {
     assert_eq!(seeks, 0);
 }
 
+/// The last leaf proves the length once, however often it is asked for.
+#[test]
+fn moves_its_reader_once_for_the_length() {
+    let data = input(100_000);
+    let (encoded, hash) = encode(&data);
+    let seeks = |ends: &[i64]| {
+        let mut decoder = Decoder::new(Counting { inner: Cursor::new(&encoded), seeks: 0 }, &hash);
+        for end in ends {
+            decoder.seek(SeekFrom::End(*end)).expect("inside");
+        }
+        decoder.into_inner().0.seeks
+    };
+    assert!(seeks(&[0]) > 0);
+    assert_eq!(seeks(&[0, -1, -50_000, -100_000]), seeks(&[0]));
+}
+
 /// The length in the header becomes visible only by an end; every way there must verify the last leaf.
 #[test]
 fn believes_no_length_before_the_last_leaf() {
