@@ -38,6 +38,7 @@ pub enum Existing {
 pub struct Draft {
     /// `None` once it has its final name.
     content: Option<Content>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux names a file in the end"))]
     folder: PathBuf,
     readers: Readers,
 }

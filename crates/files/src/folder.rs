@@ -17,6 +17,7 @@ pub fn folder_of(path: &Path) -> &Path {
 /// Any error of the system.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -93,7 +93,7 @@ pub(crate) struct AuditLogVerifyArgs {
     #[arg(long, value_name = "URL", requires = "cluster")]
     #[cfg_attr(
         not(feature = "etcd"),
-        expect(dead_code, reason = "only nodes over etcd have logs to compare")
+        allow(dead_code, reason = "only nodes over etcd have logs to compare")
     )]
     pub(crate) node: Vec<Address>,
 

@@ -16,6 +16,7 @@ mod man;
 mod policy;
 mod seal;
 mod serve;
+mod service_manager;
 mod sign;
 mod sum;
 mod sum_lines;

@@ -1,5 +1,6 @@
 //! `bulla serve`: the key management service.
 
+use super::service_manager::{State, raise_file_limit, tell};
 use crate::args::{Create, ServeArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
@@ -12,8 +13,6 @@ use crate::service_log;
 use crate::store::EtcdSource;
 use crate::store::{FolderSource, MemorySource};
 use bulla_server::{Config, Handle, KeystoreSource, Listen, Server, StoreKind};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sd_notify::NotifyState;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -57,7 +56,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     interrupt::instead(
         move || {
             tracing::info!("the service stops");
-            tell(&[NotifyState::Stopping]);
+            tell(State::Stopping);
             stopped.shut_down();
         },
         move || reload(&again, &reloaded),
@@ -70,7 +69,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     for address in server.addresses() {
         tracing::info!("listening on {address}");
     }
-    tell(&[NotifyState::Ready]);
+    tell(State::Ready);
     server.run()?;
     tracing::info!("the service was shut down");
     Ok(Exit::Ok)
@@ -111,10 +110,7 @@ pub(super) fn without_etcd() -> Error {
 
 /// Reads the settings again, as they were read first.
 fn reload(args: &ServeArgs, service: &Handle) {
-    match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
-    }
+    tell(State::Reloading);
     match settings(args) {
         // The log has the outcome.
         Ok(config) => drop(service.reload(config)),
@@ -125,33 +121,7 @@ fn reload(args: &ServeArgs, service: &Handle) {
             );
         }
     }
-    tell(&[NotifyState::Ready]);
-}
-
-/// How many files the service has open besides its connections, at most.
-const OTHER_FILES: u64 = 64;
-
-/// Lets this process have as many files open as the system permits. Each connection is one, and few programs may open more than 1024 unless
-/// they ask.
-fn raise_file_limit(connections: usize) {
-    let permitted = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: permitted.maximum, ..permitted }) {
-        tracing::warn!("cannot raise the number of files that this process may have open: {error}");
-    }
-    let needed = connections as u64 + OTHER_FILES;
-    if let Some(most) = getrlimit(Resource::Nofile).current.filter(|most| *most < needed) {
-        tracing::warn!(
-            "this process may have {most} files open, and `limits.connections` needs {needed}: raise its limit (`ulimit -Hn`; with systemd \
-             LimitNOFILE), or lower `limits.connections`"
-        );
-    }
-}
-
-/// Tells systemd, if it started the service.
-fn tell(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!("cannot tell the service manager: {error}");
-    }
+    tell(State::Ready);
 }
 
 /// The settings in a file, with the variables over them.

@@ -1,15 +1,15 @@
 //! Listening sockets, and the choice of a thread for each new connection.
 
-use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+#[cfg(unix)]
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 
 use bulla_kms::{Code, KmsError, Result};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::config::{Listen, SocketMode};
+#[cfg(unix)]
+use super::local::{self, SocketFile};
+use crate::config::Listen;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -18,18 +18,8 @@ const BACKLOG: i32 = 1024;
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener, Scheme),
+    #[cfg(unix)]
     Unix(UnixListener, SocketFile),
-}
-
-/// The file of a Unix socket, which is removed together with it.
-#[derive(Debug)]
-pub(super) struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Nobody can connect to it any more. If this fails, the next service removes it.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 /// The protocol that clients use on a socket address.
@@ -44,6 +34,7 @@ pub(super) enum Scheme {
 pub(super) enum Accepted {
     /// Of the listener with this number.
     Tcp(TcpStream, usize),
+    #[cfg(unix)]
     Unix(UnixStream),
 }
 
@@ -57,14 +48,17 @@ impl Listener {
                 let listener = tcp(*address).map_err(|error| cannot(address, error))?;
                 Ok(Self::Tcp(listener, scheme))
             }
+            #[cfg(unix)]
             (None, Some(path)) => {
-                remove_stale(path)?;
-                let listener = unix(path, listen.mode.unwrap_or_default());
-                Ok(Self::Unix(
-                    listener.map_err(|error| cannot(path.display(), error))?,
-                    SocketFile(path.clone()),
-                ))
+                let listening = local::listen(path, listen.mode.unwrap_or_default(), BACKLOG);
+                let (listener, file) = listening.map_err(|error| cannot(path.display(), error))?;
+                Ok(Self::Unix(listener, file))
             }
+            #[cfg(not(unix))]
+            (None, Some(_)) => Err(KmsError::new(
+                Code::InvalidArgument,
+                "the service has no Unix sockets on this system: listen on an address",
+            )),
             (None, None) => Err(KmsError::new(Code::InvalidArgument, "a listener has no address")),
         }
     }
@@ -81,7 +75,8 @@ impl Listener {
                     .local_addr()
                     .map_or_else(|error| error.to_string(), |address| format!("{scheme}://{address}"))
             }
-            Self::Unix(_, file) => format!("unix:{}", file.0.display()),
+            #[cfg(unix)]
+            Self::Unix(_, file) => format!("unix:{}", file.path().display()),
         }
     }
 }
@@ -93,30 +88,6 @@ fn tcp(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// A socket that accepts no connection before it has its mode.
-fn unix(path: &Path, mode: SocketMode) -> std::io::Result<UnixListener> {
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&SockAddr::unix(path)?)?;
-    let listens = std::fs::set_permissions(path, Permissions::from_mode(mode.bits()))
-        .and_then(|()| socket.listen(BACKLOG));
-    if let Err(error) = listens {
-        // It was made just now, by us.
-        let _ = std::fs::remove_file(path);
-        return Err(error);
-    }
-    Ok(socket.into())
-}
-
-/// Removes a socket that a killed service left behind, but never one on which a program listens.
-fn remove_stale(path: &Path) -> Result<()> {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err() {
-        std::fs::remove_file(path).map_err(|error| cannot(path.display(), error))?;
-    }
-    Ok(())
 }
 
 fn cannot(address: impl std::fmt::Display, error: std::io::Error) -> KmsError {

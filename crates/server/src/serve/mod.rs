@@ -4,6 +4,8 @@ mod accept;
 mod access_log;
 mod connection;
 mod live;
+#[cfg(unix)]
+mod local;
 mod peers;
 mod server;
 mod tls;

@@ -16,6 +16,7 @@ pub(super) enum Evidence {
     /// Nothing.
     Nothing,
     /// The user at the other end of a Unix socket.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has such sockets"))]
     User(u32),
     /// A client certificate that an authority of the configuration signed.
     Certificate(Arc<Certificate>),

@@ -8,15 +8,19 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bulla_kms::{Code, KmsError, Result, SecretString};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::accept::{Accepted, Listener, SocketFile};
+use super::accept::{Accepted, Listener};
 use super::connection::{Connections, shut_down};
 use super::live::{self, Live};
+#[cfg(unix)]
+use super::local::SocketFile;
 use super::peers::Evidence;
 use super::tls::Tls;
 use crate::config::Config;
@@ -241,6 +245,7 @@ impl Shared {
                     }
                 }
             }
+            #[cfg(unix)]
             Accepted::Unix(stream) => {
                 if let Ok(stream) = UnixStream::from_std(stream)
                     && let Ok(credentials) = stream.peer_cred()
@@ -318,6 +323,7 @@ async fn accept(
 /// A listener of this runtime.
 enum Listening {
     Tcp(TcpListener, usize),
+    #[cfg(unix)]
     Unix(UnixListener, #[expect(dead_code, reason = "it is removed with the listener")] SocketFile),
 }
 
@@ -325,6 +331,7 @@ impl Listening {
     fn new(listener: Listener, number: usize) -> std::io::Result<Self> {
         Ok(match listener {
             Listener::Tcp(listener, _) => Self::Tcp(TcpListener::from_std(listener)?, number),
+            #[cfg(unix)]
             Listener::Unix(listener, file) => Self::Unix(UnixListener::from_std(listener)?, file),
         })
     }
@@ -336,6 +343,7 @@ impl Listening {
                 stream.set_nodelay(true)?;
                 Ok(Accepted::Tcp(stream.into_std()?, *number))
             }
+            #[cfg(unix)]
             Self::Unix(listener, _) => listener.accept().await?.0.into_std().map(Accepted::Unix),
         }
     }
