@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     for module in MODULES {
         let path = format!("{REPOSITORY}/{module}@{version}");
         let user = folder.join("by-proxy").join(module.replace('/', "-"));
-        let own = folder.join("by-proxy-cache");
+        let own = folder.join("by-proxy-cache").join(module.replace('/', "-"));
         let mut get = go(&user, &own)?;
         get.env("GOPROXY", &proxy).env("GONOPROXY", "none");
         quiet(get.args(["get", &path])).with_context(|| format!("{path} by {proxy}"))?;
