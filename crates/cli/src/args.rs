@@ -29,7 +29,7 @@ pub(crate) use self::seal::{
 };
 pub(crate) use self::serve::{Create, ServeArgs};
 pub(crate) use self::server::{NamedServer, ServerArgs};
-pub(crate) use self::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
+pub(crate) use self::shared::{Bound, ByteRange, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
 pub(crate) use self::sums::{CheckArgs, HiddenNames, ReadArgs, ShowProgress, SumArgs, WalkArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
@@ -38,6 +38,7 @@ pub(crate) use self::transfer::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -88,11 +89,37 @@ enum QuickCommand {
     Check(CheckArgs),
 }
 
+impl Quick {
+    /// Parses the words of a command line. Of many words, those at the end that can only be names of files are left out: the parser
+    /// takes about as long for a name as the system does to open the file.
+    fn of(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
+        let names = if words.len() > MANY_WORDS { names_at_end(&mut words) } else { Vec::new() };
+        let mut quick = Self::try_parse_from(words)?;
+        let files = match &mut quick.command {
+            QuickCommand::Sum(args) => &mut args.files,
+            QuickCommand::Check(args) => &mut args.files,
+        };
+        files.extend(names.into_iter().map(PathBuf::from));
+        Ok(quick)
+    }
+}
+
+/// From this many words on, it pays to look for names of files.
+const MANY_WORDS: usize = 64;
+
+/// Takes away the words after the last flag and its value: no flag of these commands has more values than one.
+fn names_at_end(words: &mut Vec<OsString>) -> Vec<OsString> {
+    let flag = words.iter().rposition(|word| word.as_encoded_bytes().starts_with(b"-"));
+    let end = flag.map_or(2, |flag| flag + 2).max(2);
+    words.split_off(end.min(words.len()))
+}
+
 impl Cli {
     /// Parses the command line. If something is wrong with it, or help is wanted, this prints it and ends the process.
     pub(crate) fn from_command_line() -> Self {
-        let is_quick = std::env::args_os().nth(1).is_some_and(|name| name == "sum" || name == "check");
-        match is_quick.then(Quick::try_parse) {
+        let words: Vec<_> = std::env::args_os().collect();
+        let is_quick = words.get(1).is_some_and(|name| name == "sum" || name == "check");
+        match is_quick.then(|| Quick::of(words)) {
             Some(Ok(Quick { color, command })) => {
                 let command = match command {
                     QuickCommand::Sum(args) => Command::Sum(args),
@@ -238,6 +265,7 @@ Examples:
   bulla verify photos --public-key signer.pub
   bulla verify photos --only 2025/beach.jpg
   bulla verify photos --duplicates
+  bulla verify disk.img --range 10G..11G
   bulla verify photos --public-key signer.pub --follow signer.succession
   bulla verify app.tar.gz --format minisign --public-key minisign.pub
   bulla verify app.tar.gz --server https://keys.example.org:8200 --token-file token
@@ -268,6 +296,18 @@ pub(crate) struct VerifyArgs {
     /// Also list the files of a signed folder that have the same content
     #[arg(long)]
     pub(crate) duplicates: bool,
+
+    /// Verify only these bytes of a file, and read nothing else of it: START..END, where END is the byte after the last one
+    ///
+    /// The numbers may have K, M, G or T at their ends, for powers of 1024. Without START, the range begins with the file; without END, it
+    /// ends with the file. This needs the file's tree of hashes, which `bulla sum --outboard` writes. For a file in a signed folder, name
+    /// the file with --only, and its tree with --outboard.
+    #[arg(long, value_name = "START..END", value_parser = shared::byte_range, conflicts_with = "duplicates")]
+    pub(crate) range: Option<ByteRange>,
+
+    /// The file with the tree of hashes, for --range [default: PATH.obao]
+    #[arg(long, value_name = "FILE", requires = "range")]
+    pub(crate) outboard: Option<PathBuf>,
 
     /// The signature file; only with one PATH [default: PATH.bulla or PATH.minisig]
     #[arg(short, long, value_name = "FILE")]

@@ -8,6 +8,7 @@ use crate::output::{JsonError, JsonPath, Out};
 use crate::style;
 use serde::Serialize;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A kind of problem, as one of a fixed set of words.
@@ -112,11 +113,13 @@ pub(crate) struct Report {
     pub(crate) intact: Option<u64>,
     /// For a folder, if somebody wants to know: the size and the paths of each group of files with one content.
     pub(crate) duplicates: Option<Vec<(u64, Vec<PathBuf>)>>,
+    /// The bytes that were verified, if not the whole file was.
+    pub(crate) range: Option<Range<u64>>,
 }
 
 impl From<Finding> for Report {
     fn from(finding: Finding) -> Self {
-        Self { finding, signed: None, entries: Vec::new(), intact: None, duplicates: None }
+        Self { finding, signed: None, entries: Vec::new(), intact: None, duplicates: None, range: None }
     }
 }
 
@@ -160,6 +163,7 @@ impl Report {
     fn particulars(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.intact.map(|files| format!("{files} file{}", if files == 1 { "" } else { "s" })));
+        parts.extend(self.range.as_ref().map(|Range { start, end }| format!("bytes {start}..{end}")));
         if let Some(signed) = &self.signed {
             let at = signed.signed_at.as_ref().map_or_else(String::new, |at| format!(" {at}"));
             parts.push(format!("signed{at} by {}", signed.by));
@@ -175,6 +179,7 @@ impl Report {
             finding: JsonFinding::new(path, &self.finding),
             signed: self.signed.as_ref(),
             intact: self.intact,
+            range: self.range.as_ref().map(|Range { start, end }| [*start, *end]),
             duplicates: self.duplicates.as_ref().map(|groups| groups.iter().map(JsonGroup::from).collect()),
             entries: self.intact.map(|_| {
                 self.entries.iter().map(|entry| JsonFinding::new(&entry.path, &entry.finding)).collect()
@@ -204,6 +209,9 @@ struct JsonReport<'a> {
     signed: Option<&'a Signed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     intact: Option<u64>,
+    /// The first of the verified bytes, and the one after the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<[u64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicates: Option<Vec<JsonGroup>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ mod exit;
 mod files;
 mod findings;
 mod folder;
+mod idle;
 mod interrupt;
 mod minisign;
 mod output;

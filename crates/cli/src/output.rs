@@ -1,21 +1,46 @@
 //! Printing results: text for people, JSON lines for programs.
 
 use crate::error::{Error, Result};
+use crate::files::name::shown;
 use anstyle::Style;
 use base64ct::{Base64, Encoding};
 use serde::Serialize;
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Standard output, buffered.
+/// Standard output, or a file in its place, buffered.
 pub(crate) struct Out {
-    buffer: BufWriter<io::Stdout>,
+    buffer: BufWriter<Sink>,
+    /// What it is called in errors.
+    name: String,
     colour: Colour,
     flushed: Instant,
     /// The change that the command has already made: an error of printing must not read as if nothing had changed.
     done: Option<String>,
+}
+
+enum Sink {
+    Stdout(io::Stdout),
+    File(File),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(stdout) => stdout.write(bytes),
+            Self::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(stdout) => stdout.flush(),
+            Self::File(_) => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,8 +58,17 @@ impl Out {
             anstream::ColorChoice::Never => Colour::Left,
             _ => Colour::Used,
         };
-        let buffer = BufWriter::with_capacity(1 << 16, io::stdout());
-        Self { buffer, colour, flushed: Instant::now(), done: None }
+        Self::to(Sink::Stdout(io::stdout()), "standard output".to_owned(), colour)
+    }
+
+    /// Output to the end of a file.
+    pub(crate) fn to_file(file: File, path: &Path) -> Self {
+        Self::to(Sink::File(file), shown(path), Colour::Left)
+    }
+
+    fn to(sink: Sink, name: String, colour: Colour) -> Self {
+        let buffer = BufWriter::with_capacity(1 << 16, sink);
+        Self { buffer, name, colour, flushed: Instant::now(), done: None }
     }
 
     /// Output for a command that has changed something: `done` says what, as in `the key was rotated`. An error of printing then
@@ -85,16 +119,26 @@ impl Out {
         self.buffer.flush().map_err(|error| self.error(&error))
     }
 
-    /// The error for a failed write to standard output.
+    /// Flushes the output, and waits until it is on the disk, if it goes to a file.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        match self.buffer.get_ref() {
+            Sink::Stdout(_) => Ok(()),
+            Sink::File(file) => file.sync_all().map_err(|error| self.error(&error)),
+        }
+    }
+
+    /// The error for a failed write.
     fn error(&self, error: &io::Error) -> Error {
-        let cannot = Error::io("cannot write", error).about("standard output");
+        let cannot = Error::io("cannot write", error).about(self.name.clone());
         match &self.done {
             Some(done) => {
                 cannot.hint(format!("{done}; only the report is lost: do not run the command again for it"))
             }
-            None if error.kind() == io::ErrorKind::StorageFull => {
-                cannot.hint("free some space where standard output goes")
-            }
+            None if error.kind() == io::ErrorKind::StorageFull => match self.buffer.get_ref() {
+                Sink::Stdout(_) => cannot.hint("free some space where standard output goes"),
+                Sink::File(_) => cannot.hint("free some space and run the same command again: it goes on"),
+            },
             None => cannot,
         }
     }

@@ -83,3 +83,54 @@ pub(crate) enum Bound<T> {
     /// This limit.
     At(T),
 }
+
+/// A size: a number, and K, M, G or T.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let form = || format!("{text:?} is not a size: write a number of bytes, or for example 10K, 1M or 2G");
+    let (number, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        Some(b'T') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| form())?;
+    number.checked_mul(1 << shift).ok_or_else(form)
+}
+
+/// Bytes of a file, from the first one to before the last bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByteRange {
+    pub(crate) start: u64,
+    /// `None` for the end of the file.
+    pub(crate) end: Option<u64>,
+}
+
+/// A range of bytes: two sizes with `..` between them; either may be absent.
+pub(super) fn byte_range(text: &str) -> Result<ByteRange, String> {
+    let form = || format!("{text:?} is not a range: write for example 0..1M, 4096..8192 or 10G..");
+    let (start, end) = text.split_once("..").ok_or_else(form)?;
+    let bound = |text: &str| if text.is_empty() { Ok(None) } else { size(text).map(Some) };
+    let (start, end) = (bound(start)?.unwrap_or(0), bound(end)?);
+    match end.is_some_and(|end| end <= start) {
+        true => Err(format!("{text:?} has no bytes: the second number is the byte after the last one")),
+        false => Ok(ByteRange { start, end }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        let range = |start, end| Ok(ByteRange { start, end });
+        assert_eq!(byte_range("1..2K"), range(1, Some(2048)));
+        assert_eq!(byte_range("..1"), range(0, Some(1)));
+        assert_eq!(byte_range("1t.."), range(1 << 40, None));
+        assert_eq!(byte_range(".."), range(0, None));
+        for wrong in ["", "1", "1-2", "2..2", "2..1", "..0", "a..", "1..2..3", "-1..2", "99999999T.."] {
+            assert!(byte_range(wrong).is_err(), "{wrong}");
+        }
+    }
+}

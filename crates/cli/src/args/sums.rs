@@ -1,7 +1,8 @@
 //! The flags of `bulla sum` and `bulla check`.
 
-use super::shared::ReportArgs;
+use super::shared::{ReportArgs, size};
 use crate::algorithm::{Algorithm, parser};
+use crate::idle::Turn;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -37,9 +38,20 @@ pub(crate) struct ReadArgs {
     #[arg(long)]
     pub(crate) no_mmap: bool,
 
+    /// Let all other programs go first: the processors and the disk work for bulla only when nobody else needs them
+    #[arg(long)]
+    pub(crate) idle: bool,
+
     /// Show how far the work is: bytes, files, speed, time left and the current file
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ShowProgress::Auto, hide_default_value = true)]
     pub(crate) progress: ShowProgress,
+}
+
+impl ReadArgs {
+    /// Whose turn it is when other programs want to work.
+    pub(crate) fn turn(self) -> Turn {
+        if self.idle { Turn::Last } else { Turn::Equal }
+    }
 }
 
 /// Whether hidden files count.
@@ -94,20 +106,6 @@ pub(crate) struct WalkArgs {
     pub(crate) one_file_system: bool,
 }
 
-/// A size: a number, and K, M, G or T.
-fn size(text: &str) -> Result<u64, String> {
-    let form = || format!("{text:?} is not a size: write a number of bytes, or for example 10K, 1M or 2G");
-    let (number, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        Some(b'T') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let number: u64 = number.parse().map_err(|_| form())?;
-    number.checked_mul(1 << shift).ok_or_else(form)
-}
-
 /// Print BLAKE3 checksums like b3sum, or BLAKE2 and SHA-2 checksums like b2sum, sha256sum and sha512sum
 ///
 /// Without FILE, or if FILE is `-`, bulla reads standard input. A file that changes while bulla reads it is an error.
@@ -118,7 +116,7 @@ fn size(text: &str) -> Result<u64, String> {
 ///
 /// With --recursive, folders are walked. With --tree, bulla prints one digest for each folder. It covers the names, kinds,
 /// executable bits and contents of everything in the folder. An interrupt (Ctrl-C) ends the command when the files at hand
-/// are done: what was printed is complete up to there.
+/// are done: what was printed is complete up to there. With --resume, the same command goes on later.
 #[derive(Args)]
 #[command(
     version,
@@ -127,8 +125,10 @@ Examples:
   bulla sum *.iso > SUMS
   bulla sum -r photos > SUMS
   bulla sum -r src --glob '*.rs' --gitignore
+  bulla sum -r /archive --idle --resume SUMS     begin SUMS; after an interrupt, go on with it
   find . -newer SUMS -type f -print0 | bulla sum --files0-from -
   bulla sum --tree release-1.2
+  bulla sum disk.img --outboard disk.img.obao
   tar c src | bulla sum
   bulla sum --length 64 --no-names file
   bulla sum --keyed file < key.bin
@@ -171,6 +171,19 @@ pub(crate) struct SumArgs {
     /// Also hash the files that FILE names, each name with a zero byte at its end; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keyed", "raw", "tree"])]
     pub(crate) files0_from: Option<PathBuf>,
+
+    /// Append the lines to LIST, but only for files that it does not name yet: so an interrupted run goes on
+    ///
+    /// The first run begins LIST, and the same command goes on with it, also after the process was killed. A last line that is not
+    /// complete is removed. Files that LIST names are not read again, even if they have changed since: `bulla check --update` finds those.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["check", "tree", "raw", "json", "no_names"])]
+    pub(crate) resume: Option<PathBuf>,
+
+    /// Also write FILE's tree of hashes to OUT: with it, `bulla verify --range` verifies a part of FILE and reads nothing else
+    ///
+    /// OUT has 0.4 % of the size of FILE. It is not secret, and needs no protection: a wrong tree verifies nothing. Only with one FILE.
+    #[arg(long, value_name = "OUT", requires = "files", conflicts_with_all = ["check", "tree", "recursive", "files0_from", "resume", "algorithm", "keyed", "derive_key", "length", "seek"])]
+    pub(crate) outboard: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) read: ReadArgs,

@@ -1,7 +1,9 @@
-//! Tests that every command has a help text.
+//! Tests that every command has a help text, and that long command lines mean what short ones do.
 
-use super::Cli;
-use clap::{Command, CommandFactory as _};
+use super::{Cli, MANY_WORDS, Quick, QuickCommand, names_at_end};
+use clap::{ArgAction, Command, CommandFactory as _, Parser as _};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Calls `each` with every command that a user can type, and its full name.
 fn each_command(command: &Command, name: &str, each: &mut impl FnMut(&Command, &str)) {
@@ -23,4 +25,50 @@ fn the_help_of_every_command_has_examples_and_exit_statuses() {
         assert!(command.get_about().is_some(), "{name}: no description");
     });
     assert!(commands > 30, "{commands} commands");
+}
+
+#[test]
+fn no_flag_of_the_quick_commands_has_more_values_than_one() {
+    for command in Quick::command().get_subcommands() {
+        for flag in command.get_arguments().filter(|argument| !argument.is_positional()) {
+            let most = flag.get_num_args().map_or(1, |range| range.max_values());
+            assert!(most <= 1 || !matches!(flag.get_action(), ArgAction::Set | ArgAction::Append), "{flag}");
+        }
+    }
+}
+
+/// The files, and whether two of the flags are set.
+fn meaning(quick: Quick) -> (Vec<PathBuf>, bool, Option<u64>) {
+    match quick.command {
+        QuickCommand::Sum(args) => (args.files, args.zero, args.length),
+        QuickCommand::Check(args) => (args.files, args.zero, Some(args.seek)),
+    }
+}
+
+#[test]
+fn a_long_command_line_means_what_a_short_one_does() {
+    let names: Vec<_> = (0..MANY_WORDS).map(|index| format!("name{index}")).collect();
+    for words in [
+        &["sum"][..],
+        &["sum", "-z"],
+        &["sum", "a", "-z", "b"],
+        &["sum", "--length", "5"],
+        &["sum", "-l5", "a"],
+        &["sum", "-z", "--", "-l", "5"],
+        &["sum", "a", "-"],
+        &["sum", "-", "b", "c"],
+        &["check", "--seek", "7", "a"],
+        &["check", "-z"],
+    ] {
+        let whole = || ["bulla"].iter().chain(words).copied().chain(names.iter().map(String::as_str));
+        let expected = meaning(Quick::try_parse_from(whole()).unwrap_or_else(|error| panic!("{error}")));
+        let mut left: Vec<_> = whole().map(OsString::from).collect();
+        assert!(names_at_end(&mut left).len() + 1 >= names.len(), "{words:?}");
+        let found = meaning(
+            Quick::of(whole().map(OsString::from).collect()).unwrap_or_else(|error| panic!("{error}")),
+        );
+        assert_eq!(found, expected, "{words:?}");
+    }
+    let wrong = ["bulla", "sum", "--wrong"].iter().copied().chain(names.iter().map(String::as_str));
+    assert!(Quick::of(wrong.map(OsString::from).collect()).is_err());
 }

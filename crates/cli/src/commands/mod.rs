@@ -20,10 +20,12 @@ mod service_manager;
 mod sign;
 mod sum;
 mod sum_lines;
+mod sum_resume;
 mod token;
 mod transfer;
 mod trees;
 mod verify;
+mod verify_range;
 mod walking;
 
 pub(crate) use self::walking::report;

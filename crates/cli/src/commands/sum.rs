@@ -3,6 +3,7 @@
 use super::check;
 use super::hashing::{hashing, or_stdin, threads};
 use super::sum_lines::{Format, Found, Lines};
+use super::sum_resume::Listed;
 use super::walking::{Until, count, rules};
 use crate::args::SumArgs;
 use crate::diagnostics::note_line;
@@ -10,13 +11,15 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::STDIN;
 use crate::files::name::shown;
+use crate::files::outboard;
 use crate::files::size::total_of;
+use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
-use crate::progress::Progress;
+use crate::progress::{Progress, Total};
 use bulla_sums::{
-    Folders, Job, Naming, Opening, Others, Outcome, Paths, Plan, Reading, Rules, hash_files, in_order,
-    path_from,
+    Batch, Digest, Folders, Hashed, Hashing, Job, Naming, Opening, Others, Outcome, Output, Paths, Plan,
+    ReadError, Reading, Rules, Source, hash_files, in_order, path_from,
 };
 use std::ffi::OsStr;
 use std::fs::File;
@@ -48,6 +51,7 @@ fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
 }
 
 fn print_sums(args: &SumArgs) -> Result<Exit> {
+    idle::take(args.read.turn())?;
     let files = if args.files0_from.is_some() { args.files.clone() } else { or_stdin(&args.files) };
     if args.raw && files.len() > 1 {
         return Err(Error::new("many_files", "only one FILE can be given with --raw"));
@@ -55,14 +59,24 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     if args.tree {
         return super::trees::print(args, &files);
     }
+    if let Some(outboard) = &args.outboard {
+        return print_with_outboard(args, &files, outboard);
+    }
     let (hashing, dash) = hashing(args)?;
     let rules = rules(&args.walk)?;
-    let progress = Progress::of(total_of(&files, args.read.progress), args.read.progress);
+    let (listed, mut out) = match &args.resume {
+        Some(list) => {
+            let (listed, file) = Listed::open(list, args, &hashing)?;
+            (Some(listed), Out::to_file(file, list))
+        }
+        None => (None, Out::new()),
+    };
+    let total = if listed.is_some() { Total::default() } else { total_of(&files, args.read.progress) };
+    let progress = Progress::of(total, args.read.progress);
     let hashing = Arc::new(hashing);
     let reading =
         Reading { hashing, opening: Opening::Anything, naming: Naming::Free, dash, meter: &progress };
-    let mut out = Out::new();
-    let sum = Sum { format: Format::of(args), reading, rules, progress: &progress };
+    let sum = Sum { format: Format::of(args), reading, rules, listed, progress: &progress };
     let mut exit = Exit::Ok;
     let mut done = 0_u64;
     let each = |found: Found| {
@@ -77,11 +91,42 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     } else {
         sum.run(args, files, each)?;
     }
-    out.flush()?;
+    out.sync()?;
+    if let Some(text) = sum.listed.as_ref().and_then(|listed| listed.summary(done)) {
+        progress.suspend(|| note_line(&text));
+    }
     if interrupt::stopped().is_some() {
-        progress.suspend(|| note_line(&format!("interrupted: {done} files done")));
+        let how = if sum.listed.is_some() { "; the same command goes on" } else { "" };
+        progress.suspend(|| note_line(&format!("interrupted: {done} files done{how}")));
     }
     Ok(exit)
+}
+
+/// Prints the sum of one file, and writes its tree of hashes.
+fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result<Exit> {
+    let [file] = files else {
+        return Err(Error::new(
+            "usage",
+            "--outboard has the tree of one file, so only one FILE can be given",
+        ));
+    };
+    let cannot_read = |error: ReadError| Error::from(error).about(shown(file));
+    let source = if file == Path::new(STDIN) {
+        Source::stdin().map_err(ReadError::Io)
+    } else {
+        Source::open_any(file)
+    };
+    let source = source.map_err(cannot_read)?;
+    let progress = Progress::of(total_of(files, args.read.progress), args.read.progress);
+    let (digest, size) = outboard::write(&source, file, path, &progress)?;
+    let output = Output::Digest(Digest::new(digest.as_bytes()));
+    let (format, hashing) = (Format::of(args), Hashing::plain_blake3());
+    let mut lines = Lines::new(&format, &hashing);
+    lines.push(b"", file.as_os_str().as_encoded_bytes(), Ok(Hashed { output, size, stamp: None }));
+    let mut out = Out::after(format!("the tree was written to {}", shown(path)));
+    lines.finish().print(&mut out)?;
+    out.flush()?;
+    Ok(Exit::Ok)
 }
 
 /// The work of a run.
@@ -89,6 +134,8 @@ struct Sum<'a> {
     format: Format,
     reading: Reading<'a>,
     rules: Rules,
+    /// What a list names already.
+    listed: Option<Listed>,
     progress: &'a Progress,
 }
 
@@ -104,7 +151,10 @@ impl Sum<'_> {
         let paths = files.clone();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                if let Some(total) = count(paths, &self.rules, &Until(&is_done)) {
+                let is_counted = |batch: &Batch, index| {
+                    !self.listed.as_ref().is_some_and(|listed| listed.has(batch, index))
+                };
+                if let Some(total) = count(paths, &self.rules, &is_counted, &Until(&is_done)) {
                     self.progress.set_total(total);
                 }
             });
@@ -154,13 +204,22 @@ impl Sum<'_> {
                 }
             },
             Job::Batch(batch) => {
-                let results = hash_files(&self.reading, batch.folder(), batch.names(), others);
+                let left: Vec<usize> = match &self.listed {
+                    Some(listed) => listed.others(&batch),
+                    None => (0..batch.len()).collect(),
+                };
+                let names = left.iter().map(|index| batch.name(*index));
+                let results = hash_files(&self.reading, batch.folder(), names, others);
+                let end = left.get(results.len()).copied().unwrap_or(batch.len());
+                if let Some(listed) = &self.listed {
+                    listed.skip(end - results.len());
+                }
+                let then = batch.rest(end);
                 let mut lines = Lines::new(&self.format, &self.reading.hashing);
-                let done = results.len();
-                for (index, result) in results.into_iter().enumerate() {
+                for (index, result) in left.into_iter().zip(results) {
                     lines.push(batch.folder().prefix(), batch.name(index), result);
                 }
-                Outcome { result: lines.finish(), then: batch.rest(done) }
+                Outcome { result: lines.finish(), then }
             }
         }
     }

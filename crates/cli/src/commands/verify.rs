@@ -1,5 +1,6 @@
 //! `bulla verify`: verifies files and folders against their signatures.
 
+use super::verify_range::{self, Part};
 use crate::args::{SignatureFormat, VerifyArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
             "--signature names one signature file, so only one PATH can be given",
         ));
     }
+    check_range(args)?;
     let only = only(args)?;
     let trust = Trust::new(args)?;
     let progress = Progress::new(total_size(&args.paths));
@@ -137,7 +139,7 @@ impl Job<'_> {
                 );
                 return Err(error.about(shown(path)).into());
             }
-            Kind::File => Report::from(self.compare_file(&file)?),
+            Kind::File => self.compare_file(&file, args)?,
             Kind::Manifest => self.compare_folder(&file, &read_manifest(path, &file, reader)?, args)?,
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
@@ -154,10 +156,16 @@ impl Job<'_> {
     }
 
     /// Whether a single file is what was signed.
-    fn compare_file(&self, file: &SignatureFile) -> Result<Finding, Finding> {
+    fn compare_file(&self, file: &SignatureFile, args: &VerifyArgs) -> Result<Report, Finding> {
         let path = self.path;
         let source = open_signed(path)?;
+        if let Some(range) = args.range {
+            let outboard = args.outboard.as_deref();
+            let part = Part { path: path.to_owned(), digest: file.digest, size: file.size, range, outboard };
+            return part.compare(source, self.progress);
+        }
         folder::compare_source(&source, file.digest, file.size, self.pace, self.progress)
+            .map(Report::from)
             .map_err(|error| Error::from(error).about(shown(path)).into())
     }
 
@@ -175,6 +183,10 @@ impl Job<'_> {
         if !metadata.is_dir() {
             let kind = describe(metadata.file_type());
             return Err(Problem::Changed.because(format!("it was a folder, now it is {kind}")));
+        }
+        if let Some(range) = args.range {
+            let part = verify_range::of_folder(path, entries, self.only, range, args)?;
+            return part.compare(open_signed(&part.path)?, self.progress);
         }
         let wanted = if self.only.is_empty() { Wanted::All } else { Wanted::Only(self.only) };
         // What this user's bulla remembers of the folder tells damage from change.
@@ -288,6 +300,22 @@ fn open_signed(path: &Path) -> Result<Source, Finding> {
         ReadError::NotAFile(kind) => Problem::Changed.because(format!("it was a file, now it is {kind}")),
         error => Error::from(error).about(shown(path)).into(),
     })
+}
+
+/// Refuses `--range` where there is no file with a tree.
+fn check_range(args: &VerifyArgs) -> Result<()> {
+    let usage = |message: &str| Err(Error::new("usage", message));
+    match (args.range, &args.paths[..]) {
+        (None, _) => Ok(()),
+        (Some(_), [path]) if path == Path::new(STDIN) => {
+            usage("--range reads a part of a file, and standard input is read from start to end")
+        }
+        (Some(_), [_]) if args.format == SignatureFormat::Minisign => {
+            usage("--range works only for bulla's own signature files: minisign signs another digest")
+        }
+        (Some(_), [_]) => Ok(()),
+        _ => usage("--range names a part of one file, so only one PATH can be given"),
+    }
 }
 
 /// The paths of `--only`, as in a manifest.

@@ -6,8 +6,8 @@ use crate::files::name::shown;
 use crate::interrupt;
 use crate::progress::Total;
 use bulla_sums::{
-    FileSystems, Folders, Hidden, Ignored, Job, Links, Meter, Others, Outcome, Paths, Plan, Reason, Rules,
-    Trouble, in_order,
+    Batch, FileSystems, Folders, Hidden, Ignored, Job, Links, Meter, Others, Outcome, Paths, Plan, Reason,
+    Rules, Trouble, in_order,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,8 +59,13 @@ impl Meter for Until<'_> {
     }
 }
 
-/// The number and the total size of the files that a walk will find; `None` if the work is done before they are counted.
-pub(super) fn count(paths: Vec<PathBuf>, rules: &Rules, until: &Until<'_>) -> Option<Total> {
+/// The number and the total size of the files that a walk will find, as far as they count; `None` if the work is done before.
+pub(super) fn count(
+    paths: Vec<PathBuf>,
+    rules: &Rules,
+    is_counted: &(dyn Fn(&Batch, usize) -> bool + Sync),
+    until: &Until<'_>,
+) -> Option<Total> {
     let work = |job: Job, _: &dyn Others| match job {
         Job::Folder(pending) => match pending.enter(rules) {
             Ok(entered) => Outcome { result: (0, 0), then: Some(entered.content) },
@@ -68,8 +73,9 @@ pub(super) fn count(paths: Vec<PathBuf>, rules: &Rules, until: &Until<'_>) -> Op
         },
         Job::Batch(batch) => {
             let stamp = |name| batch.folder().stamp(name, Links::Follow);
-            let bytes = batch.names().filter_map(|name| Some(stamp(name).ok()?.size)).sum();
-            (bytes, batch.len() as u64).into()
+            let counted = (0..batch.len()).filter(|index| is_counted(&batch, *index));
+            let sizes = counted.map(|index| stamp(batch.name(index)).map_or(0, |stamp| stamp.size));
+            sizes.fold((0, 0), |(bytes, files), size| (bytes + size, files + 1)).into()
         }
     };
     let (mut bytes, mut files) = (0, 0);

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
 use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -13,7 +14,15 @@ use std::path::Path;
 /// # Errors
 /// Any error of the system. After an error, nothing is left behind, and `path` is unchanged.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    put(path, Readers::Any, Existing::Replaced, |sink| Ok(fill(sink)?))
+    put(path, Readers::Any, Existing::Replaced, |file| buffered(file, |sink| Ok(fill(sink)?)))
+}
+
+/// Like [`write()`], for a file that is not written from start to end. It returns what `fill` does.
+///
+/// # Errors
+/// The errors of `fill`, and those of [`write()`].
+pub(crate) fn write_by<R>(path: &Path, fill: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {
+    put(path, Readers::Any, Existing::Replaced, |file| fill(file).map_err(Failure::Filling))
 }
 
 /// Like [`write()`], for a new file: an existing file at `path` is never replaced.
@@ -21,7 +30,8 @@ pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result
 /// # Errors
 /// The errors of `fill`; any error of the system, including `already_exists`. After an error, nothing is left behind.
 pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    put(path, Readers::Any, Existing::Kept, |sink| fill(sink).map_err(Failure::Filling))
+    let fill = |sink: &mut dyn Write| fill(sink).map_err(Failure::Filling);
+    put(path, Readers::Any, Existing::Kept, |file| buffered(file, fill))
 }
 
 /// Like [`write()`], for a file that only its owner may read.
@@ -29,7 +39,7 @@ pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result
 /// # Errors
 /// The errors of [`write()`].
 pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    put(path, Readers::Owner, Existing::Replaced, |sink| Ok(fill(sink)?))
+    put(path, Readers::Owner, Existing::Replaced, |file| buffered(file, |sink| Ok(fill(sink)?)))
 }
 
 /// The reason why a file was not written.
@@ -45,33 +55,42 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn put(
+fn buffered(
+    file: &mut File,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut buffer = BufWriter::with_capacity(1 << 16, file);
+    fill(&mut buffer)?;
+    Ok(buffer.flush()?)
+}
+
+fn put<R>(
     path: &Path,
     readers: Readers,
     existing: Existing,
-    fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
-) -> Result<()> {
+    fill: impl FnOnce(&mut File) -> Result<R, Failure>,
+) -> Result<R> {
     interrupt::guard();
     let folder = folder_of(path);
-    let written = || -> Result<(), Failure> {
+    let written = || -> Result<R, Failure> {
         let mut draft = Draft::create(folder, readers)?;
-        let mut buffer = BufWriter::with_capacity(1 << 16, draft.file()?);
-        fill(&mut buffer)?;
-        buffer.flush()?;
-        drop(buffer);
-        Ok(draft.persist(path, existing)?)
+        let filled = fill(draft.file()?)?;
+        draft.persist(path, existing)?;
+        Ok(filled)
     };
-    written().map_err(|failure| match failure {
+    let filled = written().map_err(|failure| match failure {
         Failure::Filling(error) => error,
         Failure::Writing(error) => cannot_write(path, &error),
     })?;
     sync_folder(folder).map_err(|error| {
         Error::io("was written, but may be lost if the power fails now: cannot sync its folder", &error)
             .about(shown(path))
-    })
+    })?;
+    Ok(filled)
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Error {
+/// The error for a file that could not be written.
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
     let cannot = |error| Error::io("cannot write", error).about(shown(path));
     match error.kind() {
         io::ErrorKind::AlreadyExists => {

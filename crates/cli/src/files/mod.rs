@@ -4,6 +4,7 @@ pub(crate) mod atomic;
 pub(crate) mod kind;
 pub(crate) mod name;
 pub(crate) mod order;
+pub(crate) mod outboard;
 pub(crate) mod private;
 pub(crate) mod read;
 pub(crate) mod secret;

@@ -1,7 +1,7 @@
 //! Bad input and bad surroundings: a clear error, nothing lost, no partial file.
 
 use crate::strikes::strikes;
-use crate::support::{BULLA, Done, Home, content};
+use crate::support::{BULLA, Done, Home, content, with_little_space};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -109,24 +109,6 @@ fn a_file_that_is_written_to_all_the_time_is_not_signed() {
         .complains("log: changed while it was read")
         .complains("hint: ");
     assert_eq!(home.names(), ["log"]);
-}
-
-/// Runs `script` where the disk holds little: on a small file system of its own if this user may mount one, else
-/// under a limit on the size of files. `$SMALL` is the folder.
-fn with_little_space(home: &Home, script: &str) -> Done {
-    let mount = "mount -t tmpfs -o size=256k tmpfs \"$SMALL\"";
-    let may_mount =
-        Done::of(home.program("unshare").args(["-rm", "sh", "-c", mount]).env("SMALL", home.path("small")));
-    let mut command = if may_mount.code == Some(0) {
-        let mut command = home.program("unshare");
-        command.args(["-rm", "bash", "-c", &format!("{mount} && {script}")]);
-        command
-    } else {
-        let mut command = home.program("bash");
-        command.args(["-c", &format!("ulimit -f 256 && {script}")]);
-        command
-    };
-    Done::of(command.env("SMALL", home.path("small")).env("BULLA", BULLA))
 }
 
 #[test]

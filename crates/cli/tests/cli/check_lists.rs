@@ -1,6 +1,6 @@
 //! `bulla check` on lists of every program, hostile lists, audits and updates.
 
-use crate::support::{Done, Home, content};
+use crate::support::{Done, Home, content, with_little_space};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -219,6 +219,15 @@ fn a_list_stays_if_not_everything_could_be_read() {
         home.run(["check", "--quiet", "--update", "list"]).exits(1).complains("the list stays as it is");
         assert_eq!(home.read("list"), list.as_bytes());
     }
+    // A full disk.
+    fs::create_dir(home.path("small")).unwrap();
+    for index in 0..1200 {
+        home.write(format!("tree/{index:0>100}"), "");
+    }
+    let script = "\"$BULLA\" sum -r tree > $SMALL/SUMS && cp $SMALL/SUMS before && echo changed > tree/$(ls tree | tail -n 1) \
+        && ! \"$BULLA\" check --quiet --update $SMALL/SUMS && cmp before $SMALL/SUMS && ls -A $SMALL";
+    let done = with_little_space(&home, script).exits(0).complains("SUMS: cannot write: ");
+    assert!(done.stdout.ends_with("SUMS\n") && !done.stdout.contains(".bulla-"), "{}", done.stdout);
     home.run(["check", "--update"]).exits(2).complains("standard input cannot be rewritten");
     home.run(["check", "--update", "missing"]).exits(2).complains("missing: cannot read");
 }

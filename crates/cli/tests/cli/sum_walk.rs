@@ -279,3 +279,43 @@ fn a_million_names_are_not_held_as_results() {
     let script = format!("ulimit -v 1200000; exec {BULLA} sum --jobs 4 --files0-from list | tail -1");
     Done::of(home.program("bash").args(["-o", "pipefail", "-c", &script])).exits(0).says("  99\n");
 }
+
+/// The scheduler's policies of a process's threads: field 41 of /proc/PID/task/TID/stat.
+#[cfg(target_os = "linux")]
+fn policies(process: u32) -> Vec<u32> {
+    let policy = |entry: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(entry.ok()?.path().join("stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        fields.split(' ').nth(38)?.parse().ok()
+    };
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    tasks.filter_map(policy).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_run_lets_others_go_first() {
+    /// SCHED_IDLE of sched(7).
+    const IDLE: u32 = 5;
+    let home = Home::new();
+    // Minutes of reading, by all threads.
+    fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
+    home.write("SUMS", format!("{}  long\n", hash(b"")));
+    for (args, is_idle) in [
+        (&["sum", "-j2", "--idle", "long"][..], true),
+        (&["check", "-j2", "--idle", "SUMS"], true),
+        (&["sum", "-j2", "long"], false),
+    ] {
+        let mut child =
+            home.command().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Of a thread that starts just now, nothing is known yet.
+        while policies(child.id()).len() < 2 {
+            assert!(child.try_wait().unwrap().is_none(), "it is read for minutes");
+            std::thread::yield_now();
+        }
+        let found = policies(child.id());
+        assert!(found.iter().all(|policy| (*policy == IDLE) == is_idle), "{args:?}: {found:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -176,6 +176,24 @@ impl From<Output> for Done {
     }
 }
 
+/// Runs `script` where the disk holds little: on a small file system of its own if this user may mount one, else
+/// under a limit on the size of files. `$SMALL` is the folder.
+pub(crate) fn with_little_space(home: &Home, script: &str) -> Done {
+    let mount = "mount -t tmpfs -o size=256k tmpfs \"$SMALL\"";
+    let may_mount =
+        Done::of(home.program("unshare").args(["-rm", "sh", "-c", mount]).env("SMALL", home.path("small")));
+    let mut command = if may_mount.code == Some(0) {
+        let mut command = home.program("unshare");
+        command.args(["-rm", "bash", "-c", &format!("{mount} && {script}")]);
+        command
+    } else {
+        let mut command = home.program("bash");
+        command.args(["-c", &format!("ulimit -f 256 && {script}")]);
+        command
+    };
+    Done::of(command.env("SMALL", home.path("small")).env("BULLA", BULLA))
+}
+
 /// The real b3sum, built once from the registry into the user's cache, where the tools of `cargo xtask` are; without a home folder, into the
 /// target folder.
 pub(crate) fn b3sum() -> &'static Path {

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::STDIN;
 use crate::files::name::shown;
+use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
@@ -26,6 +27,7 @@ use bulla_sums::{Others, Plan, in_order};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &Options) -> Result<Exit> {
+    idle::take(options.read.turn())?;
     if options.then == Lists::AreUpdated && options.lists.iter().any(|list| list == Path::new(STDIN)) {
         return Err(Error::new(
             "usage",
