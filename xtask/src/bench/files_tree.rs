@@ -17,7 +17,6 @@ use bulla_record::stats::median;
 use super::harness::Selection;
 use crate::{
     context::{Context, build_program},
-    install::{CargoTool, cargo_tool},
     process::quiet,
 };
 
@@ -27,7 +26,8 @@ pub(crate) const NAME: &str = "files-tree";
 /// How often each contender of a case runs.
 pub(crate) const LAUNCHES: u32 = 11;
 
-const B3SUM: CargoTool = CargoTool { name: "b3sum", version: "1.8.7" };
+/// The version of b3sum.
+const B3SUM: &str = "1.8.7";
 
 /// A set of files of random bytes, and how they are read.
 struct Files {
@@ -129,7 +129,7 @@ pub(crate) fn run(context: &Context, launches: u32, cases: &[String]) -> Result<
     let mut build = context.cargo();
     build.args(["build", "--quiet", "--profile=dist", "-p", "bulla"]);
     let bulla = build_program(&mut build)?;
-    let b3sum = cargo_tool(context, &B3SUM)?;
+    let b3sum = b3sum(context)?;
     let root = context.target.join("bench-files");
     println!("{}\n", quiet(Command::new(&b3sum).arg("--version"))?.trim());
     if !sets.is_empty() {
@@ -152,6 +152,19 @@ pub(crate) fn run(context: &Context, launches: u32, cases: &[String]) -> Result<
         sign_again(&root, &bulla)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// b3sum as its authors build it. The b3sum of the tests is built quickly, and is slow.
+fn b3sum(context: &Context) -> Result<PathBuf> {
+    let root = context.tools().join(format!("b3sum-{B3SUM}-optimised"));
+    let program = root.join("bin/b3sum");
+    if !program.is_file() {
+        eprintln!("xtask: building b3sum {B3SUM} (once)");
+        let mut install = context.cargo();
+        install.args(["install", "--quiet", "--locked", "b3sum", "--version", B3SUM, "--root"]).arg(&root);
+        quiet(install.arg("--target-dir").arg(context.target.join("tools-build")))?;
+    }
+    Ok(program)
 }
 
 impl Contender {
