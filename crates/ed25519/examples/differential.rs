@@ -10,7 +10,7 @@
 mod cases;
 
 use bulla_ed25519::kernel::{self, Kernel};
-use bulla_ed25519::{Reason, Verdict, verify_many, verify_strict};
+use bulla_ed25519::{PreparedKey, Reason, Verdict, verify_many, verify_strict};
 use cases::{Case, KINDS};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -21,13 +21,21 @@ const BLOCK: usize = 240 * KINDS.len();
 /// The number of cases, and of accepted ones, of each kind.
 type Counts = [[usize; 2]; KINDS.len()];
 
-/// Compares each case alone, and in batches of one to eight, with the portable verdicts and their reasons.
-fn compare_few(portable: Kernel, all: &[Case], expected: &mut Vec<Verdict>) {
+/// Compares each case alone, and in batches of one to eight, with the verdicts by ed25519-dalek and their reasons: by the kernel in use, by the portable
+/// one, and under keys that are prepared.
+fn compare_few(dalek: Kernel, all: &[Case], expected: &mut Vec<Verdict>) {
     let items: Vec<_> = all.iter().map(Case::item).collect();
     expected.resize(all.len(), Verdict::Invalid(Reason::Mismatch));
-    portable.verify_many_into(&items, expected);
+    dalek.verify_many_into(&items, expected);
     for ((case, item), expected) in all.iter().zip(&items).zip(&*expected) {
         assert_eq!(verify_strict(item), *expected, "alone: {case:x?}");
+        let key = PreparedKey::new(&case.public_key);
+        assert_eq!(key.verify(&case.message, &case.signature), *expected, "prepared: {case:x?}");
+    }
+    let mut portable = expected.clone();
+    Kernel::by_name("portable").expect("it is everywhere").verify_many_into(&items, &mut portable);
+    for ((case, portable), expected) in all.iter().zip(&portable).zip(&*expected) {
+        assert_eq!(portable, expected, "portable: {case:x?}");
     }
     let (mut at, mut size) = (0, 1);
     while at < items.len() {
@@ -40,18 +48,18 @@ fn compare_few(portable: Kernel, all: &[Case], expected: &mut Vec<Verdict>) {
 /// Compares one block, and adds to `counts`.
 fn compare(seed: u64, counts: &mut Counts) {
     let all = cases::cases(BLOCK, 300, seed);
-    let mut portable = Vec::new();
-    compare_few(Kernel::by_name("portable").expect("it is everywhere"), &all, &mut portable);
+    let mut dalek = Vec::new();
+    compare_few(Kernel::by_name("dalek").expect("it is everywhere"), &all, &mut dalek);
     let mut sizes = fastrand::Rng::with_seed(seed);
     let mut at = 0;
     while at < all.len() {
         let batch = &all[at..(at + sizes.usize(1..=70)).min(all.len())];
         at += batch.len();
         let items: Vec<_> = batch.iter().map(Case::item).collect();
-        let given = verify_many(&items).into_iter().zip(&portable[at - batch.len()..]);
-        for (case, (verdict, portable)) in batch.iter().zip(given) {
+        let given = verify_many(&items).into_iter().zip(&dalek[at - batch.len()..]);
+        for (case, (verdict, dalek)) in batch.iter().zip(given) {
             let expected = case.dalek_strict();
-            assert_eq!(verdict, *portable, "block {seed}: {case:x?}");
+            assert_eq!(verdict, *dalek, "block {seed}: {case:x?}");
             assert_eq!(verdict.is_valid(), expected, "block {seed}: {case:x?}");
             let kind = KINDS.iter().position(|kind| *kind == case.kind).unwrap();
             counts[kind][0] += 1;

@@ -4,7 +4,7 @@ use crate::kernel::{self, Kernel};
 use crate::{Item, Reason, Tables, Verdict};
 use std::fmt;
 
-/// A public key with four tables ([`Tables::Four`], 10.6 KiB), made once. If the kernel has no vectors, there are no tables.
+/// A public key with the tables of [`Tables::Four`], 22 KiB, made once. If the kernel has no vectors, there are no tables.
 ///
 /// Making the tables takes about as long as one strict verification without them. Many signatures under such keys take half of the time. A
 /// single one takes a third of the time, because all lanes work for it. Verdicts are those of [`verify_strict`](crate::verify_strict).

@@ -4,16 +4,14 @@
 //! pairs (c, d) with c = d k modulo 8 l give d T = d s B - c A - d R. If d is odd and not a multiple of l, it is invertible modulo 8 l, and d T is
 //! neutral exactly when T is: also for points with a part of small order. Short pairs have about 128 bits instead of 253.
 
+use super::euclid::{Round, bits, difference};
+
 /// 8 l, little-endian words.
 pub(crate) const EIGHT_L: [u64; 4] =
     [0xc093_18d2_e7ae_9f68, 0xa6f7_cef5_17bc_e6b2, 0x0000_0000_0000_0000, 0x8000_0000_0000_0000];
 
 /// The reduction ends at the first number below 2^128.
 const ENOUGH: u32 = 128;
-/// The bits of the leading parts with which a round computes. Their last half is precision.
-const LEADING: u32 = 63;
-/// The number of bits below which the remainder of a leading part is not precise enough any more.
-const PRECISE: u32 = 32;
 /// How often the last number is subtracted at most to make an odd multiplier.
 const STEPS: u32 = 64;
 
@@ -56,42 +54,15 @@ struct Reduction {
 }
 
 impl Reduction {
-    /// Some steps of Euclid's algorithm, computed from the leading parts of both numbers (Lehmer): each leaves 31 bits less. A quotient need
-    /// not be exact: every step leaves a basis of the same lattice. `None` if the next quotient is too long for one round.
+    /// Some steps of Euclid's algorithm. `None` if the next quotient is too long for one round.
     fn round(&mut self) -> Option<()> {
-        let below = bits(&self.r[0]).max(bits(&self.r[1])).saturating_sub(LEADING);
-        let [mut a, mut b] = self.r.map(|r| leading(&r, below));
-        let enough = 1 << ENOUGH.saturating_sub(below).clamp(PRECISE, LEADING);
-        // Leading part i is x[i] times the first one minus y[i] times the second one, or the negative of that.
-        let (mut x, mut y, mut steps) = ([1_u64, 0], [0_u64, 1], 0);
-        while b >= enough {
-            let (quotient, rest) = (a / b, a % b);
-            if rest >> PRECISE == 0 && steps > 0 || quotient >> 31 != 0 {
-                break;
-            }
-            (a, b) = (b, rest);
-            x = [x[1], x[0] + quotient * x[1]];
-            y = [y[1], y[0] + quotient * y[1]];
-            steps += 1;
-        }
-        if steps == 0 {
-            return None;
-        }
-        let [first, second] = self.r;
-        for i in 0..2 {
-            let even = (steps + i) % 2 == 0;
-            self.r[i] = if even {
-                difference(x[i], &first, y[i], &second)?
-            } else {
-                difference(y[i], &second, x[i], &first)?
-            };
-        }
-        let t = self.t;
-        for i in 0..2 {
+        let round = Round::of(&self.r, ENOUGH)?;
+        self.r = round.numbers(&self.r)?;
+        self.t = round.multipliers(self.t, |x, first, y, second| {
             let product = |factor: u64, t: u128| t.checked_mul(factor.into());
-            self.t[i] = product(x[i], t[0])?.checked_add(product(y[i], t[1])?)?;
-        }
-        self.positive ^= steps % 2 == 1;
+            product(x, first)?.checked_add(product(y, second)?)
+        })?;
+        self.positive ^= round.changes_signs();
         Some(())
     }
 
@@ -111,30 +82,6 @@ impl Reduction {
         (self.r[1], self.t[1]) = (r, t);
         self.positive = !self.positive;
     }
-}
-
-/// The length of a number.
-fn bits(words: &[u64; 4]) -> u32 {
-    let top = words.iter().rposition(|word| *word != 0);
-    top.map_or(0, |n| 64 * n as u32 + 64 - words[n].leading_zeros())
-}
-
-/// 64 bits of a number from bit `below` on.
-fn leading(words: &[u64; 4], below: u32) -> u64 {
-    let (word, bit) = ((below / 64) as usize, below % 64);
-    let high = words.get(word + 1).map_or(0, |next| u128::from(*next) << 64);
-    ((high | u128::from(words[word])) >> bit) as u64
-}
-
-/// `x * a - y * b`, if that is not negative and not longer than 256 bits; x and y are below 2^63.
-fn difference(x: u64, a: &[u64; 4], y: u64, b: &[u64; 4]) -> Option<[u64; 4]> {
-    let (mut out, mut carry) = ([0; 4], 0_i128);
-    for n in 0..4 {
-        let column = (u128::from(x) * u128::from(a[n])).cast_signed() + carry;
-        let column = column - (u128::from(y) * u128::from(b[n])).cast_signed();
-        (out[n], carry) = (column as u64, column >> 64);
-    }
-    (carry == 0).then_some(out)
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md` explains it in prose, with the
 //! bounds.
 
+pub(crate) mod alone;
 pub(crate) mod comb;
+mod euclid;
 pub(crate) mod field;
 pub(crate) mod halving;
 pub(crate) mod msm;
+mod naf;
+pub(crate) mod one_by_one;
 pub(crate) mod one_element;
+mod one_point;
 mod one_signature;
 pub(crate) mod pair;
 pub(crate) mod point;

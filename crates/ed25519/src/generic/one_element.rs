@@ -3,10 +3,12 @@
 //!
 //! No branch and no address depends on an element.
 
+use super::euclid;
+
 /// The low 51 bits.
 const M51: u64 = (1 << 51) - 1;
 
-/// An element in radix 2^51; limbs are below 2^52.
+/// An element in radix 2^51; limbs are below 2^52, and those of a sum without carries below 2^54, which products take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OneElement([u64; 5]);
 
@@ -74,7 +76,7 @@ impl OneElement {
 
     /// Limbs below 2^52.
     #[inline(always)]
-    pub(crate) fn from_limbs(limbs: [u64; 5]) -> Self {
+    pub(crate) const fn from_limbs(limbs: [u64; 5]) -> Self {
         Self(limbs)
     }
 
@@ -86,21 +88,47 @@ impl OneElement {
     /// The sum, with carries.
     #[inline(always)]
     pub(crate) fn add(&self, other: &Self) -> Self {
-        let mut z = self.0;
-        for (limb, other) in z.iter_mut().zip(other.0) {
-            *limb += other;
-        }
+        let z = self.plus(other).0;
         Self(carry_down(z, z[4] >> 51))
     }
 
     /// The difference, with carries.
     #[inline(always)]
     pub(crate) fn sub(&self, other: &Self) -> Self {
-        let mut z = FOUR_PRIMES;
+        let z = self.minus_sum(other).0;
+        Self(carry_down(z, z[4] >> 51))
+    }
+
+    /// The sum without carries.
+    #[inline(always)]
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let mut z = self.0;
+        for (limb, other) in z.iter_mut().zip(other.0) {
+            *limb += other;
+        }
+        Self(z)
+    }
+
+    /// The difference from an element, without carries.
+    #[inline(always)]
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        self.and_less(FOUR_PRIMES.map(|limb| limb / 2), other)
+    }
+
+    /// The difference from a sum of two elements or a difference of two, without carries.
+    #[inline(always)]
+    pub(crate) fn minus_sum(&self, other: &Self) -> Self {
+        self.and_less(FOUR_PRIMES, other)
+    }
+
+    /// The sum less `other`, whose limbs are at most those of `bias`.
+    #[inline(always)]
+    fn and_less(&self, bias: [u64; 5], other: &Self) -> Self {
+        let mut z = bias;
         for (limb, (own, other)) in z.iter_mut().zip(self.0.iter().zip(other.0)) {
             *limb = *limb + own - other;
         }
-        Self(carry_down(z, z[4] >> 51))
+        Self(z)
     }
 
     /// 255 bits as little-endian words.
@@ -143,7 +171,7 @@ impl OneElement {
     }
 
     #[inline(always)]
-    fn square(&self) -> Self {
+    pub(crate) fn square(&self) -> Self {
         let a = &self.0;
         let (twice_0, twice_1) = (2 * a[0], 2 * a[1]);
         let (c3, c4) = (19 * a[3], 19 * a[4]);
@@ -165,9 +193,9 @@ impl OneElement {
         x
     }
 
-    /// The power p - 2: the inverse, and 0 of 0.
+    /// The powers 2^250 - 1 and 11.
     #[inline(always)]
-    pub(crate) fn inverse(&self) -> Self {
+    fn long_power(&self) -> [Self; 2] {
         let z2 = self.squares(1);
         let z9 = z2.squares(2).mul(self);
         let z11 = z9.mul(&z2);
@@ -179,7 +207,24 @@ impl OneElement {
         let z_50 = z_40.squares(10).mul(&z_10);
         let z_100 = z_50.squares(50).mul(&z_50);
         let z_200 = z_100.squares(100).mul(&z_100);
-        z_200.squares(50).mul(&z_50).squares(5).mul(&z11)
+        [z_200.squares(50).mul(&z_50), z11]
+    }
+
+    /// The power p - 2: the inverse, and 0 of 0.
+    #[inline(always)]
+    pub(crate) fn inverse(&self) -> Self {
+        let [long, z11] = self.long_power();
+        long.squares(5).mul(&z11)
+    }
+
+    /// The inverse of a public element, in a third of the time; 0 of 0.
+    pub(crate) fn public_inverse(&self) -> Self {
+        euclid::inverse(&self.to_words()).map_or_else(|| self.inverse(), |words| Self::from_words(&words))
+    }
+
+    /// The power (p - 5) / 8, for roots.
+    pub(crate) fn root_power(&self) -> Self {
+        self.long_power()[0].squares(2).mul(self)
     }
 }
 
@@ -255,16 +300,19 @@ fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
 /// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words; the coordinates are words too.
 #[inline(always)]
 pub(crate) fn encode(x: &[u64; 4], y: &[u64; 4], z: &[u64; 4]) -> [u64; 4] {
-    encode_elements([x, y, z].map(OneElement::from_words))
+    let [x, y, z] = [x, y, z].map(OneElement::from_words);
+    encoded([&x, &y], &z.inverse())
 }
 
-/// [`encode`] of elements.
+/// The same for elements that are public.
+pub(crate) fn encode_public([x, y, z]: &[OneElement; 3]) -> [u64; 4] {
+    encoded([x, y], &z.public_inverse())
+}
+
 #[inline(always)]
-pub(crate) fn encode_elements([x, y, z]: [OneElement; 3]) -> [u64; 4] {
-    let inverse = z.inverse();
-    let x = x.mul(&inverse).to_words();
-    let mut words = y.mul(&inverse).to_words();
-    words[3] |= x[0] << 63;
+fn encoded([x, y]: [&OneElement; 2], inverse: &OneElement) -> [u64; 4] {
+    let mut words = y.mul(inverse).to_words();
+    words[3] |= x.mul(inverse).to_words()[0] << 63;
     words
 }
 
@@ -321,6 +369,9 @@ mod tests {
             let (lanes_a, lanes_b) = (in_lanes(&pair[0]), in_lanes(&pair[1]));
             assert_eq!(a.add(&b).to_words(), words(&lanes_a.add(&lanes_b)), "{pair:x?}");
             assert_eq!(a.sub(&b).to_words(), words(&lanes_a.sub(&lanes_b)), "{pair:x?}");
+            assert_eq!(a.plus(&b).to_words(), a.add(&b).to_words(), "{pair:x?}");
+            assert_eq!(a.minus(&b).to_words(), a.sub(&b).to_words(), "{pair:x?}");
+            assert_eq!(b.minus_sum(&a.minus(&b)).to_words(), b.sub(&a.sub(&b)).to_words(), "{pair:x?}");
         }
         let powers = |z: [OneElement; 2]| {
             z.map(|z| {
@@ -359,6 +410,11 @@ mod tests {
         let square = largest.mul(&largest);
         assert_eq!(square.to_words(), largest.square().to_words());
         assert!(square.0.iter().all(|limb| *limb < 1 << 52), "{:x?}", square.0);
+        let sum = OneElement([(1 << 54) - 1; 5]);
+        let carried = OneElement::from_words(&sum.to_words());
+        let products = [sum.mul(&sum), sum.square(), carried.mul(&carried)];
+        assert!(products.iter().all(|product| product.0.iter().all(|limb| *limb < 1 << 52)), "{products:x?}");
+        assert!(products.iter().all(|product| product.to_words() == products[2].to_words()));
         let prime = [M51 - 18, M51, M51, M51, M51];
         assert_eq!(OneElement(prime).to_words(), [0; 4]);
         assert_eq!(OneElement(prime.map(|limb| 2 * limb)).to_words(), [0; 4]);

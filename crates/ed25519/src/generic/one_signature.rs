@@ -4,85 +4,8 @@ use super::comb::{COUNT, Comb, WINDOWS, chosen};
 use super::field::Element;
 use super::one_element;
 use super::point::{AffineAddend, Completed, Point, Projective};
-use super::scalar::{Scalar, Windows};
-use super::table::{
-    BASE_WINDOWS, BaseTable, KEY_WINDOWS, KeyTable, StagedRows, TABLES_ALONE, base_step, key_step, stops,
-};
+use super::scalar::Scalar;
 use crate::lanes::{LANES, Lanes};
-
-/// 2 Z of a row that has Z = 1.
-const TWO: [u64; 5] = [2, 0, 0, 0, 0];
-
-/// k A + s B in every lane, with four tables of the key in lanes 0 to 3 and four of the base point in lanes 4 to 7: see
-/// [`super::table::multiply`]. The factors come from lane 0.
-#[inline(always)]
-pub(crate) fn multiply<V: Lanes>(
-    k: &Scalar<V>,
-    s: &Scalar<V>,
-    key: &[KeyTable; TABLES_ALONE],
-    base: &[&BaseTable; TABLES_ALONE],
-) -> Projective<V> {
-    let like = k.0[0];
-    let (k, s) = (first(&k.with_windows(KEY_WINDOWS).0), first(&s.with_windows(BASE_WINDOWS).0));
-    let mut rows = StagedRows::<4>::EMPTY;
-    let mut sum = Completed::identity(like);
-    let mut at = stops(TABLES_ALONE) - 1;
-    loop {
-        rows.choose(like.load(&digits(&k, &s, at)));
-        let mut point = sum.projective();
-        let first = at + 1 == stops(TABLES_ALONE);
-        for lane in 0..TABLES_ALONE {
-            rows.stage(like, lane, 16, |multiple, e, n| key[lane][multiple][5 * e + n]);
-            let word = |multiple: usize, e: usize, n: usize| match e {
-                3 => TWO[n],
-                e => base[lane][multiple].0[5 * e + n],
-            };
-            rows.stage(like, TABLES_ALONE + lane, 512, word);
-            if !first {
-                point = point.double().projective();
-            }
-        }
-        if !first {
-            sum = point.double();
-        }
-        sum = sum.point().add(&rows.addend(like), rows.negated);
-        if at == 0 {
-            return sum_of_lanes(sum).projective();
-        }
-        at -= 1;
-    }
-}
-
-/// The digits at one stop: lanes 0 to 3 have those of the key's factor, lanes 4 to 7 those of the base point's, which has digits
-/// only at every second stop.
-#[inline(always)]
-pub(super) fn digits(k: &[u64; 5], s: &[u64; 5], at: u32) -> [u64; LANES] {
-    let mut digits = [0; LANES];
-    for part in 0..TABLES_ALONE {
-        let step = part as u32;
-        digits[part] = KEY_WINDOWS.digit_of(k, at + step * key_step(TABLES_ALONE));
-        if at.is_multiple_of(2) {
-            digits[TABLES_ALONE + part] = BASE_WINDOWS.digit_of(s, at / 2 + step * base_step(TABLES_ALONE));
-        }
-    }
-    digits
-}
-
-impl Windows {
-    /// Like [`Windows::digit`], for the limbs of one number; 0 for windows that it does not have. Only for public
-    /// numbers.
-    #[inline(always)]
-    fn digit_of(self, limbs: &[u64; 5], window: u32) -> u64 {
-        if window > self.count {
-            return 0;
-        }
-        let (limb, bit) = ((window * self.bits / 52) as usize, window * self.bits % 52);
-        let low = limbs[limb] >> bit;
-        let high = if bit + self.bits > 52 && limb < 4 { limbs[limb + 1] << (52 - bit) } else { 0 };
-        let half = if window < self.count { 1 << (self.bits - 1) } else { 0 };
-        ((low | high) & ((1 << self.bits) - 1)).wrapping_sub(half)
-    }
-}
 
 /// The base point times a nonce that is the same in every lane; the result is in every lane. Lane i takes windows i, i + 8 and so on.
 ///

@@ -237,6 +237,15 @@ impl<V: Lanes> Pair<V> {
         Self(Columns::product(&left, &factors.in_fours::<{ order([3, 1, 1, 0]) }>()))
     }
 
+    /// [`Pair::double`], any number of times.
+    #[inline(always)]
+    pub(crate) fn double_times(mut self, times: u32) -> Self {
+        for _ in 0..times {
+            self = self.double();
+        }
+        self
+    }
+
     /// The sum of each point and its addend.
     #[inline(always)]
     pub(crate) fn add(&self, other: &Addends<V>) -> Self {
@@ -266,13 +275,13 @@ impl<V: Lanes> Pair<V> {
         Addends(Columns::product(&sums, &Coordinates(factors)).carry())
     }
 
-    /// The encoding of the sum of both points, as little-endian words.
-    #[cfg(test)]
-    fn encoded_sum(&self) -> [u64; 4] {
+    /// X, Y and Z of the sum of both points.
+    #[inline(always)]
+    pub(crate) fn sum(&self) -> [OneElement; 3] {
         let (mut low, mut high) = (Row::NEUTRAL, Row::NEUTRAL);
         self.addends().store(&mut low, &mut high);
         let sum = self.add(&Addends::load(self.0.0[0], &high, &low)).0.carry();
-        crate::generic::one_element::encode_elements([0, 1, 3].map(|lane| sum.lane(lane)))
+        [sum.lane(0), sum.lane(1), sum.lane(3)]
     }
 
     /// Whether the sum of both points is the neutral element: one is the negative of the other.
@@ -319,6 +328,7 @@ impl<V: Lanes> Addends<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generic::one_element::encode_public;
     use crate::lanes::interval::Interval;
     use crate::lanes::model::Model;
     use curve25519_dalek::constants::EIGHT_TORSION;
@@ -390,7 +400,7 @@ mod tests {
             assert_points("rows", &both.add(&Addends::load(LIKE, &low, &high)), &[*a, b]);
             addends.store(&mut low, &mut high);
             assert_points("rows", &both.add(&Addends::load(LIKE, &high, &low)), &[a + d + d, b + c + c]);
-            assert_eq!(both.double().encoded_sum(), words(&(a + a + b + b)));
+            assert_eq!(encode_public(&both.double().sum()), words(&(a + a + b + b)));
         }
     }
 

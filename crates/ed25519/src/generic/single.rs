@@ -12,14 +12,16 @@ const BITS: usize = 4;
 /// The number of digits of c and d. The top one has no sign and is small.
 const COUNT: usize = (Halved::BITS as usize).div_ceil(BITS);
 /// The number of digits of each half of the base point's factor: -128 to 127, of eight bits. The top one of the upper half has no sign.
-const BASE_COUNT: usize = 16;
-/// The number of doublings between the base point's two tables.
-pub(crate) const BASE_SHIFT: u32 = 8 * BASE_COUNT as u32;
+pub(super) const BASE_COUNT: usize = 16;
+/// The number of tables of the base point: for one signature under a prepared key; others use the first of each half.
+pub(crate) const TABLES: usize = 8;
+/// The number of doublings between two tables.
+pub(crate) const SPACING: u32 = 32;
 
 /// Multiples 0 to 8 of -A, and of -R.
 pub(crate) type OwnRows = [[Row; 9]; 2];
-/// Multiples 0 to 128 of the base point, and of the base point after [`BASE_SHIFT`] doublings.
-pub(crate) type BaseRows = [[Row; 129]; 2];
+/// Multiples 0 to 128 of the base point, and after each [`SPACING`] doublings.
+pub(crate) type BaseRows = [[Row; 129]; TABLES];
 
 /// [`OwnRows`] before they are filled.
 pub(crate) const EMPTY_OWN_ROWS: OwnRows = [[Row::NEUTRAL; 9]; 2];
@@ -70,7 +72,7 @@ fn own_digits(words: &[u64; 3]) -> [i8; COUNT] {
 }
 
 /// The same for eight bits.
-fn base_digits(words: &[u64; 4]) -> [[i16; BASE_COUNT]; 2] {
+pub(super) fn base_digits(words: &[u64; 4]) -> [[i16; BASE_COUNT]; 2] {
     const HALVES: u64 = 0x8080_8080_8080_8080;
     let sum = plus(words, &[HALVES, HALVES, HALVES, HALVES >> 8]);
     let mut digits = [[0; BASE_COUNT]; 2];
@@ -81,7 +83,7 @@ fn base_digits(words: &[u64; 4]) -> [[i16; BASE_COUNT]; 2] {
     digits
 }
 
-fn plus<const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+pub(super) fn plus<const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
     let (mut out, mut carry) = ([0; N], false);
     for n in 0..N {
         (out[n], carry) = a[n].carrying_add(b[n], carry);
@@ -116,28 +118,39 @@ pub(crate) fn fill_own<V: Lanes>(points: &Pair<V>, rows: &mut OwnRows) {
     }
 }
 
-/// Fills the multiples of the base point, whose affine coordinates these are.
+/// A point, and the same after the doublings of half of the [`TABLES`].
 #[inline(always)]
-pub(crate) fn fill_base<V: Lanes>(like: V, base: [OneElement; 2], rows: &mut BaseRows) {
-    let points = Pair::from_affine(like, &[base; 2]);
-    let mut shifted = points;
-    for _ in 0..BASE_SHIFT {
-        shifted = shifted.double();
-    }
+pub(crate) fn apart<V: Lanes>(like: V, point: [OneElement; 2]) -> Pair<V> {
+    let points = Pair::from_affine(like, &[point; 2]);
+    let shifted = points.double_times(SPACING * TABLES as u32 / 2);
     let (mut low, mut high, mut unused) = (Row::NEUTRAL, Row::NEUTRAL, Row::NEUTRAL);
     points.addends().store(&mut low, &mut unused);
     shifted.addends().store(&mut unused, &mut high);
-    let step = Addends::load(like, &low, &high);
-    let (mut sum, [lows, highs]) = (Pair::neutral(like), rows);
-    for (low, high) in lows.iter_mut().zip(highs) {
-        sum.addends().store(low, high);
-        sum = sum.add(&step);
+    Pair::neutral(like).add(&Addends::load(like, &low, &high))
+}
+
+/// Fills the multiples of the base point, whose affine coordinates these are.
+#[inline(always)]
+pub(crate) fn fill_base<V: Lanes>(like: V, base: [OneElement; 2], rows: &mut BaseRows) {
+    let mut points = apart(like, base);
+    let (lows, highs) = rows.split_at_mut(TABLES / 2);
+    for (lows, highs) in lows.iter_mut().zip(highs) {
+        let (mut sum, step) = (Pair::neutral(like), points.addends());
+        for (low, high) in lows.iter_mut().zip(highs) {
+            sum.addends().store(low, high);
+            sum = sum.add(&step);
+        }
+        points = points.double_times(SPACING);
     }
 }
 
 /// The rows of two digits.
 #[inline(always)]
-fn chosen<V: Lanes, const ROWS: usize>(like: V, rows: &[[Row; ROWS]; 2], digits: [i32; 2]) -> Addends<V> {
+pub(super) fn chosen<V: Lanes, const ROWS: usize>(
+    like: V,
+    rows: [&[Row; ROWS]; 2],
+    digits: [i32; 2],
+) -> Addends<V> {
     // With this bound, the compiler sees that the row exists.
     let row = |half: usize| &rows[half][(digits[half].unsigned_abs() as usize).min(ROWS - 1)];
     let low = if digits[0] < 0 { Mask::MAX } else { 0 };
@@ -148,23 +161,20 @@ fn chosen<V: Lanes, const ROWS: usize>(like: V, rows: &[[Row; ROWS]; 2], digits:
 /// Whether the sum is neutral: of the multiples of -A and -R in `rows` and of the base point's, by the digits.
 #[inline(always)]
 pub(crate) fn is_neutral<V: Lanes>(like: V, factors: &Factors, rows: &OwnRows, base: &BaseRows) -> bool {
+    let base = [&base[0], &base[TABLES / 2]];
     let mut sum = Pair::neutral(like);
     let mut at = factors.top.min(COUNT - 1);
     loop {
-        sum = sum.add(&chosen(like, rows, [factors.own[0][at].into(), factors.own[1][at].into()]));
+        let digits = [factors.own[0][at].into(), factors.own[1][at].into()];
+        sum = sum.add(&chosen(like, [&rows[0], &rows[1]], digits));
         if at.is_multiple_of(2) && at / 2 < BASE_COUNT {
-            sum = sum.add(&chosen(
-                like,
-                base,
-                [factors.base[0][at / 2].into(), factors.base[1][at / 2].into()],
-            ));
+            let digits = [factors.base[0][at / 2].into(), factors.base[1][at / 2].into()];
+            sum = sum.add(&chosen(like, base, digits));
         }
         if at == 0 {
             return sum.is_opposite();
         }
         at -= 1;
-        for _ in 0..BITS {
-            sum = sum.double();
-        }
+        sum = sum.double_times(BITS as u32);
     }
 }

@@ -30,9 +30,6 @@ pub(crate) const EMPTY_KEY_TABLE: KeyTable = [[0; 20]; 17];
 /// [`OwnTables`] before they are filled.
 pub(crate) static EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
 
-/// The number of tables of a key, and of the base point, for verifying one signature alone: together, one per lane.
-pub(crate) const TABLES_ALONE: usize = LANES / 2;
-
 /// Digits of the factor of A: -16 to 15.
 pub(crate) const KEY_WINDOWS: Windows = Windows { bits: 5, count: 51 };
 /// Digits of the factor of the base point: -512 to 511; the top one is not signed, because its window is not full.
@@ -427,7 +424,7 @@ pub(crate) const fn base_step(tables: usize) -> u32 {
 }
 
 /// How many times the sum pauses for look-ups: every five doublings.
-pub(super) const fn stops(tables: usize) -> u32 {
+const fn stops(tables: usize) -> u32 {
     let (key, base) = (key_step(tables), 2 * base_step(tables) - 1);
     if key > base { key } else { base }
 }

@@ -1,11 +1,12 @@
 //! The steps of strict verification of eight signatures: s B - k A, compared with R as bytes.
 
+use super::alone::{self, KeyRows};
 use super::field::Element;
-use super::one_signature;
+use super::one_element::OneElement;
 use super::point::has_small_order;
 use super::power;
 use super::scalar::Scalar;
-use super::table::{self, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
+use super::table::{self, BaseTable, KeyTable, OwnTables};
 use crate::lanes::{LANES, Lanes, Mask};
 
 /// The state of eight signatures between two steps.
@@ -105,15 +106,18 @@ impl<V: Lanes> Group<V> {
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
 
-    /// Multiplies for one signature in lane 0, and compares with R: see [`one_signature::multiply`].
+    /// Fills the tables of one lane's key, for one signature: see [`alone`].
     #[inline(always)]
-    pub(crate) fn multiply_alone(
-        &mut self,
-        keys: &[KeyTable; TABLES_ALONE],
-        base: &[&BaseTable; TABLES_ALONE],
-    ) {
-        let encoding = one_signature::encode(&one_signature::multiply(&self.k, &self.s, keys, base));
-        self.passed.equation = Mask::from(encoding == one_signature::first(&self.r));
+    pub(crate) fn fill_rows(&self, lane: usize, rows: &mut KeyRows) {
+        let mut point = [OneElement::ZERO; 2];
+        for (out, element) in point.iter_mut().zip([&self.x, &self.y]) {
+            let mut words = [0; 4];
+            for (word, vector) in words.iter_mut().zip(element.canonical().to_words()) {
+                *word = vector.store()[lane % LANES];
+            }
+            *out = OneElement::from_words(&words);
+        }
+        alone::fill(self.x.0[0], point, rows);
     }
 
     /// Whether R encodes the affine point.

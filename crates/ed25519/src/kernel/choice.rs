@@ -37,7 +37,8 @@ enum Choice {
 static COMPILED: &[Entry] = &[
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Entry { name: "x86_64/avx512ifma", engine: ifma, choice: Choice::Detected },
-    Entry { name: "portable", engine: || Some(&Portable), choice: Choice::Detected },
+    Entry { name: "portable", engine: || Some(&Portable::BEST), choice: Choice::Detected },
+    Entry { name: "dalek", engine: || Some(&Portable::DALEK), choice: Choice::Named },
     Entry { name: "model", engine: || Some(&MODEL), choice: Choice::Named },
 ];
 
@@ -162,8 +163,8 @@ impl fmt::Display for UnknownKernel {
 
 impl std::error::Error for UnknownKernel {}
 
-/// The kernels that this machine supports, best first. There is always `portable`. There is also always `model`, the
-/// lanes of the vector kernels in plain Rust: it is slow, for tests, and never chosen by detection.
+/// The kernels that this machine supports, best first. There is always `portable`. Two more are always there, for tests, and never chosen by
+/// detection: `dalek`, which verifies by ed25519-dalek, and `model`, the lanes of the vector kernels in plain Rust, which is slow.
 pub fn available() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter_map(Entry::kernel)
 }

@@ -1,5 +1,6 @@
 //! The operations of every kernel.
 
+use crate::generic::alone::KeyRows;
 use crate::generic::table::KeyTable;
 use crate::item::Item;
 use crate::signing_key::SignItem;
@@ -29,11 +30,13 @@ pub(crate) struct PreparedKey {
     pub(crate) fault: Option<Reason>,
     /// As many tables as it was prepared with; none for kernels without tables.
     pub(super) tables: Box<[KeyTable]>,
+    /// Those for one signature alone, if it was prepared with four tables.
+    pub(super) rows: Option<Box<KeyRows>>,
 }
 
 impl PreparedKey {
     /// A key without tables.
     pub(crate) fn bare(fault: Option<Reason>) -> Self {
-        Self { fault, tables: Box::default() }
+        Self { fault, tables: Box::default(), rows: None }
     }
 }

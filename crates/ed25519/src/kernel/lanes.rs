@@ -1,6 +1,7 @@
 //! Eight signatures at a time, by the steps of a [`Machine`].
 
 use super::engine::{Engine, PreparedKey};
+use super::halved;
 use super::machine::Machine;
 use super::portable::Portable;
 use crate::generic::comb::Comb;
@@ -22,7 +23,7 @@ use std::sync::OnceLock;
 const GROUPS: usize = 16;
 
 /// The number of signatures that are verified one by one, if all lanes work for each: a group takes less time than three.
-const SINGLES: usize = 2;
+pub(super) const SINGLES: usize = 2;
 
 /// How often the base point is doubled before each of its tables is made: for one, two and four tables per key.
 const SHIFTS: [u32; 5] = [0, 10 * base_step(2), 10 * base_step(4), 20 * base_step(4), 30 * base_step(4)];
@@ -110,7 +111,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
         let (items, last) = items.split_at(items.len() - last);
         let (out, last_out) = out.split_at_mut(items.len());
         for (item, verdict) in last.iter().zip(last_out) {
-            *verdict = self.verify_single(domain, item);
+            *verdict = halved::verify(self, domain, item);
         }
         if items.is_empty() {
             return;
@@ -155,7 +156,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
         if cfg!(feature = "lane-signing") {
             self.sign_all(domain, items, out);
         } else {
-            Portable.sign(domain, items, out);
+            Portable::BEST.sign(domain, items, out);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The steps that are compiled once for each kind of machine. Each becomes a separate function that calls nothing; the generic body is
 //! inlined into it.
 
+use crate::generic::alone::{self, Factors as AloneFactors, KeyRows};
 use crate::generic::comb::Comb;
 use crate::generic::msm::{self, Bucket, Decoded, Digits};
 use crate::generic::one_element::{Decoded as OneDecoded, OneElement};
@@ -10,7 +11,7 @@ use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Signing};
 use crate::generic::single::{self, BaseRows, Factors, OwnRows};
-use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables, TABLES_ALONE};
+use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
 use crate::generic::verify::{self, Group};
 use crate::lanes::model::Model;
 use crate::lanes::{LANES, Lanes, Mask};
@@ -100,9 +101,13 @@ macro_rules! steps {
             fn encode(all: &mut [Signing<V>]) {
                 sign::encode(all)
             }
-            /// [`Group::multiply_alone`].
-            fn multiply_alone(group: &mut Group<V>, keys: &[KeyTable; TABLES_ALONE], base: &[&BaseTable; TABLES_ALONE]) {
-                group.multiply_alone(keys, base)
+            /// [`Group::fill_rows`].
+            fn fill_key_rows(group: &Group<V>, lane: usize, rows: &mut KeyRows) {
+                group.fill_rows(lane, rows)
+            }
+            /// [`alone::multiply`].
+            fn multiply_alone(like: &V, factors: &AloneFactors, rows: &KeyRows, base: &BaseRows, out: &mut [OneElement; 3]) {
+                *out = alone::multiply(*like, factors, rows, base)
             }
             /// [`Signing::multiply_alone`].
             fn multiply_nonce_alone(signing: &mut Signing<V>, digest: &[V; 8], comb: &Comb) {

@@ -5,7 +5,9 @@
 
 mod choice;
 mod cofactored;
+mod encodings;
 mod engine;
+mod halved;
 mod lanes;
 pub(crate) mod machine;
 pub(crate) mod portable;

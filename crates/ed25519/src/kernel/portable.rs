@@ -1,6 +1,11 @@
-//! One signature after the other, by `ed25519-dalek`, for every machine.
+//! One signature after the other, for every machine: verified by halved factors in general registers, or by `ed25519-dalek`, which also signs.
 
+use super::encodings::{equation_holds, has_small_order_y, is_canonical_scalar, scalar_of};
 use super::engine::{Engine, PreparedKey};
+use super::halved::{self, Steps};
+use crate::generic::halving::Halved;
+use crate::generic::one_by_one::{self, BaseTables};
+use crate::generic::one_element::{Decoded, OneElement};
 use crate::item::Item;
 use crate::signing_key::SignItem;
 use crate::verdict::{Reason, Verdict};
@@ -10,60 +15,43 @@ use curve25519_dalek::traits::IsIdentity as _;
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
+use std::sync::LazyLock;
 use zeroize::Zeroizing;
 
-/// The engine.
-pub(crate) struct Portable;
+/// The engine, with one of two ways to verify.
+pub(crate) struct Portable {
+    verify: fn(&[u8], &Item<'_>) -> Verdict,
+}
 
-/// l, little-endian (RFC 8032, section 5.1).
-const ORDER: [u8; 32] = [
-    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
-];
+impl Portable {
+    /// By halved factors, where registers have 64 bits.
+    pub(crate) const BEST: Self =
+        Self { verify: if cfg!(target_pointer_width = "64") { by_halves } else { by_dalek } };
+    /// By `ed25519-dalek`.
+    pub(crate) const DALEK: Self = Self { verify: by_dalek };
+}
 
-/// The y coordinates of all points of small order, with the sign bit cleared, little-endian: the five below the prime, and
-/// 0 and 1 again with the prime added.
-const SMALL_ORDER_Y: [[u8; 32]; 7] = {
-    const LAST: u8 = 0x7f;
-    const fn near_the_prime(first: u8) -> [u8; 32] {
-        let mut bytes = [0xff; 32];
-        bytes[0] = first;
-        bytes[31] = LAST;
-        bytes
+/// One signature in general registers.
+pub(super) struct Halves;
+
+/// Multiples of the base point, computed on first use.
+static BASE_TABLES: LazyLock<BaseTables> = LazyLock::new(one_by_one::base_tables);
+
+impl Steps for Halves {
+    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
+        one_by_one::decode(words)
     }
-    let (zero, mut one) = ([0; 32], [0; 32]);
-    one[0] = 1;
-    [
-        zero,
-        one,
-        near_the_prime(0xec),
-        near_the_prime(0xed),
-        near_the_prime(0xee),
-        [
-            0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
-            0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
-        ],
-        [
-            0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f,
-            0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
-        ],
-    ]
-};
 
-/// Whether S is below the order.
-pub(super) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
-    s.iter().rev().lt(ORDER.iter().rev())
+    fn is_neutral(&self, points: &[[OneElement; 2]; 2], halved: &Halved, base: &[u64; 4]) -> bool {
+        one_by_one::is_neutral(points, halved, base, &BASE_TABLES)
+    }
 }
 
-/// Whether the y of an encoding belongs to a point of small order. The encoding need not be a point.
-pub(super) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
-    let mut y = *encoding;
-    y[31] &= 0x7f;
-    SMALL_ORDER_Y.contains(&y)
+fn by_halves(domain: &[u8], item: &Item<'_>) -> Verdict {
+    halved::verify(&Halves, domain, item)
 }
 
-/// The strict verdict on one signature.
-pub(crate) fn verify_in(domain: &[u8], item: &Item<'_>) -> Verdict {
+fn by_dalek(domain: &[u8], item: &Item<'_>) -> Verdict {
     match strict(domain, item) {
         Ok(()) => Verdict::Valid,
         Err(reason) => Verdict::Invalid(reason),
@@ -89,13 +77,6 @@ fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
         equation_holds(&scalar_of([domain, item.r(), item.public_key, item.message]), &key.to_edwards(), item)
     };
     if is_valid { Ok(()) } else { Err(Reason::Mismatch) }
-}
-
-/// Whether s B - k A has the encoding R.
-pub(super) fn equation_holds(k: &Scalar, key: &EdwardsPoint, item: &Item<'_>) -> bool {
-    let s = Scalar::from_bytes_mod_order(*item.s());
-    let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(k, &-key, &s);
-    r.compress().as_bytes() == item.r()
 }
 
 /// The verdict on one signature by the cofactored predicate.
@@ -140,15 +121,6 @@ fn decode(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
     CompressedEdwardsY(*bytes).decompress()
 }
 
-/// SHA-512 of the parts, modulo l.
-pub(super) fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
-    let mut hash = Sha512::new();
-    for part in parts {
-        hash.update(part);
-    }
-    Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
-}
-
 /// A signature with a domain (RFC 8032, section 5.1.6).
 fn sign_in(domain: &[u8], item: &SignItem<'_>) -> [u8; 64] {
     let nonce = Zeroizing::new(scalar_of([domain, item.key.prefix(), item.message, &[]]));
@@ -164,7 +136,7 @@ fn sign_in(domain: &[u8], item: &SignItem<'_>) -> [u8; 64] {
 impl Engine for Portable {
     fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
         for (item, verdict) in items.iter().zip(out) {
-            *verdict = verify_in(domain, item);
+            *verdict = (self.verify)(domain, item);
         }
     }
 

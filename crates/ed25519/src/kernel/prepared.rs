@@ -1,14 +1,24 @@
 //! Keys with tables that are kept.
 
+use super::encodings;
 use super::engine::PreparedKey;
-use super::lanes::{LaneEngine, give_verdicts};
+use super::halved::{self, words};
+use super::lanes::{self, LaneEngine};
 use super::machine::Machine;
+use crate::generic::alone::{EMPTY_KEY_ROWS, Factors, KeyRows};
+use crate::generic::one_element::{self, OneElement};
 use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
 use crate::item::Item;
 use crate::lanes::{LANES, Lanes};
 use crate::verdict::{Reason, Verdict};
+
+/// The number of tables with which keys also get those for one signature alone.
+const MOST_TABLES: usize = 4;
+
+/// The number of signatures that are verified one by one under keys with tables for that: a group takes less time than more.
+const SINGLES: usize = 4;
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Decodes up to eight keys and fills their tables.
@@ -33,6 +43,11 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         let bare = |lane| PreparedKey {
             fault: fault(lane),
             tables: vec![EMPTY_KEY_TABLE; tables].into_boxed_slice(),
+            rows: (tables == MOST_TABLES).then(|| {
+                let mut rows = Box::new(EMPTY_KEY_ROWS);
+                machine.fill_key_rows(&group, lane, &mut rows);
+                rows
+            }),
         };
         let mut prepared: Vec<_> = (0..keys.len()).map(bare).collect();
         let mut point = Point::identity(machine.splat(0));
@@ -53,14 +68,19 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables.
     pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         const GROUPS: usize = 16;
-        // With all lanes working for it, a single last item takes half of a group's time.
-        if items.len() % LANES == 1
-            && let ([first @ .., item], [first_keys @ .., key], [first_out @ .., verdict]) =
-                (items, keys, &mut *out)
-            && let Ok(tables) = (&*key.tables).try_into()
-        {
-            self.verify_under(first, first_keys, first_out);
-            return self.verify_alone(item, key, tables, verdict);
+        let (singles, count) = match keys {
+            [PreparedKey { rows: Some(_), .. }, ..] => (SINGLES, items.len()),
+            _ => (lanes::SINGLES, items.len()),
+        };
+        // A few last items are faster one by one than as a group.
+        let last = Some(count % LANES).filter(|last| *last <= singles).unwrap_or(0);
+        let ((items, last), (keys, last_keys)) = (items.split_at(count - last), keys.split_at(count - last));
+        let (out, last_out) = out.split_at_mut(items.len());
+        for ((item, key), verdict) in last.iter().zip(last_keys).zip(last_out) {
+            *verdict = match &key.rows {
+                Some(rows) => self.verify_alone(item, key.fault, rows),
+                None => halved::verify(self, &[], item),
+            };
         }
         for ((items, keys), out) in
             items.chunks(GROUPS * LANES).zip(keys.chunks(GROUPS * LANES)).zip(out.chunks_mut(GROUPS * LANES))
@@ -75,13 +95,25 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// The strict verdict on one signature under a key with four tables.
-    fn verify_alone(&self, item: &Item<'_>, key: &PreparedKey, tables: &[KeyTable; 4], out: &mut Verdict) {
-        let mut group = Group::new(self.machine.splat(0));
-        self.take_groups(std::slice::from_mut(&mut group), &[], std::slice::from_ref(item));
-        self.machine.multiply_alone(&mut group, tables, &self.four_bases());
-        pass_keys(&mut group, &[key]);
-        give_verdicts(&group.passed, std::slice::from_mut(out));
+    /// The strict verdict on one signature under a key with tables for that.
+    fn verify_alone(&self, item: &Item<'_>, fault: Option<Reason>, rows: &KeyRows) -> Verdict {
+        let reason = match fault {
+            _ if !encodings::is_canonical_scalar(item.s()) => Reason::ScalarNotCanonical,
+            Some(fault) => fault,
+            None if encodings::has_small_order_y(item.r()) => Reason::ROfSmallOrder,
+            None if self.is_sum(item, rows) => return Verdict::Valid,
+            None => Reason::Mismatch,
+        };
+        Verdict::Invalid(reason)
+    }
+
+    /// Whether s B - k A has the encoding R.
+    fn is_sum(&self, item: &Item<'_>, rows: &KeyRows) -> bool {
+        let k = encodings::scalar_of([&[], item.r(), item.public_key, item.message]);
+        let factors = Factors::new(&words(k.as_bytes()), &words(item.s()));
+        let mut sum = [OneElement::ZERO; 3];
+        self.machine.multiply_alone(&self.machine.splat(0), &factors, rows, self.base_rows(), &mut sum);
+        one_element::encode_public(&sum) == words(item.r())
     }
 
     /// Tables of the base point for keys with four tables.

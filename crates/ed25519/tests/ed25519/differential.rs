@@ -2,7 +2,7 @@
 
 use crate::cases::{self, Case, KINDS};
 use bulla_ed25519::kernel::{self, Kernel};
-use bulla_ed25519::{Item, Reason, Verdict};
+use bulla_ed25519::{Item, PreparedKey, Reason, Verdict};
 
 /// The model is a hundred times slower than the kernels, and takes a part of the cases.
 fn share(kernel: Kernel, cases: &[Case]) -> &[Case] {
@@ -24,11 +24,10 @@ fn verify_each(kernel: Kernel, cases: &[Case]) -> Vec<Verdict> {
 #[test]
 fn single_signatures_have_the_same_verdicts_and_reasons() {
     let cases = cases::cases(4000, 400, 6);
-    let portable = verify(Kernel::by_name("portable").unwrap(), &cases);
+    let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
     for kernel in kernel::available() {
         let count = if kernel.name() == "model" { 3 * KINDS.len() } else { cases.len() };
-        for ((case, verdict), expected) in
-            cases.iter().zip(verify_each(kernel, &cases[..count])).zip(&portable)
+        for ((case, verdict), expected) in cases.iter().zip(verify_each(kernel, &cases[..count])).zip(&dalek)
         {
             assert_eq!(verdict, *expected, "{kernel}: {case:x?}");
             assert_eq!(verdict.is_valid(), case.dalek_strict(), "{kernel}: {case:x?}");
@@ -60,12 +59,19 @@ fn every_pair_of_odd_encodings() {
             }
         }
     }
-    let portable = verify(Kernel::by_name("portable").unwrap(), &cases);
+    let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
     for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
-        assert_eq!(verify(kernel, &cases), portable, "{kernel}");
-        assert_eq!(verify_each(kernel, &cases), portable, "{kernel}");
+        assert_eq!(verify(kernel, &cases), dalek, "{kernel}");
+        assert_eq!(verify_each(kernel, &cases), dalek, "{kernel}");
+        for cases in cases.chunk_by(|a, b| a.public_key == b.public_key) {
+            let key = PreparedKey::with_kernel(kernel, &cases[0].public_key);
+            for case in cases {
+                let expected = verify(Kernel::by_name("dalek").unwrap(), std::slice::from_ref(case))[0];
+                assert_eq!(key.verify(&case.message, &case.signature), expected, "{kernel}: {case:x?}");
+            }
+        }
     }
-    for (case, verdict) in cases.iter().zip(portable) {
+    for (case, verdict) in cases.iter().zip(dalek) {
         assert_eq!(verdict.is_valid(), case.dalek_strict(), "{case:x?}");
     }
 }
@@ -74,13 +80,13 @@ fn every_pair_of_odd_encodings() {
 fn every_kernel_agrees_with_dalek_on_every_kind() {
     let cases = cases::cases(8000, 400, 1);
     let expected: Vec<bool> = cases.iter().map(Case::dalek_strict).collect();
-    let portable = verify(Kernel::by_name("portable").unwrap(), &cases);
+    let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
     for kernel in kernel::available() {
         let cases = share(kernel, &cases);
         let verdicts = verify(kernel, cases);
         for (i, case) in cases.iter().enumerate() {
             assert_eq!(verdicts[i].is_valid(), expected[i], "{kernel}: {case:x?}");
-            assert_eq!(verdicts[i], portable[i], "{kernel}: {case:x?}");
+            assert_eq!(verdicts[i], dalek[i], "{kernel}: {case:x?}");
         }
     }
     for kind in KINDS {

@@ -44,6 +44,7 @@ const STEPS: &[&str] = &[
     "multiply_by_four",
     "multiply_nonce",
     "encode",
+    "fill_key_rows",
     "multiply_alone",
     "multiply_nonce_alone",
     "encode_alone",

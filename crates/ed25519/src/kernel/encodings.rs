@@ -1,0 +1,68 @@
+//! What every kernel asks of one signature before and after its sums: canonical numbers, small order, the hash, and the equation by `curve25519-dalek`.
+
+use crate::item::Item;
+use curve25519_dalek::{EdwardsPoint, Scalar};
+use sha2::{Digest as _, Sha512};
+
+/// l, little-endian (RFC 8032, section 5.1).
+const ORDER: [u8; 32] = [
+    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+];
+
+/// The y coordinates of all points of small order, with the sign bit cleared, little-endian: the five below the prime, and
+/// 0 and 1 again with the prime added.
+const SMALL_ORDER_Y: [[u8; 32]; 7] = {
+    const LAST: u8 = 0x7f;
+    const fn near_the_prime(first: u8) -> [u8; 32] {
+        let mut bytes = [0xff; 32];
+        bytes[0] = first;
+        bytes[31] = LAST;
+        bytes
+    }
+    let (zero, mut one) = ([0; 32], [0; 32]);
+    one[0] = 1;
+    [
+        zero,
+        one,
+        near_the_prime(0xec),
+        near_the_prime(0xed),
+        near_the_prime(0xee),
+        [
+            0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
+            0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+        ],
+        [
+            0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f,
+            0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+        ],
+    ]
+};
+
+/// Whether S is below the order.
+pub(super) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
+    s.iter().rev().lt(ORDER.iter().rev())
+}
+
+/// Whether the y of an encoding belongs to a point of small order. The encoding need not be a point.
+pub(super) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
+    let mut y = *encoding;
+    y[31] &= 0x7f;
+    SMALL_ORDER_Y.contains(&y)
+}
+
+/// Whether s B - k A has the encoding R.
+pub(super) fn equation_holds(k: &Scalar, key: &EdwardsPoint, item: &Item<'_>) -> bool {
+    let s = Scalar::from_bytes_mod_order(*item.s());
+    let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(k, &-key, &s);
+    r.compress().as_bytes() == item.r()
+}
+
+/// SHA-512 of the parts, modulo l.
+pub(super) fn scalar_of(parts: [&[u8]; 4]) -> Scalar {
+    let mut hash = Sha512::new();
+    for part in parts {
+        hash.update(part);
+    }
+    Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+}
