@@ -33,14 +33,21 @@ pub(super) fn run(runner: &mut Runner<'_>) {
 }
 
 /// The tests of `bulla-blake3` and `bulla-blake2` with their WebAssembly kernels, under Node's WASI. Tests that need threads, processes, an
-/// unwinding panic or another kernel are left out.
+/// unwinding panic, a temporary folder or another kernel are left out.
 fn kernels(runner: &mut Runner<'_>) {
     const TARGET: &str = "wasm32-wasip1";
     const APART: [(&str, &str, &[&str]); 2] = [
         (
             "bulla-blake3",
             "blake3",
-            &["parallel_and_files", "a_subtree_", "a_chunk_of_guts_", "portable", "bao"],
+            &[
+                "parallel_and_files",
+                "a_subtree_",
+                "a_chunk_of_guts_",
+                "portable",
+                "bao",
+                "the_files_of_this_version",
+            ],
         ),
         (
             "bulla-blake2",

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bulla_kms::{
-    Algorithm, Code, EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser, KeyFile, Keystore, NewKey, SecretString,
-    Signature, Unlock, Verdict,
+    Algorithm, Code, EtcdIdentity, EtcdOptions, EtcdTable, EtcdTls, EtcdUser, KeyFile, Keystore, KmsError,
+    NewKey, SecretString, Signature, Unlock, Verdict,
 };
 use serde_json::json;
 
@@ -165,7 +165,61 @@ fn a_full_quota_is_an_error_that_loses_nothing_and_passes() {
     assert_eq!((error.code, error.retryable), (Code::StorageFull, true), "{error}");
     assert_eq!(keystore.sign(&key, MESSAGE).unwrap().key.version(), head);
     assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StorageFull);
-    // What its keeper does about it.
+    make_room(&cluster);
+    assert_eq!(keystore.rotate(&key).unwrap().version(), head + 1);
+    let again = Keystore::open_etcd(&EtcdOptions::new(cluster.endpoints(), "bulla"), &unlock).unwrap();
+    assert_eq!(again.list().unwrap(), keystore.list().unwrap());
+}
+
+/// etcd checks its quota when a request arrives, and again when it carries the request out. The second time it reports that there is no space
+/// although it made the change.
+#[test]
+fn a_change_that_is_refused_for_lack_of_space_was_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let unlock = secret(folder.path());
+    // With a batch limit of 1 the database grows with every change, and not every 100 ms.
+    let quota = ["--quota-backend-bytes=2097152".to_owned(), "--backend-batch-limit=1".to_owned()];
+    let cluster = Cluster::with(1, Setup { arguments: quota.into(), tls: false });
+    let options = EtcdOptions::new(cluster.endpoints(), "bulla");
+    let keystore = Keystore::create_etcd(&options, &unlock).unwrap();
+    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let table = EtcdTable::open(&options).unwrap();
+    let (mut head, mut rows) = (1, 0);
+    for round in 0..40 {
+        let change = || {
+            if round % 2 == 0 {
+                keystore.rotate(&key).map(|id| head = id.version())
+            } else {
+                table.insert(&format!("folder/{rows}"), b"a value", None).map(|_| rows += 1)
+            }
+        };
+        let error = change_until_full(&cluster, change);
+        assert_eq!(error.code, Code::StorageFull, "{error}");
+        keystore.catch_up().unwrap();
+        assert_eq!(keystore.attest(&key).unwrap().head, head, "a refused rotation was made");
+        assert_eq!(table.get(&format!("folder/{rows}")).unwrap(), None, "a refused row was added");
+        make_room(&cluster);
+    }
+}
+
+/// Makes changes while others fill the database, until one fails.
+fn change_until_full(cluster: &Cluster, mut change: impl FnMut() -> Result<(), KmsError>) -> KmsError {
+    let large = json!({ "key": "enp6", "value": "A".repeat(700_000) });
+    std::thread::scope(|scope| {
+        // Three pass the first check together, and so does a change that comes at the same time.
+        for _ in 0..3 {
+            scope.spawn(|| (0..3).for_each(|_| drop(cluster.call(0, "/v3/kv/put", &large))));
+        }
+        loop {
+            if let Err(error) = change() {
+                return error;
+            }
+        }
+    })
+}
+
+/// Does what the keeper of a cluster does when its database is full.
+fn make_room(cluster: &Cluster) {
     let found = cluster.call(0, "/v3/kv/range", &json!({ "key": "AA==" }));
     cluster.call(
         0,
@@ -177,9 +231,6 @@ fn a_full_quota_is_an_error_that_loses_nothing_and_passes() {
     let member = &alarms["alarms"][0]["memberID"];
     let disarm = json!({ "action": "DEACTIVATE", "memberID": member, "alarm": "NOSPACE" });
     cluster.call(0, "/v3/maintenance/alarm", &disarm);
-    assert_eq!(keystore.rotate(&key).unwrap().version(), head + 1);
-    let again = Keystore::open_etcd(&EtcdOptions::new(cluster.endpoints(), "bulla"), &unlock).unwrap();
-    assert_eq!(again.list().unwrap(), keystore.list().unwrap());
 }
 
 #[test]

@@ -34,14 +34,20 @@ impl RemoteRows {
         match sent {
             Ok(answer) if answer.succeeded() => Ok(answer.header().map_or(0, |header| header.revision())),
             Ok(_) => Err(changed()),
-            Err(failure @ Failure::Refused(_)) => Err(self.error(failure)),
-            Err(Failure::Unanswered(why)) => match self.outcome(&expected, &new).await {
-                Outcome::Made { revision } => Ok(revision),
-                Outcome::NotMade => Err(self.error(Failure::Unanswered(why))),
-                Outcome::Outrun => Err(changed()),
-                Outcome::Gone => Err(self.gone()),
-                Outcome::Unknown(then) => Err(self.unknown(&why, &then)),
-            },
+            Err(failure @ Failure::Refused(_)) if !failure.is_full() => Err(self.error(failure)),
+            Err(failure) => {
+                let outcome = match &failure {
+                    Failure::Refused(_) => self.outcome_of_finished(&expected, &new).await,
+                    Failure::Unanswered(_) => self.outcome(&expected, &new).await,
+                };
+                match outcome {
+                    Outcome::Made { revision } => Ok(revision),
+                    Outcome::NotMade => Err(self.error(failure)),
+                    Outcome::Outrun => Err(changed()),
+                    Outcome::Gone => Err(self.gone()),
+                    Outcome::Unknown(then) => Err(self.unknown(&failure.reason(), &then)),
+                }
+            }
         }
     }
 

@@ -90,12 +90,20 @@ impl Creation {
             let transaction = transaction.clone();
             async move { client.kv_client().txn(transaction).await }
         });
-        let answer = answer.await.map_err(|failure| match (failure, doubt) {
-            (Failure::Unanswered(why), Doubt::IsTheStore) => {
-                self.rows.unknown(&why, "and did not answer again")
+        let answer = match (answer.await, doubt) {
+            (Ok(answer), _) => answer,
+            (Err(Failure::Unanswered(why)), Doubt::IsTheStore) => {
+                return Err(self.rows.unknown(&why, "and did not answer again"));
             }
-            (failure, _) => self.rows.error(failure),
-        })?;
+            (Err(failure), Doubt::IsTheStore) if failure.is_full() => {
+                return match self.rows.state().await {
+                    Ok(Some(state)) if state.value == done => Ok(state.revision),
+                    Ok(_) => Err(self.rows.error(failure)),
+                    Err(then) => Err(self.rows.unknown(&failure.reason(), &then.reason())),
+                };
+            }
+            (Err(failure), _) => return Err(self.rows.error(failure)),
+        };
         let revision = answer.header().map_or(0, |header| header.revision());
         if answer.succeeded() {
             return Ok(revision);

@@ -23,6 +23,9 @@ const PROBE: Duration = Duration::from_secs(10);
 /// How long the answer to a probe may take.
 const PROBE_ANSWER: Duration = Duration::from_secs(5);
 
+/// What etcd says if its database has reached its quota.
+const FULL: &str = "space exceeded";
+
 /// A thread that drives all connections of one store, so that calls may come from any thread, even a thread of another
 /// runtime.
 pub(super) struct Driver {
@@ -73,7 +76,7 @@ impl Drop for Driver {
 /// Why a request got no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server refused, with a reason. Nothing was done.
+    /// The server refused, with a reason. Nothing was done, unless [`Failure::is_full`].
     Refused(Box<Error>),
     /// There was no answer, or one that does not tell whether anything was done.
     Unanswered(String),
@@ -243,6 +246,19 @@ fn classify(error: Error) -> Failure {
 }
 
 impl Failure {
+    /// Whether the server refused for lack of space. etcd checks its quota when a request arrives, and again when it carries
+    /// the request out. The second time it reports this although it made the change. So what is there has to be read.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.to_string().contains(FULL))
+    }
+
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Refused(error) => error.to_string(),
+            Self::Unanswered(why) => why.clone(),
+        }
+    }
+
     /// The error for a request that changed nothing.
     pub(super) fn into_error(self, prefix: &str) -> KmsError {
         match self {
@@ -261,7 +277,7 @@ impl Failure {
 fn refusal(prefix: &str, error: &Error) -> KmsError {
     let text = error.to_string();
     let says = |part: &str| text.contains(part);
-    let (code, advice) = if says("space exceeded") {
+    let (code, advice) = if says(FULL) {
         (
             Code::StorageFull,
             "its database has reached its quota: compact it, defragment it and disarm the alarm",

@@ -2,7 +2,6 @@
 
 use etcd_client::{Client, Txn, TxnOp, TxnOpResponse};
 
-use super::link::Failure;
 use super::rows::{RemoteRows, Stored};
 
 /// How many past states to search for a change: as many changes as other processes may make in a few seconds.
@@ -41,16 +40,28 @@ impl RemoteRows {
         let answer = match answer.await {
             Ok(answer) if answer.succeeded() => return Outcome::NotMade,
             Ok(answer) => answer,
-            Err(failure) => return Outcome::Unknown(reason(failure)),
+            Err(failure) => return Outcome::Unknown(failure.reason()),
         };
         let found = answer.op_responses().into_iter().find_map(|response| match response {
             TxnOpResponse::Get(found) => found.kvs().first().map(Stored::from),
             _ => None,
         });
-        match found {
+        self.found(found, expected, new).await
+    }
+
+    /// The same for a change that the server has finished, so that it cannot arrive later.
+    pub(super) async fn outcome_of_finished(&self, expected: &Stored, new: &[u8]) -> Outcome {
+        match self.state().await {
+            Ok(found) => self.found(found, expected, new).await,
+            Err(failure) => Outcome::Unknown(failure.reason()),
+        }
+    }
+
+    async fn found(&self, state: Option<Stored>, expected: &Stored, new: &[u8]) -> Outcome {
+        match state {
             None => Outcome::Gone,
             Some(state) if state.value == new => Outcome::Made { revision: state.revision },
-            // An earlier attempt, whose answer did not arrive, already wrote the state again.
+            // It is still the expected state, or an earlier attempt, whose answer did not arrive, wrote it again.
             Some(state) if state.value == expected.value => Outcome::NotMade,
             Some(state) => self.search(state, expected, new).await,
         }
@@ -69,16 +80,9 @@ impl RemoteRows {
                 Ok(Some(state)) => state,
                 Ok(None) => return Outcome::Outrun,
                 // The revision may have been compacted away.
-                Err(failure) => return Outcome::Unknown(reason(failure)),
+                Err(failure) => return Outcome::Unknown(failure.reason()),
             };
         }
         Outcome::Unknown("others have changed too much since".to_owned())
-    }
-}
-
-fn reason(failure: Failure) -> String {
-    match failure {
-        Failure::Refused(error) => error.to_string(),
-        Failure::Unanswered(why) => why,
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use etcd_client::{
     Client, Compare, CompareOp, GetOptions, GetResponse, KeyValue, PutOptions, SortOrder, SortTarget, Txn,
-    TxnOp, TxnOpResponse,
+    TxnOp, TxnOpResponse, TxnResponse,
 };
 
-use super::link::{Driver, Nodes};
+use super::link::{Driver, Failure, Nodes};
 use super::options::EtcdOptions;
 use super::rows::{MOST_BYTES, RemoteRows};
 use super::watch;
@@ -126,7 +126,7 @@ impl EtcdTable {
     ///
     /// # Errors
     /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may appear nonetheless. [`Code::PermissionDenied`],
-    /// [`Code::StorageFull`].
+    /// [`Code::StorageFull`]: the row was not added.
     pub fn insert(&self, name: &str, value: &[u8], lease: Option<EtcdLease>) -> Result<Insertion> {
         check_size(value)?;
         let (table, key, value) = (self.remote(), self.remote().key(name), value.to_vec());
@@ -136,16 +136,14 @@ impl EtcdTable {
             let count = TxnOp::get(begin, Some(GetOptions::new().with_range(end).with_count_only()));
             let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
             let put = TxnOp::put(key.as_str(), value.clone(), options(lease));
-            let transaction = Txn::new()
-                .when([absent])
-                .and_then([put, count.clone()])
-                .or_else([TxnOp::get(key.as_str(), None), count]);
-            let (succeeded, answers) = table.transaction(transaction).await?;
-            let rows = u64::try_from(answers.last().map_or(0, GetResponse::count)).unwrap_or(0);
-            let there = answers.first().filter(|_| !succeeded).and_then(|found| found.kvs().first());
-            match there.and_then(|row| table.row(row)) {
-                // An earlier try, whose answer did not arrive, was carried out: no two values are the same.
-                Some(row) if row.value != value => Ok(Insertion::Exists(row)),
+            let change = Txn::new().when([absent]).and_then([put, count.clone()]);
+            let answer = table.transaction(change, vec![TxnOp::get(key.as_str(), None), count]).await?;
+            let rows = u64::try_from(answer.read.last().map_or(0, GetResponse::count)).unwrap_or(0);
+            let there = answer.read.first().and_then(|found| found.kvs().first());
+            match (there.and_then(|row| table.row(row)), answer.full) {
+                // No two values are the same: a row with ours is ours.
+                (Some(row), _) if row.value != value => Ok(Insertion::Exists(row)),
+                (None, Some(full)) => Err(full),
                 _ => Ok(Insertion::New { rows }),
             }
         })
@@ -155,7 +153,7 @@ impl EtcdTable {
     ///
     /// # Errors
     /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may change nonetheless. [`Code::PermissionDenied`],
-    /// [`Code::StorageFull`].
+    /// [`Code::StorageFull`]: the row was not changed.
     pub fn replace(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
         check_size(new.unwrap_or_default())?;
         let (table, key) = (self.remote(), self.remote().key(name));
@@ -168,13 +166,15 @@ impl EtcdTable {
                 }
                 None => TxnOp::delete(key.as_str(), None),
             };
-            let transaction = Txn::new()
-                .when([Compare::value(key.as_str(), CompareOp::Equal, old)])
-                .and_then([change])
-                .or_else([TxnOp::get(key.as_str(), None)]);
-            let (succeeded, answers) = table.transaction(transaction).await?;
-            let found = answers.first().and_then(|found| found.kvs().first()).map(|row| row.value().to_vec());
-            Ok(succeeded || found == new)
+            let is_old = Compare::value(key.as_str(), CompareOp::Equal, old.clone());
+            let change = Txn::new().when([is_old]).and_then([change]);
+            let answer = table.transaction(change, vec![TxnOp::get(key.as_str(), None)]).await?;
+            let found = answer.read.first().and_then(|found| found.kvs().first());
+            let found = found.map(|row| row.value().to_vec());
+            match answer.full {
+                Some(full) if found == Some(old) => Err(full),
+                _ => Ok(answer.made || found == new),
+            }
         })
     }
 
@@ -273,17 +273,36 @@ impl Remote {
         answer.await.map_err(|failure| self.0.error(failure))
     }
 
-    /// Makes a transaction that may be repeated. Returns whether its conditions were true, and what it read.
-    async fn transaction(&self, transaction: Txn) -> Result<(bool, Vec<GetResponse>)> {
-        let answer = self.0.nodes.ask(|client: Client| {
-            let transaction = transaction.clone();
-            async move { client.kv_client().txn(transaction).await }
-        });
-        let answer = answer.await.map_err(|failure| self.0.error(failure))?;
+    /// Makes a transaction that may be repeated. If it is not made, it reads instead.
+    async fn transaction(&self, change: Txn, reading: Vec<TxnOp>) -> Result<Answer> {
+        let read = Txn::new().and_then(reading.clone());
+        let (answer, full) = match self.send(change.or_else(reading)).await {
+            Err(failure) if failure.is_full() => (self.send(read).await, Some(self.0.error(failure))),
+            answer => (answer, None),
+        };
+        let answer = answer.map_err(|failure| self.0.error(failure))?;
         let read = answer.op_responses().into_iter().filter_map(|response| match response {
             TxnOpResponse::Get(found) => Some(found),
             _ => None,
         });
-        Ok((answer.succeeded(), read.collect()))
+        Ok(Answer { made: full.is_none() && answer.succeeded(), read: read.collect(), full })
     }
+
+    async fn send(&self, transaction: Txn) -> Result<TxnResponse, Failure> {
+        let answer = self.0.nodes.ask(|client: Client| {
+            let transaction = transaction.clone();
+            async move { client.kv_client().txn(transaction).await }
+        });
+        answer.await
+    }
+}
+
+/// The answer to a transaction.
+struct Answer {
+    /// Whether its conditions were true.
+    made: bool,
+    /// What it read.
+    read: Vec<GetResponse>,
+    /// The error if etcd refused it for lack of space. It may be made nonetheless: what was read tells.
+    full: Option<KmsError>,
 }
