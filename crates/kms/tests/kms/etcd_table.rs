@@ -36,6 +36,7 @@ fn a_row_is_placed_once_and_replaced_by_those_who_know_it() {
     assert!(table.replace("a/1", b"x", Some(b"new")).unwrap(), "it is the same, tried again");
     assert_eq!(table.get("a/1").unwrap(), Some(row("a/1", b"new")));
     assert_eq!(table.oldest("a", 1).unwrap(), [row("a/1", b"new")]);
+    assert_eq!([table.count("a").unwrap(), table.count("b").unwrap()], [2, 0]);
     assert!(!table.replace("a/2", b"x", None).unwrap());
     assert!(table.replace("a/2", b"y", None).unwrap());
     assert_eq!(table.get("a/2").unwrap(), None);

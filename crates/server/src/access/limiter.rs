@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,26 +18,50 @@ pub struct Rate {
     pub burst: NonZeroU32,
 }
 
+/// How many nodes share the rates. Each gives a caller its part.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes(Arc<AtomicU32>);
+
+impl Nodes {
+    /// A service that shares them with no other node.
+    pub(crate) fn one() -> Self {
+        Self(Arc::new(AtomicU32::new(1)))
+    }
+
+    /// Sets the number for all requests from now on.
+    pub(crate) fn set(&self, number: u32) {
+        self.0.store(number.max(1), Ordering::Relaxed);
+    }
+
+    fn number(&self) -> u64 {
+        u64::from(self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// Holds a caller to a rate, by the generic cell rate algorithm (ITU-T I.371): one time says how much of the burst is used.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     start: Instant,
     /// When the caller could have made its requests at the steady rate, in nanoseconds after `start`.
     due: AtomicU64,
+    /// The time between two requests, if all of them come to this node.
     interval: u64,
     tolerance: u64,
+    nodes: Nodes,
 }
 
 impl Limiter {
-    pub(crate) fn new(rate: Rate) -> Self {
-        Self::spaced(Duration::from_nanos(1_000_000_000 / u64::from(rate.per_second.get())), rate.burst)
+    /// Holds a caller to this node's part of a rate.
+    pub(crate) fn new(rate: Rate, nodes: &Nodes) -> Self {
+        let interval = Duration::from_nanos(1_000_000_000 / u64::from(rate.per_second.get()));
+        Self { nodes: nodes.clone(), ..Self::spaced(interval, rate.burst) }
     }
 
     /// One request in each `interval`, and at most `burst` at once after a pause.
     pub(crate) fn spaced(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
         let tolerance = interval.saturating_mul(u64::from(burst.get() - 1));
-        Self { start: Instant::now(), due: AtomicU64::new(0), interval, tolerance }
+        Self { start: Instant::now(), due: AtomicU64::new(0), interval, tolerance, nodes: Nodes::one() }
     }
 
     /// Counts `requests`, or refuses all of them and returns how long to wait.
@@ -56,6 +80,8 @@ impl Limiter {
 
     fn take_at(&self, requests: u32, now: u64) -> Result<(), Duration> {
         let cost = self.interval.saturating_mul(u64::from(requests));
+        // Of N nodes, each waits N times as long. A batch of the whole burst passes nonetheless, if the caller made no requests before.
+        let paid = cost.saturating_mul(self.nodes.number());
         let mut due = self.due.load(Ordering::Relaxed);
         loop {
             let begin = due.max(now);
@@ -65,7 +91,7 @@ impl Limiter {
             if wait > 0 {
                 return Err(Duration::from_nanos(wait));
             }
-            let next = begin.saturating_add(cost);
+            let next = begin.saturating_add(paid);
             match self.due.compare_exchange_weak(due, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(other) => due = other,
@@ -79,7 +105,10 @@ const MOST: usize = 65_536;
 
 /// The limiters of tokens, each by the id of the token from which its holder may have made others.
 #[derive(Debug)]
-pub(crate) struct Limiters(Mutex<Kept>);
+pub(crate) struct Limiters {
+    kept: Mutex<Kept>,
+    nodes: Nodes,
+}
 
 #[derive(Debug)]
 struct Kept {
@@ -90,12 +119,17 @@ struct Kept {
 
 impl Limiters {
     pub(crate) fn new(rate: Option<Rate>) -> Self {
-        Self(Mutex::new(Kept { rate, by_id: HashMap::new() }))
+        Self { kept: Mutex::new(Kept { rate, by_id: HashMap::new() }), nodes: Nodes::one() }
+    }
+
+    /// How many nodes share the rates.
+    pub(crate) fn nodes(&self) -> &Nodes {
+        &self.nodes
     }
 
     /// Sets everybody's rate. If it differs from the old one, all limiters start again.
     pub(crate) fn set_rate(&self, rate: Option<Rate>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.rate != rate {
             *kept = Kept { rate, by_id: HashMap::new() };
         }
@@ -103,7 +137,7 @@ impl Limiters {
 
     /// The limiter for `id`: the same one each time, also after a session was forgotten.
     pub(crate) fn of(&self, id: &str) -> Option<Arc<Limiter>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let rate = kept.rate?;
         if let Some(limiter) = kept.by_id.get(id) {
             return Some(Arc::clone(limiter));
@@ -115,7 +149,7 @@ impl Limiters {
         if kept.by_id.len() >= MOST {
             kept.by_id.clear();
         }
-        let limiter = Arc::new(Limiter::new(rate));
+        let limiter = Arc::new(Limiter::new(rate, &self.nodes));
         kept.by_id.insert(id.to_owned(), Arc::clone(&limiter));
         Some(limiter)
     }
@@ -129,7 +163,7 @@ mod tests {
 
     fn limiter(per_second: u32, burst: u32) -> Limiter {
         let (per_second, burst) = (per_second.try_into().unwrap(), burst.try_into().unwrap());
-        Limiter::new(Rate { per_second, burst })
+        Limiter::new(Rate { per_second, burst }, &Nodes::one())
     }
 
     /// How many of `tries` single requests at `now` pass.
@@ -144,6 +178,31 @@ mod tests {
         assert_eq!(passing(&limiter, 100, SECOND / 10), 1);
         assert_eq!(passing(&limiter, 100, SECOND / 10 + SECOND / 5), 2);
         assert_eq!(passing(&limiter, 100, 100 * SECOND), 5, "a pause gives the burst back, and no more");
+    }
+
+    #[test]
+    fn nodes_share_a_rate() {
+        let (one, other) = (limiter(12, 6), limiter(12, 6));
+        one.nodes.set(3);
+        assert_eq!(passing(&one, 100, 0), 2, "a third of the burst");
+        assert_eq!(passing(&one, 100, SECOND), 4, "a third of the rate");
+        assert_eq!(passing(&other, 100, 0), 6, "another service has its own rate");
+        // The number of nodes counts from the next request on.
+        one.nodes.set(1);
+        assert_eq!(passing(&one, 100, 100 * SECOND), 6);
+        one.nodes.set(0);
+        assert_eq!(passing(&one, 100, 200 * SECOND), 6, "there is at least the node itself");
+    }
+
+    #[test]
+    fn a_batch_of_the_whole_burst_passes_on_any_number_of_nodes_and_is_paid_for() {
+        let limiter = limiter(12, 6);
+        limiter.nodes.set(3);
+        assert!(limiter.take_at(7, 0).is_err());
+        assert!(limiter.take_at(6, 0).is_ok());
+        // Six requests of a third of the rate take 1.5 s. Then it has the rest of the burst before it.
+        assert!(limiter.take_at(6, SECOND).is_err());
+        assert!(limiter.take_at(6, SECOND * 3 / 2).is_ok());
     }
 
     #[test]
@@ -188,7 +247,7 @@ mod tests {
         for number in 0..MOST {
             limiters.of(&number.to_string());
         }
-        assert!(limiters.0.lock().unwrap().by_id.len() < 10);
+        assert!(limiters.kept.lock().unwrap().by_id.len() < 10);
         assert_eq!(Arc::as_ptr(&limiters.of("busy").unwrap()), address);
     }
 }

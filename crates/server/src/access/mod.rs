@@ -7,6 +7,6 @@ mod sessions;
 
 pub(crate) use self::authority::{Authority, OperationSet};
 pub use self::limiter::Rate;
-pub(crate) use self::limiter::{Limiter, Limiters};
+pub(crate) use self::limiter::{Limiter, Limiters, Nodes};
 pub(crate) use self::session::Session;
 pub(crate) use self::sessions::{Seen, Sessions};

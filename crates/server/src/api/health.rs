@@ -47,11 +47,13 @@ pub(crate) struct StoreView {
     age: u64,
     /// Whether that is so long that the node uses no private keys. It still verifies.
     stale: bool,
+    /// How many nodes were there when this node counted them last. They share the rates of callers.
+    nodes: u32,
 }
 
 impl From<Freshness> for StoreView {
-    fn from(Freshness { revision, age, stale }: Freshness) -> Self {
-        Self { revision, age: u64::try_from(age.as_millis()).unwrap_or(u64::MAX), stale }
+    fn from(Freshness { revision, age, stale, nodes }: Freshness) -> Self {
+        Self { revision, age: u64::try_from(age.as_millis()).unwrap_or(u64::MAX), stale, nodes }
     }
 }
 

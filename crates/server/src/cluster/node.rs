@@ -1,6 +1,7 @@
 //! One node: it follows the store, and knows how current it is.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -41,6 +42,9 @@ pub(crate) trait Member: Send + Sync {
 
     /// A root key of tokens changed.
     fn roots_changed(&self);
+
+    /// So many nodes are there, this one included.
+    fn nodes_counted(&self, number: u32);
 }
 
 /// How current a node is.
@@ -52,6 +56,8 @@ pub(crate) struct Freshness {
     pub(crate) age: Duration,
     /// Whether that is too long ago to use private keys.
     pub(crate) stale: bool,
+    /// How many nodes were there when this node counted them last.
+    pub(crate) nodes: u32,
 }
 
 /// A node among those that share the keystore.
@@ -61,6 +67,7 @@ pub(crate) struct Cluster {
     member: OnceLock<Weak<dyn Member>>,
     /// The change up to which the node knows everything: keys and revocations.
     synced: watch::Sender<u64>,
+    nodes: AtomicU32,
     attached: ArcSwapOption<Attached>,
     failures: Counter,
 }
@@ -110,6 +117,7 @@ impl Cluster {
             lease: Arc::new(UseLease::new(settings.stale_after())),
             member: OnceLock::new(),
             synced: watch::Sender::new(0),
+            nodes: AtomicU32::new(1),
             attached: ArcSwapOption::empty(),
             failures: Counter::default(),
         }
@@ -180,7 +188,7 @@ impl Cluster {
             _ => Self::read_revocations(attached, keystore, known, revision)?,
         };
         let member = self.member.get().and_then(Weak::upgrade);
-        if let Some(member) = member {
+        if let Some(member) = &member {
             if !new.is_empty() {
                 member.revoked(new);
             }
@@ -191,7 +199,12 @@ impl Cluster {
         }
         self.lease.renew(now);
         self.synced.send_if_modified(|synced| std::mem::replace(synced, revision.max(*synced)) < revision);
-        known.presence.keep(&attached.table, &attached.name)?;
+        if let Some(number) = known.presence.keep(&attached.table, &attached.name)? {
+            self.nodes.store(number, Ordering::Relaxed);
+            if let Some(member) = &member {
+                member.nodes_counted(number);
+            }
+        }
         if let Some(log) = attached.log.as_ref().and_then(Weak::upgrade) {
             known.gathering.keep(&attached.table, &attached.name, keystore, &log)?;
         }
@@ -239,7 +252,8 @@ impl Cluster {
     pub(crate) fn freshness(&self) -> Option<Freshness> {
         let keystore = self.attached()?.keystore.upgrade()?;
         let age = self.lease.age()?;
-        Some(Freshness { revision: keystore.revision(), age, stale: !self.lease.lasts() })
+        let (revision, stale) = (keystore.revision(), !self.lease.lasts());
+        Some(Freshness { revision, age, stale, nodes: self.nodes.load(Ordering::Relaxed) })
     }
 
     pub(super) fn attached(&self) -> Option<Arc<Attached>> {
@@ -291,17 +305,20 @@ impl Cluster {
     pub(crate) fn register(&self, registry: &mut Registry) {
         let failures = self.failures.clone();
         registry.register("bulla_store_failures", "How often the node could not follow the store", failures);
-        let Some(Freshness { revision, age, stale }) = self.freshness() else { return };
+        let Some(Freshness { revision, age, stale, nodes }) = self.freshness() else { return };
         let number = Gauge::<i64>::default();
         number.set(i64::try_from(revision).unwrap_or(i64::MAX));
         registry.register("bulla_store_revision", "The newest change that the node knows", number);
-        let seconds = Gauge::<f64, std::sync::atomic::AtomicU64>::default();
+        let seconds = Gauge::<f64, AtomicU64>::default();
         seconds.set(age.as_secs_f64());
         let help = "How long ago the node knew the store's newest state";
         registry.register("bulla_store_age_seconds", help, seconds);
         let is_stale = Gauge::<i64>::default();
         is_stale.set(i64::from(stale));
         registry.register("bulla_store_stale", "1 while the node uses no private keys", is_stale);
+        let number = Gauge::<i64>::default();
+        number.set(i64::from(nodes));
+        registry.register("bulla_store_nodes", "How many nodes share the store", number);
     }
 }
 

@@ -45,13 +45,13 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Says that the node is there, if it is time to.
+    /// Says that the node is there, and counts the nodes, if it is time to.
     ///
     /// # Errors
     /// Those of etcd.
-    pub(super) fn keep(&mut self, table: &Table, node: &str) -> Result<()> {
+    pub(super) fn keep(&mut self, table: &Table, node: &str) -> Result<Option<u32>> {
         if self.said.is_some_and(|said| said.elapsed() < INTERVAL) {
-            return Ok(());
+            return Ok(None);
         }
         let said = Instant::now();
         let lasts = match self.lease {
@@ -68,7 +68,8 @@ impl Presence {
             }
             self.lease = Some(lease);
         }
+        let number = u32::try_from(table.count(FOLDER)?).unwrap_or(u32::MAX);
         self.said = Some(said);
-        Ok(())
+        Ok(Some(number))
     }
 }

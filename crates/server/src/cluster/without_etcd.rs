@@ -35,6 +35,10 @@ impl EtcdTable {
         match self.0 {}
     }
 
+    pub(super) fn count(&self, _folder: &str) -> Result<u64> {
+        match self.0 {}
+    }
+
     pub(super) fn oldest(&self, _folder: &str, _most: u32) -> Result<Vec<TableRow>> {
         match self.0 {}
     }

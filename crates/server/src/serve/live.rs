@@ -7,6 +7,7 @@ use bulla_kms::{Result, Timestamp};
 
 use super::peers::Peers;
 use super::tls::{self, Loaded, Tls};
+use crate::access::Nodes;
 use crate::config::{Config, Listen};
 use crate::service::Service;
 
@@ -24,7 +25,7 @@ impl Live {
     /// # Errors
     /// A certificate or a key cannot be used; the name of an identity is not valid.
     pub(super) fn new(service: Arc<Service>, config: Config) -> Result<Self> {
-        let (peers, now) = (Peers::new(&config)?, Timestamp::now()?);
+        let (peers, now) = (Peers::new(&config, service.nodes())?, Timestamp::now()?);
         let load = |listen: &Listen| -> Result<Option<Tls>> {
             let Some(settings) = &listen.tls else { return Ok(None) };
             let loaded = tls::load(settings)?;
@@ -56,7 +57,7 @@ impl Live {
     pub(super) fn reload(&self, mut new: Config) -> Result<Vec<&'static str>> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         new.service.development = config.service.development;
-        let (peers, certificates) = read(&new)?;
+        let (peers, certificates) = read(&new, self.service.nodes())?;
         self.service.reload_revocations()?;
         for (listen, tls) in config.listen.iter().zip(&self.tls) {
             let same = certificates.iter().find(|(address, _)| *address == listen.address);
@@ -80,9 +81,9 @@ type Certificates = Vec<(Option<std::net::SocketAddr>, Loaded)>;
 ///
 /// # Errors
 /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
-pub(super) fn read(config: &Config) -> Result<(Peers, Certificates)> {
+pub(super) fn read(config: &Config, nodes: &Nodes) -> Result<(Peers, Certificates)> {
     config.check()?;
-    let (peers, now) = (Peers::new(config)?, Timestamp::now()?);
+    let (peers, now) = (Peers::new(config, nodes)?, Timestamp::now()?);
     let mut certificates = Vec::new();
     for listen in &config.listen {
         if let Some(settings) = &listen.tls {

@@ -7,7 +7,7 @@ use bulla_kms::{Result, Timestamp};
 use ring::digest::{SHA256, digest};
 
 use super::validity::Validity;
-use crate::access::{Authority, Limiter, OperationSet, Session};
+use crate::access::{Authority, Limiter, Nodes, OperationSet, Session};
 use crate::config::{Config, IdentityConfig};
 
 /// The evidence of a connection, verified once, when it begins.
@@ -47,9 +47,11 @@ pub(super) struct Peers {
 }
 
 impl Peers {
+    /// `nodes` share the rates of the identities.
+    ///
     /// # Errors
     /// The name of an identity is not valid.
-    pub(super) fn new(config: &Config) -> Result<Self> {
+    pub(super) fn new(config: &Config, nodes: &Nodes) -> Result<Self> {
         let mut peers = Self::default();
         if config.service.development {
             let authority = Authority {
@@ -68,7 +70,7 @@ impl Peers {
             peers.everybody = Some(Arc::new(session));
         }
         for identity in &config.identity {
-            let session = Arc::new(session(identity, config)?);
+            let session = Arc::new(session(identity, config, nodes)?);
             if let Some(uid) = identity.uid {
                 peers.by_uid.insert(uid, session);
             } else if let Some(digest) = &identity.certificate {
@@ -95,7 +97,7 @@ impl Peers {
     }
 }
 
-fn session(identity: &IdentityConfig, config: &Config) -> Result<Session> {
+fn session(identity: &IdentityConfig, config: &Config, nodes: &Nodes) -> Result<Session> {
     let operations = match &identity.operations {
         None => OperationSet::ALL,
         Some(operations) => operations.iter().collect(),
@@ -107,6 +109,6 @@ fn session(identity: &IdentityConfig, config: &Config) -> Result<Session> {
         expires: None,
         mints: identity.mints,
     };
-    let limiter = config.limits.rate.map(|rate| Arc::new(Limiter::new(rate)));
+    let limiter = config.limits.rate.map(|rate| Arc::new(Limiter::new(rate, nodes)));
     Ok(Session { authority, actor: identity.name.parse()?, limiter, revocation_ids: Vec::new() })
 }

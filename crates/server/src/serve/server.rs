@@ -23,6 +23,7 @@ use super::live::{self, Live};
 use super::local::SocketFile;
 use super::peers::Evidence;
 use super::tls::Tls;
+use crate::access::Nodes;
 use crate::config::Config;
 use crate::service::{KeystoreSource, Reactor, Service};
 
@@ -116,7 +117,7 @@ impl Server {
     /// # Errors
     /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
     pub fn check(config: &Config) -> Result<()> {
-        live::read(config).map(|_| ())
+        live::read(config, &Nodes::one()).map(|_| ())
     }
 
     /// The addresses, as clients name them.

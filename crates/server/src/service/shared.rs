@@ -15,7 +15,7 @@ use super::answers::Answers;
 use super::counts::Counts;
 use super::open::{KeystoreSource, OpenKeystore, Opened};
 use super::revoked::{Revoked, Revoker};
-use crate::access::{Limiter, Limiters, Seen, Session, Sessions};
+use crate::access::{Limiter, Limiters, Nodes, Seen, Session, Sessions};
 use crate::cluster::{Cluster, Member, Revocation};
 use crate::config::{Config, Limits, StoreKind};
 use crate::error::{ApiError, Problem, Result};
@@ -114,6 +114,11 @@ impl Service {
         self.limits.store(Arc::new(limits));
         self.limiters.set_rate(limits.rate);
         self.forget_sessions();
+    }
+
+    /// How many nodes share the rates of callers.
+    pub(crate) fn nodes(&self) -> &Nodes {
+        self.limiters.nodes()
     }
 
     /// Whether the service can open the keystore without being given a passphrase.
@@ -291,5 +296,9 @@ impl Member for Service {
 
     fn roots_changed(&self) {
         self.forget_sessions();
+    }
+
+    fn nodes_counted(&self, number: u32) {
+        self.nodes().set(number);
     }
 }

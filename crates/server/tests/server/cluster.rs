@@ -253,6 +253,34 @@ fn a_limit_of_uses_is_one_for_all_nodes() {
 }
 
 #[test]
+fn nodes_share_the_rate_of_a_caller() {
+    const BURST: u32 = 40;
+    let shared = Shared::start(1);
+    let keystore = shared.create(&shared.closed());
+    keystore.create_token_root(&name("local")).unwrap();
+    let mut config = shared.closed();
+    config.limits.rate =
+        Some(bulla_server::Rate { per_second: 1.try_into().unwrap(), burst: BURST.try_into().unwrap() });
+    let nodes = [(); 2].map(|()| shared.node(config.clone()));
+    for node in &nodes {
+        eventually("it has counted both", || node.get(None, "/api/v1/ready").json()["store"]["nodes"] == 2);
+    }
+    let token = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let start = Instant::now();
+    let passes = |node: &Service| {
+        (0..2 * BURST).filter(|_| node.get(Some(&token), "/api/v1/keys").status == 200).count()
+    };
+    let passed = nodes.each_ref().map(passes);
+    let most = BURST as usize / 2 + 1 + start.elapsed().as_secs() as usize;
+    assert!(passed.iter().all(|passed| (BURST as usize / 2..=most).contains(passed)), "{passed:?}");
+    // The one that is left gets the whole rate.
+    let [one, other] = nodes;
+    drop(other);
+    eventually("it is alone", || one.get(None, "/api/v1/ready").json()["store"]["nodes"] == 1);
+    assert!(one.get(Some(&operator(&keystore)), "/metrics").text().contains("\nbulla_store_nodes 1\n"));
+}
+
+#[test]
 fn a_node_without_etcd_verifies_and_signs_no_longer_than_the_settings_say() {
     let shared = Shared::start(1);
     drop(shared.create(&shared.open()));

@@ -108,6 +108,19 @@ impl EtcdTable {
         })
     }
 
+    /// The number of rows in a folder.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    pub fn count(&self, folder: &str) -> Result<u64> {
+        let (table, folder) = (self.remote(), folder.to_owned());
+        self.driver.run(async move {
+            let (begin, end) = table.folder(&folder);
+            let answer = table.get(&begin, GetOptions::new().with_range(end).with_count_only()).await?;
+            Ok(u64::try_from(answer.count()).unwrap_or(0))
+        })
+    }
+
     /// The oldest rows of a folder, the oldest first.
     ///
     /// # Errors
