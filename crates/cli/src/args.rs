@@ -13,6 +13,7 @@ mod sums;
 mod tests;
 mod token;
 mod transfer;
+mod work;
 
 pub(crate) use self::audit::AuditArgs;
 pub(crate) use self::audit_log::{
@@ -30,12 +31,13 @@ pub(crate) use self::seal::{
 pub(crate) use self::serve::{Create, ServeArgs};
 pub(crate) use self::server::{NamedServer, ServerArgs};
 pub(crate) use self::shared::{Bound, ByteRange, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
-pub(crate) use self::sums::{CheckArgs, HiddenNames, ReadArgs, ShowProgress, SumArgs, WalkArgs};
+pub(crate) use self::sums::{CheckArgs, HiddenNames, ReadArgs, SumArgs, WalkArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
     ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
     KeysPolicyArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
+pub(crate) use self::work::{ShowProgress, WorkArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -205,6 +207,7 @@ Examples:
   bulla sign README.md
   bulla sign --comment 'release 1.2' dist
   bulla sign --full photos
+  bulla sign --idle /archive
   bulla sign --format minisign app.tar.gz
   bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
   tar c src | bulla sign - --output src.tar.bulla
@@ -241,6 +244,9 @@ pub(crate) struct SignArgs {
     /// Sign a digest of the statement instead of the statement, for verifiers that need that; the signature file says so
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) prehash: Option<Prehash>,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
@@ -316,6 +322,9 @@ pub(crate) struct VerifyArgs {
     /// The format of the signature file
     #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
     pub(crate) format: SignatureFormat,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,

@@ -26,6 +26,16 @@ pub enum Pace {
     Parallel(Threads),
 }
 
+impl Pace {
+    /// The threads that read.
+    pub fn threads(self) -> Threads {
+        match self {
+            Self::InOrder => Threads::One,
+            Self::Parallel(threads) => threads,
+        }
+    }
+}
+
 /// Whether a path that is a link may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
@@ -134,6 +144,7 @@ impl Source {
             _ => digest_stream(&self.file, mode, meter)?,
         };
         self.check_unchanged()?;
+        meter.done(1);
         Ok(digested)
     }
 

@@ -1,57 +1,22 @@
 //! The flags of `bulla sum` and `bulla check`.
 
 use super::shared::{ReportArgs, size};
+use super::work::WorkArgs;
 use crate::algorithm::{Algorithm, parser};
-use crate::idle::Turn;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-
-/// When progress is shown, and in which form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ShowProgress {
-    /// A line that is drawn again and again, if standard error is a terminal and the work takes more than half a second
-    #[default]
-    Auto,
-    /// JSON Lines on standard error, twice a second
-    Json,
-    /// None
-    Never,
-}
 
 /// How bulla reads files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct ReadArgs {
-    /// The maximum number of threads; 0 means RAYON_NUM_THREADS, or else the number of processors
-    #[arg(
-        short = 'j',
-        long,
-        visible_alias = "jobs",
-        value_name = "NUM",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    pub(crate) num_threads: usize,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
 
     /// Read one file after another, each from start to end, with one thread: best for spinning disks
     ///
     /// bulla never maps files into memory. The flag has the name that b3sum gives it.
     #[arg(long)]
     pub(crate) no_mmap: bool,
-
-    /// Let all other programs go first: the processors and the disk work for bulla only when nobody else needs them
-    #[arg(long)]
-    pub(crate) idle: bool,
-
-    /// Show how far the work is: bytes, files, speed, time left and the current file
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ShowProgress::Auto, hide_default_value = true)]
-    pub(crate) progress: ShowProgress,
-}
-
-impl ReadArgs {
-    /// Whose turn it is when other programs want to work.
-    pub(crate) fn turn(self) -> Turn {
-        if self.idle { Turn::Last } else { Turn::Equal }
-    }
 }
 
 /// Whether hidden files count.

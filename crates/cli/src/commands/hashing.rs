@@ -16,7 +16,7 @@ pub(super) fn or_stdin(files: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 pub(super) fn threads(read: ReadArgs) -> Threads {
-    if read.no_mmap { Threads::One } else { Threads::AtMost(read.num_threads) }
+    if read.no_mmap { Threads::One } else { read.work.threads() }
 }
 
 /// The function that the flags ask for, and what `-` means: not a file's content, if the key came from standard input.

@@ -4,12 +4,13 @@ use crate::args::{self, DEFAULT_LABEL, KeystoreArgs, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::{shell_word, shown};
-use crate::files::order::{Threads, in_order};
+use crate::files::order::in_order;
 use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
 use crate::files::sidecar::{check_replaceable, sidecar};
-use crate::files::size::{is_large, total_size};
+use crate::files::size::{is_large, total_of};
 use crate::files::{STDIN, atomic};
 use crate::folder;
+use crate::idle;
 use crate::interrupt;
 use crate::minisign;
 use crate::output::{JsonError, JsonPath, Out};
@@ -27,6 +28,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     check_usage(args)?;
+    // Threads that start before this would not have the turn.
+    idle::take(args.work.turn())?;
     interrupt::guard();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
     let holder = Holder::existing_or_new(&args.keystore)?;
@@ -124,12 +127,12 @@ enum Content {
 /// Reads all paths, several small files at a time. The results are in the order of the paths. `keystore` is its folder, if that is on
 /// this machine.
 fn read_all(args: &SignArgs, keystore: Option<&Path>, before: &[Before]) -> Result<Vec<Result<Content>>> {
-    let progress = Progress::new(total_size(&args.paths));
+    let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
     let mut contents = Vec::with_capacity(args.paths.len());
     let paths: Vec<_> = args.paths.iter().zip(before).collect();
     in_order(
         &paths,
-        Threads::AtMost(0),
+        args.work.threads(),
         |(path, _)| is_large(path),
         |(path, before), pace| read(path, args, keystore, before, pace, &progress),
         |_, content| {
@@ -159,7 +162,10 @@ fn read(
         SignatureFormat::Bulla if is_stdin => {
             read_file(Source::stdin().map_err(ReadError::Io), pace, progress).map_err(about)
         }
-        SignatureFormat::Bulla if is_folder => read_folder(path, args, &output, keystore, before),
+        SignatureFormat::Bulla if is_folder => {
+            check_outside(path, &output, keystore)?;
+            read_folder(path, args, before, pace, progress)
+        }
         SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
             .map_err(|error| file_error(path, error)),
         SignatureFormat::Minisign if is_folder => {
@@ -243,13 +249,8 @@ impl Before {
     }
 }
 
-fn read_folder(
-    path: &Path,
-    args: &SignArgs,
-    output: &Destination,
-    keystore: Option<&Path>,
-    before: &Before,
-) -> Result<Content> {
+/// Refuses to sign a folder that contains the keystore, or where the signature is to go.
+fn check_outside(path: &Path, output: &Destination, keystore: Option<&Path>) -> Result<()> {
     if let Destination::File(output) = output {
         let folder =
             output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -258,9 +259,19 @@ fn read_folder(
     if let Some(keystore) = keystore {
         refuse_inside(path, keystore, "the keystore")?;
     }
+    Ok(())
+}
+
+fn read_folder(
+    path: &Path,
+    args: &SignArgs,
+    before: &Before,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Content> {
     let mode = if args.full { folder::Mode::Full } else { folder::Mode::Quick };
-    let listed = folder::list(path, before.known.as_ref(), mode).map_err(|errors| {
-        errors.iter().for_each(Error::print);
+    let listed = folder::list(path, before.known.as_ref(), mode, pace, progress).map_err(|errors| {
+        progress.suspend(|| errors.iter().for_each(Error::print));
         let count = errors.len();
         let entries = if count == 1 { "entry" } else { "entries" };
         Error::new("not_signed", format!("not signed: bulla cannot sign {count} {entries} of this folder"))

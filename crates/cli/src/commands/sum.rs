@@ -51,7 +51,7 @@ fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
 }
 
 fn print_sums(args: &SumArgs) -> Result<Exit> {
-    idle::take(args.read.turn())?;
+    idle::take(args.read.work.turn())?;
     let files = if args.files0_from.is_some() { args.files.clone() } else { or_stdin(&args.files) };
     if args.raw && files.len() > 1 {
         return Err(Error::new("many_files", "only one FILE can be given with --raw"));
@@ -71,8 +71,8 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         }
         None => (None, Out::new()),
     };
-    let total = if listed.is_some() { Total::default() } else { total_of(&files, args.read.progress) };
-    let progress = Progress::of(total, args.read.progress);
+    let total = if listed.is_some() { Total::default() } else { total_of(&files, args.read.work.progress) };
+    let progress = Progress::of(total, args.read.work.progress);
     let hashing = Arc::new(hashing);
     let reading =
         Reading { hashing, opening: Opening::Anything, naming: Naming::Free, dash, meter: &progress };
@@ -117,7 +117,7 @@ fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result
         Source::open_any(file)
     };
     let source = source.map_err(cannot_read)?;
-    let progress = Progress::of(total_of(files, args.read.progress), args.read.progress);
+    let progress = Progress::of(total_of(files, args.read.work.progress), args.read.work.progress);
     let (digest, size) = outboard::write(&source, file, path, &progress)?;
     let output = Output::Digest(Digest::new(digest.as_bytes()));
     let (format, hashing) = (Format::of(args), Hashing::plain_blake3());

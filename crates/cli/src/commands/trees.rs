@@ -28,7 +28,7 @@ pub(super) fn digest(folder: &Path, threads: Threads, progress: &Progress) -> Re
 }
 
 pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
-    let progress = Progress::of(Total::default(), args.read.progress);
+    let progress = Progress::of(Total::default(), args.read.work.progress);
     let mut out = Out::new();
     let mut exit = Exit::Ok;
     for folder in folders {

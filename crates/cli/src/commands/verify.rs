@@ -7,15 +7,16 @@ use crate::exit::Exit;
 use crate::files::STDIN;
 use crate::files::kind::describe;
 use crate::files::name::shown;
-use crate::files::order::{Threads, in_order};
+use crate::files::order::in_order;
 use crate::files::read::{Links, Pace, ReadError, Source};
 use crate::files::sidecar::sidecar;
-use crate::files::size::{is_large, total_size};
+use crate::files::size::{is_large, total_of};
 use crate::findings::{Finding, Problem, Report, Signed};
 use crate::folder::{self, Wanted};
+use crate::idle;
 use crate::minisign;
 use crate::output::Out;
-use crate::progress::Progress;
+use crate::progress::{Progress, Total};
 use crate::trust::Trust;
 use bulla_kms::signature::manifest::{self, ManifestPath};
 use bulla_kms::{Code, Kind, KmsError, SignatureFile};
@@ -36,7 +37,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     check_range(args)?;
     let only = only(args)?;
     let trust = Trust::new(args)?;
-    let progress = Progress::new(total_size(&args.paths));
+    idle::take(args.work.turn())?;
+    let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
     let work = |path: &PathBuf, pace| {
         let job = Job { path, trust: &trust, only: &only, pace, progress: &progress };
         job.verify(args).unwrap_or_else(Report::from)
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let mut counts = [0_u64; 3];
     in_order(
         &args.paths,
-        Threads::AtMost(0),
+        args.work.threads(),
         |path| is_large(path),
         work,
         |path, report| {
@@ -192,7 +194,11 @@ impl Job<'_> {
         // What this user's bulla remembers of the folder tells damage from change.
         let place = folder::Place::of(path).filter(|place| place.has(&file.digest));
         let known = place.and_then(|place| folder::Known::read(&place, &file.digest, entries));
-        let mut report = folder::compare(path, entries, &wanted, known.as_ref())?;
+        if args.paths.len() == 1 && self.progress.is_shown() {
+            let (bytes, files) = folder::total(entries, &wanted);
+            self.progress.set_total(Total { bytes: Some(bytes), files: Some(files) });
+        }
+        let mut report = folder::compare(path, entries, &wanted, known.as_ref(), self.pace, self.progress)?;
         if args.duplicates {
             report.duplicates = Some(folder::duplicates(entries));
         }

@@ -10,11 +10,6 @@ pub(crate) fn is_large(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() >= LARGE))
 }
 
-/// The total size of the files, if progress is shown and every path is a file.
-pub(crate) fn total_size(paths: &[PathBuf]) -> Option<u64> {
-    total_of(paths, ShowProgress::Auto).bytes
-}
-
 /// What there is to do, if progress is shown and every path is a file.
 pub(crate) fn total_of(paths: &[PathBuf], show: ShowProgress) -> Total {
     if show == ShowProgress::Never || (show == ShowProgress::Auto && !Progress::is_wanted()) {

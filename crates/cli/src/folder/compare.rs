@@ -11,8 +11,7 @@ use crate::progress::Progress;
 use bulla_blake3::Hash;
 use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
 use bulla_sums::{
-    Batch, Folders, Hashed, Job, Kind, Others, Outcome, Paths, Plan, Stamp, Threads, hash_files, in_order,
-    path_from,
+    Batch, Folders, Hashed, Job, Kind, Others, Outcome, Paths, Plan, Stamp, hash_files, in_order, path_from,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -58,9 +57,10 @@ pub(crate) fn compare(
     signed: &[Entry],
     wanted: &Wanted<'_>,
     known: Option<&Known<'_>>,
+    pace: Pace,
+    progress: &Progress,
 ) -> Result<Report> {
-    let progress = Progress::new(total_size(signed, wanted));
-    let comparison = Comparison { signed, known, progress: &progress, skip: skip_of(folder) };
+    let comparison = Comparison { signed, known, progress, skip: skip_of(folder) };
     let rules = rules();
     let work = |job: Job, others: &dyn Others| match job {
         Job::Folder(pending) => match pending.enter(&rules) {
@@ -81,12 +81,12 @@ pub(crate) fn compare(
         intact += found.intact;
         Ok(())
     };
-    let plan = Plan { threads: Threads::AtMost(0).number(), meter: &progress, at_length: &|| {} };
+    let plan = Plan { threads: pace.threads().number(), meter: progress, at_length: &|| {} };
     in_order(&plan, feed(folder, wanted)?, work, each)?;
     let missing =
         signed.iter().zip(seen).filter(|(entry, seen)| !seen && wanted.covers(entry.path.as_bytes()));
     entries.extend(missing.map(|(entry, _)| missing_entry(folder, entry)));
-    name_moves(folder, signed, &mut entries, &mut unexpected, &progress);
+    name_moves(folder, signed, &mut entries, &mut unexpected, |path| digest_of(path, pace, progress));
     entries.append(&mut unexpected);
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     if let Wanted::Only(_) = wanted
@@ -133,13 +133,13 @@ fn unreadable(error: Error) -> EntryFinding {
     EntryFinding { path: PathBuf::new(), finding: Finding::Unchecked(error) }
 }
 
-/// The total size of the files, if progress is shown.
-fn total_size(signed: &[Entry], wanted: &Wanted<'_>) -> Option<u64> {
+/// The bytes and the number of the signed files that are wanted.
+pub(crate) fn total(signed: &[Entry], wanted: &Wanted<'_>) -> (u64, u64) {
     let size = |entry: &Entry| match entry.content {
-        Content::File { size, .. } if wanted.covers(entry.path.as_bytes()) => size,
-        _ => 0,
+        Content::File { size, .. } if wanted.covers(entry.path.as_bytes()) => Some(size),
+        _ => None,
     };
-    Progress::is_wanted().then(|| signed.iter().map(size).sum())
+    signed.iter().filter_map(size).fold((0, 0), |(bytes, files), size| (bytes + size, files + 1))
 }
 
 /// The groups of signed files that have one content, sorted by the space that the copies take. Empty files are left out.
@@ -301,9 +301,9 @@ fn link_target(folder: &bulla_sums::Folder, name: &[u8]) -> Result<LinkTarget> {
     Ok(LinkTarget::from_bytes(target)?)
 }
 
-fn digest_of(path: &Path, progress: &Progress) -> Result<(Hash, u64), ReadError> {
+fn digest_of(path: &Path, pace: Pace, progress: &Progress) -> Result<(Hash, u64), ReadError> {
     let source = Source::open_file(path, Links::Refuse)?;
-    let digested = source.digest(&HashMode::Plain, Pace::Parallel(Threads::AtMost(0)), progress)?;
+    let digested = source.digest(&HashMode::Plain, pace, progress)?;
     Ok((digested.hash(), digested.size))
 }
 
@@ -383,7 +383,7 @@ fn name_moves(
     signed: &[Entry],
     entries: &mut [EntryFinding],
     unexpected: &mut [EntryFinding],
-    progress: &Progress,
+    digest_of: impl Fn(&Path) -> Result<(Hash, u64), ReadError>,
 ) {
     let mut gone: HashMap<(u64, [u8; 32]), Vec<usize>> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -405,7 +405,7 @@ fn name_moves(
         if !len.is_some_and(|len| sizes.contains(&len)) {
             continue;
         }
-        let Ok((digest, size)) = digest_of(&path, progress) else { continue };
+        let Ok((digest, size)) = digest_of(&path) else { continue };
         if let Some(index) = gone.get_mut(&(size, *digest.as_bytes())).and_then(Vec::pop) {
             let old = &mut entries[index];
             old.finding = Problem::Missing.because(format!("its content is now in {}", shown(&path)));

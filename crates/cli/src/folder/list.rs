@@ -5,10 +5,11 @@ use super::walk::{below, entry, reading, root, rules, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
+use crate::files::read::Pace;
 use crate::progress::Progress;
 use bulla_kms::signature::manifest::{Entry, Summary, Writer};
 use bulla_sums::{
-    Batch, Content as Read, Job, Kind, Links, Meter as _, Others, Outcome, Plan, ReadError, Stamp, Threads,
+    Batch, Content as Read, Job, Kind, Links, Meter as _, Others, Outcome, Plan, ReadError, Stamp,
     hash_files, in_order, path_from,
 };
 use serde::Serialize;
@@ -54,10 +55,15 @@ struct Found {
 ///
 /// # Errors
 /// One for each thing in the folder that cannot be read, or is not a file, folder or link.
-pub(crate) fn list(folder: &Path, known: Option<&Known<'_>>, mode: Mode) -> Result<Listed, Vec<Error>> {
-    let progress = Progress::new(None);
+pub(crate) fn list(
+    folder: &Path,
+    known: Option<&Known<'_>>,
+    mode: Mode,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Listed, Vec<Error>> {
     let rules = rules();
-    let lister = Lister { known, mode, progress: &progress, skip: skip_of(folder) };
+    let lister = Lister { known, mode, progress, skip: skip_of(folder) };
     let work = |job: Job, others: &dyn Others| match job {
         Job::Folder(pending) => match pending.enter(&rules) {
             Err(trouble) => Found { errors: vec![report(&trouble)], ..Found::default() }.into(),
@@ -82,7 +88,7 @@ pub(crate) fn list(folder: &Path, known: Option<&Known<'_>>, mode: Mode) -> Resu
         }
         Ok(())
     };
-    let plan = Plan { threads: Threads::AtMost(0).number(), meter: &progress, at_length: &|| {} };
+    let plan = Plan { threads: pace.threads().number(), meter: progress, at_length: &|| {} };
     in_order(&plan, root(folder), work, each).map_err(|error| vec![error])?;
     if !errors.is_empty() {
         return Err(errors);

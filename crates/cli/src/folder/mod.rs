@@ -5,6 +5,6 @@ mod list;
 mod stamps;
 mod walk;
 
-pub(crate) use self::compare::{Wanted, compare, compare_source, duplicates};
+pub(crate) use self::compare::{Wanted, compare, compare_source, duplicates, total};
 pub(crate) use self::list::{Listed, Mode, list};
 pub(crate) use self::stamps::{Known, Place, Recorder};

@@ -38,6 +38,39 @@ fn signing_again_reads_only_what_changed_and_says_so() {
 }
 
 #[test]
+fn signing_and_verifying_have_one_progress_and_as_many_threads_as_one_wants() {
+    let home = Home::new();
+    signed(&home);
+    home.write("other/file", content(1, 1000));
+    home.write("file", content(1, 1000));
+    for threads in ["1", "2", "7"] {
+        let work = ["--idle", "--jobs", threads, "--progress", "json"];
+        let last = |command: &[&str]| {
+            let done = home.run(command.iter().chain(&work)).exits(0);
+            let lines: Vec<serde_json::Value> =
+                done.stderr.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+            assert_eq!(lines.iter().filter(|line| line["progress"]["done"] == true).count(), 1);
+            lines.last().expect("a line at the end")["progress"].clone()
+        };
+        let size = (0..300).map(|index| index * 37).sum::<u64>() + (5 << 20);
+        let progress = last(&["sign", "--full", "tree"]);
+        assert_eq!([&progress["bytes"], &progress["files"]], [size, 301]);
+        let progress = last(&["verify", "tree"]);
+        assert_eq!(
+            [&progress["bytes"], &progress["total_bytes"], &progress["files"], &progress["total_files"]],
+            [size, size, 301, 301]
+        );
+        let progress = last(&["sign", "--full", "tree", "other", "file"]);
+        assert_eq!([&progress["bytes"], &progress["files"]], [size + 2000, 303]);
+        let progress = last(&["verify", "tree", "other"]);
+        assert_eq!(
+            (&progress["bytes"], &progress["total_bytes"]),
+            (&(size + 1000).into(), &serde_json::Value::Null)
+        );
+    }
+}
+
+#[test]
 fn a_file_with_its_old_size_and_time_but_other_identity_is_read() {
     let home = Home::new();
     signed(&home);

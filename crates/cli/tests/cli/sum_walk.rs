@@ -299,11 +299,16 @@ fn an_idle_run_lets_others_go_first() {
     const IDLE: u32 = 5;
     let home = Home::new();
     // Minutes of reading, by all threads.
-    fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
+    fs::create_dir(home.path("folder")).unwrap();
+    for name in ["long", "folder/long"] {
+        fs::File::create(home.path(name)).unwrap().set_len(1 << 40).unwrap();
+    }
     home.write("SUMS", format!("{}  long\n", hash(b"")));
     for (args, is_idle) in [
         (&["sum", "-j2", "--idle", "long"][..], true),
         (&["check", "-j2", "--idle", "SUMS"], true),
+        (&["sign", "-j2", "--idle", "long"], true),
+        (&["sign", "-j2", "--idle", "folder"], true),
         (&["sum", "-j2", "long"], false),
     ] {
         let mut child =

@@ -27,7 +27,7 @@ use bulla_sums::{Others, Plan, in_order};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &Options) -> Result<Exit> {
-    idle::take(options.read.turn())?;
+    idle::take(options.read.work.turn())?;
     if options.then == Lists::AreUpdated && options.lists.iter().any(|list| list == Path::new(STDIN)) {
         return Err(Error::new(
             "usage",
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Result<Exit> {
     }
     let mut run = Run {
         options,
-        progress: Progress::of(Total::default(), options.read.progress),
+        progress: Progress::of(Total::default(), options.read.work.progress),
         out: Out::new(),
         counts: Counts::default(),
         audit: Audit::new(options),
