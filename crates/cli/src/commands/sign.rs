@@ -17,14 +17,16 @@ use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
 use crate::store::{Holder, Keys};
 use crate::trust::check_usable;
+use bulla_files::folder_of;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::{Comment, manifest};
 use bulla_kms::{Code, KeyState, Kind, SignatureFile, Statement};
 use bulla_sums::path_from;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::io::BufReader;
+use std::io::{self, BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
+use tempfile::SpooledTempFile;
 
 pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     check_usage(args)?;
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     let mut out = Out::new();
     let mut exit = Exit::Ok;
     for (path, signed) in args.paths.iter().zip(signed) {
-        let result = signed.and_then(|signed| write(&mut out, path, args, &signed));
+        let result = signed.and_then(|mut signed| write(&mut out, path, args, &mut signed));
         if let Err(error) = result {
             if error.is_broken_pipe() {
                 return Err(error);
@@ -164,7 +166,7 @@ fn read(
         }
         SignatureFormat::Bulla if is_folder => {
             check_outside(path, &output, keystore)?;
-            read_folder(path, args, before, pace, progress)
+            read_folder(path, args, before, pace, progress, &output)
         }
         SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
             .map_err(|error| file_error(path, error)),
@@ -242,9 +244,13 @@ impl Before {
             return None;
         }
         let mut reader = manifest::Reader::new(reader);
-        let entries: Vec<_> = reader.by_ref().collect::<Result<_, _>>().ok()?;
+        let mut entries = folder::Packed::default();
+        for entry in reader.by_ref() {
+            entries.push(&entry.ok()?);
+        }
         let summary = reader.summary();
         let is_whole = (summary.digest, summary.size) == (file.digest, file.size);
+        let entries = folder::Entries::Packed(entries);
         is_whole.then(|| folder::Known::read(place, &file.digest, entries)).flatten()
     }
 }
@@ -262,21 +268,39 @@ fn check_outside(path: &Path, output: &Destination, keystore: Option<&Path>) -> 
     Ok(())
 }
 
+/// The largest list of files that is kept in memory until it is signed.
+const LIST_IN_MEMORY: usize = 1 << 20;
+
+/// A place for a list of files until it is signed: a longer one is in a file without a name, where the signature will be.
+fn list_file(output: &Destination) -> SpooledTempFile {
+    match output {
+        Destination::File(output) => SpooledTempFile::new_in(LIST_IN_MEMORY, folder_of(output)),
+        Destination::Stdout => SpooledTempFile::new(LIST_IN_MEMORY),
+    }
+}
+
 fn read_folder(
     path: &Path,
     args: &SignArgs,
     before: &Before,
     pace: Pace,
     progress: &Progress,
+    output: &Destination,
 ) -> Result<Content> {
+    let drafts =
+        folder::Drafts { body: list_file(output), recorder: folder::Recorder::start(before.place.as_ref()) };
     let mode = if args.full { folder::Mode::Full } else { folder::Mode::Quick };
-    let listed = folder::list(path, before.known.as_ref(), mode, pace, progress).map_err(|errors| {
-        progress.suspend(|| errors.iter().for_each(Error::print));
-        let count = errors.len();
-        let entries = if count == 1 { "entry" } else { "entries" };
-        Error::new("not_signed", format!("not signed: bulla cannot sign {count} {entries} of this folder"))
+    let listed =
+        folder::list(path, before.known.as_ref(), mode, pace, progress, drafts).map_err(|errors| {
+            progress.suspend(|| errors.iter().for_each(Error::print));
+            let count = errors.len();
+            let entries = if count == 1 { "entry" } else { "entries" };
+            Error::new(
+                "not_signed",
+                format!("not signed: bulla cannot sign {count} {entries} of this folder"),
+            )
             .about(shown(path))
-    })?;
+        })?;
     if let Some(damaged) = listed.damaged.first() {
         let count = listed.damaged.len();
         let files = if count == 1 { "file is" } else { "files are" };
@@ -311,7 +335,7 @@ fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
 struct Signed {
     /// The signature file; for a folder, without its body.
     text: String,
-    body: Vec<u8>,
+    body: Option<SpooledTempFile>,
     json: JsonSigned,
     /// For minisign, the line of base64 that `minisign -P` takes.
     minisign_key: Option<String>,
@@ -322,11 +346,14 @@ struct Signed {
 fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -> Result<Signed> {
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
     let (statement, body, listed) = match content {
-        Content::File { digest, size } => (statement(Kind::File, digest, size), Vec::new(), None),
+        Content::File { digest, size } => (statement(Kind::File, digest, size), None, None),
         Content::Folder(mut listed, place) => {
             let summary = listed.summary;
-            let body = std::mem::take(&mut listed.body);
-            (statement(Kind::Manifest, summary.digest, summary.size), body, Some((listed, place)))
+            (
+                statement(Kind::Manifest, summary.digest, summary.size),
+                listed.body.take(),
+                Some((listed, place)),
+            )
         }
         Content::Prehashed(digest) => return seal_minisign(keys, args, comment, &digest),
     };
@@ -387,25 +414,46 @@ fn seal_minisign(
         signed_at: signed_at.to_string(),
     };
     let text = file.file(&format!("signature from bulla key {}", first.key));
-    Ok(Signed { text, body: Vec::new(), json, minisign_key: Some(public_key.line()), stamps: None })
+    Ok(Signed { text, body: None, json, minisign_key: Some(public_key.line()), stamps: None })
+}
+
+/// Passes a list of files to `each`, piece by piece.
+fn each_piece<E>(
+    body: Option<&mut SpooledTempFile>,
+    failed: impl Fn(io::Error) -> E,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(body) = body else { return Ok(()) };
+    body.rewind().map_err(&failed)?;
+    let mut reader = BufReader::with_capacity(1 << 16, body);
+    loop {
+        let piece = reader.fill_buf().map_err(&failed)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        each(piece)?;
+        let len = piece.len();
+        reader.consume(len);
+    }
 }
 
 /// Writes the signature file and says how to verify it.
-fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &Signed) -> Result<()> {
+fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Signed) -> Result<()> {
     let output = match destination(path, args)? {
         Destination::Stdout => {
             out.bytes(signed.text.as_bytes())?;
-            return out.bytes(&signed.body);
+            let failed = |error| Error::io("cannot read the list of files again", &error);
+            return each_piece(signed.body.as_mut(), failed, |piece| out.bytes(piece));
         }
         Destination::File(output) => output,
     };
     check_replaceable(&output)?;
     atomic::write(&output, |file| {
         file.write_all(signed.text.as_bytes())?;
-        file.write_all(&signed.body)
+        each_piece(signed.body.as_mut(), |error| error, |piece| file.write_all(piece))
     })?;
-    if let Some((recorder, place, digest)) = &signed.stamps {
-        place.keep(recorder, digest);
+    if let Some((recorder, place, digest)) = signed.stamps.take() {
+        place.keep(recorder, &digest);
     }
     out.note_done("the signature files were written");
     if args.report.json {

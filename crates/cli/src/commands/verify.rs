@@ -193,7 +193,8 @@ impl Job<'_> {
         let wanted = if self.only.is_empty() { Wanted::All } else { Wanted::Only(self.only) };
         // What this user's bulla remembers of the folder tells damage from change.
         let place = folder::Place::of(path).filter(|place| place.has(&file.digest));
-        let known = place.and_then(|place| folder::Known::read(&place, &file.digest, entries));
+        let known =
+            place.map(|place| folder::Known::later(&place, &file.digest, folder::Entries::Whole(entries)));
         if args.paths.len() == 1 && self.progress.is_shown() {
             let (bytes, files) = folder::total(entries, &wanted);
             self.progress.set_total(Total { bytes: Some(bytes), files: Some(files) });

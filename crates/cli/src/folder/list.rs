@@ -7,13 +7,15 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::files::read::Pace;
 use crate::progress::Progress;
-use bulla_kms::signature::manifest::{Entry, Summary, Writer};
+use bulla_kms::signature::manifest::{Entry, ManifestPath, Summary, Writer};
 use bulla_sums::{
     Batch, Content as Read, Job, Kind, Links, Meter as _, Others, Outcome, Plan, ReadError, Stamp,
     hash_files, in_order, path_from,
 };
 use serde::Serialize;
+use std::io::BufWriter;
 use std::path::Path;
+use tempfile::SpooledTempFile;
 
 /// How a folder was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -27,8 +29,8 @@ pub(crate) enum Mode {
 
 /// A folder's list, ready to be signed.
 pub(crate) struct Listed {
-    /// The manifest.
-    pub(crate) body: Vec<u8>,
+    /// The manifest, until it is taken.
+    pub(crate) body: Option<SpooledTempFile>,
     pub(crate) summary: Summary,
     pub(crate) mode: Mode,
     /// The number of files that were read.
@@ -39,6 +41,14 @@ pub(crate) struct Listed {
     pub(crate) recorder: Recorder,
     /// Files that changed without a change of their times: see [`Known::is_damaged`].
     pub(crate) damaged: Vec<Vec<u8>>,
+}
+
+/// Where a folder's list is written while the folder is read.
+pub(crate) struct Drafts {
+    /// The manifest.
+    pub(crate) body: SpooledTempFile,
+    /// What the next signing has to know.
+    pub(crate) recorder: Recorder,
 }
 
 /// What a thread found.
@@ -61,6 +71,7 @@ pub(crate) fn list(
     mode: Mode,
     pace: Pace,
     progress: &Progress,
+    Drafts { body, mut recorder }: Drafts,
 ) -> Result<Listed, Vec<Error>> {
     let rules = rules();
     let lister = Lister { known, mode, progress, skip: skip_of(folder) };
@@ -74,8 +85,7 @@ pub(crate) fn list(
         },
         Job::Batch(batch) => lister.batch(&batch, others),
     };
-    let mut writer = Writer::new(Vec::new());
-    let mut recorder = Recorder::start();
+    let mut writer = Writer::new(BufWriter::with_capacity(1 << 16, body));
     let (mut errors, mut read, mut kept, mut damaged) = (Vec::new(), 0, 0, Vec::new());
     let each = |found: Found| -> Result<()> {
         read += found.read;
@@ -94,8 +104,9 @@ pub(crate) fn list(
         return Err(errors);
     }
     let (body, summary) = writer.finish();
+    let body = body.into_inner().map_err(|error| vec![Error::io("cannot write the list", error.error())])?;
     let mode = if known.is_some() { mode } else { Mode::Full };
-    Ok(Listed { body, summary, mode, read, kept, recorder, damaged })
+    Ok(Listed { body: Some(body), summary, mode, read, kept, recorder, damaged })
 }
 
 struct Lister<'a> {
@@ -146,8 +157,9 @@ impl Lister<'_> {
                 return None;
             }
             let stamp = batch.folder().stamp(name, Links::Refuse).ok()?;
-            let entry = known.unchanged(&below(batch.folder(), name, self.skip), &stamp)?;
-            Some((entry.clone(), Some(stamp)))
+            let path = below(batch.folder(), name, self.skip);
+            let content = known.unchanged(&path, &stamp)?;
+            Some((Entry { path: ManifestPath::from_bytes(path).ok()?, content }, Some(stamp)))
         };
         let unchanged: Vec<_> = (0..batch.len()).map(find).collect();
         self.progress.done(unchanged.iter().flatten().count() as u64);

@@ -2,9 +2,11 @@
 
 mod compare;
 mod list;
+mod packed;
 mod stamps;
 mod walk;
 
 pub(crate) use self::compare::{Wanted, compare, compare_source, duplicates, total};
-pub(crate) use self::list::{Listed, Mode, list};
+pub(crate) use self::list::{Drafts, Listed, Mode, list};
+pub(crate) use self::packed::{Entries, Packed};
 pub(crate) use self::stamps::{Known, Place, Recorder};

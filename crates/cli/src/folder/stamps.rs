@@ -4,21 +4,28 @@
 //! those of the manifest: they count only if the signature of the manifest is one of the user's own keys. So whoever changes the
 //! cache can have an old digest signed again, and no other.
 
+use super::packed::Entries;
 use crate::error::Result;
 use crate::files::atomic;
 use bulla_blake3::Hash;
+use bulla_files::folder_of;
 use bulla_kms::signature::manifest::{Content, Entry};
 use bulla_sums::Stamp;
 use etcetera::{BaseStrategy as _, base_strategy};
-use std::borrow::Cow;
 use std::fs;
+use std::io::{self, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tempfile::SpooledTempFile;
 
 const MAGIC: &[u8] = b"bulla stamps v1\n";
 
 /// The bytes of one entry: device, number, and the two times in nanoseconds.
 const RECORD: usize = 32;
+
+/// The most bytes of new stamps that wait in memory.
+const IN_MEMORY: usize = 1 << 20;
 
 /// How long a time stamp may stay the same while a file changes, on a file system with fine stamps and on one with coarse stamps.
 const FINE: i128 = 20_000_000;
@@ -39,7 +46,6 @@ impl Place {
 
     /// Whether there are stamps of this manifest. They may still be damaged.
     pub(crate) fn has(&self, manifest: &Hash) -> bool {
-        use std::io::Read as _;
         let mut head = Vec::new();
         let length = MAGIC.len() + bulla_blake3::OUT_LEN;
         let read = fs::File::open(&self.0).and_then(|file| file.take(length as u64).read_to_end(&mut head));
@@ -47,19 +53,29 @@ impl Place {
     }
 
     /// Keeps the stamps of a manifest. If that fails, the next signing reads everything: no reason to stop.
-    pub(crate) fn keep(&self, recorder: &Recorder, manifest: &Hash) {
+    pub(crate) fn keep(&self, recorder: Recorder, manifest: &Hash) {
         let _ = self.try_keep(recorder, manifest);
     }
 
-    fn try_keep(&self, recorder: &Recorder, manifest: &Hash) -> Result<()> {
-        if let Some(folder) = self.0.parent() {
-            let _ = bulla_files::create_folder(folder);
-        }
+    fn try_keep(&self, recorder: Recorder, manifest: &Hash) -> Result<()> {
+        let Some(records) = recorder.records else { return Ok(()) };
+        let _ = bulla_files::create_folder(folder_of(&self.0));
         atomic::write_private(&self.0, |file| {
+            let mut records = records.into_inner().map_err(io::IntoInnerError::into_error)?;
+            records.rewind()?;
             let mut hasher = bulla_blake3::Hasher::new();
-            for part in [MAGIC, manifest.as_bytes(), &recorder.records] {
+            let mut piece = [0; 1 << 14];
+            for part in [MAGIC, manifest.as_bytes()] {
                 hasher.update(part);
                 file.write_all(part)?;
+            }
+            loop {
+                let len = records.read(&mut piece)?;
+                if len == 0 {
+                    break;
+                }
+                hasher.update(&piece[..len]);
+                file.write_all(&piece[..len])?;
             }
             file.write_all(hasher.finalize().as_bytes())
         })
@@ -72,20 +88,28 @@ impl Place {
         let is_whole = bulla_blake3::hash(&bytes[..end]).as_bytes()[..] == bytes[end..];
         bytes.truncate(end);
         let head = [MAGIC, manifest.as_bytes()].concat();
-        (is_whole && bytes.starts_with(&head)).then(|| bytes.split_off(head.len()))
+        let is_ours = is_whole && bytes.starts_with(&head);
+        bytes.drain(..head.len().min(bytes.len()));
+        is_ours.then_some(bytes)
     }
 }
 
 /// Collects stamps while a folder is read.
 pub(crate) struct Recorder {
     start: i128,
-    records: Vec<u8>,
+    /// None if they cannot be kept.
+    records: Option<BufWriter<SpooledTempFile>>,
 }
 
 impl Recorder {
-    pub(crate) fn start() -> Self {
+    /// Collects for a place: many stamps wait in a file without a name there.
+    pub(crate) fn start(place: Option<&Place>) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        Self { start: now.map_or(0, |now| now.as_nanos() as i128), records: Vec::new() }
+        let file = |place: &Place| {
+            let _ = bulla_files::create_folder(folder_of(&place.0));
+            BufWriter::with_capacity(1 << 14, SpooledTempFile::new_in(IN_MEMORY, folder_of(&place.0)))
+        };
+        Self { start: now.map_or(0, |now| now.as_nanos() as i128), records: place.map(file) }
     }
 
     /// Adds the stamp of the next entry. A file that was written just now may be written again without a change of its times: its
@@ -95,9 +119,9 @@ impl Recorder {
             let last = stamp.modified.max(stamp.changed);
             last + if last % 1_000_000_000 == 0 { COARSE } else { FINE } < self.start
         });
-        match stamp {
-            None => self.records.extend([0; RECORD]),
-            Some(stamp) => self.records.extend(record(&stamp)),
+        let record = stamp.map_or([0; RECORD], |stamp| record(&stamp));
+        if self.records.as_mut().is_some_and(|records| records.write_all(&record).is_err()) {
+            self.records = None;
         }
     }
 }
@@ -112,32 +136,41 @@ fn record(stamp: &Stamp) -> [u8; RECORD] {
 
 /// What is known of a folder since it was signed last.
 pub(crate) struct Known<'a> {
-    entries: Cow<'a, [Entry]>,
-    records: Vec<u8>,
+    entries: Entries<'a>,
+    place: Place,
+    manifest: Hash,
+    /// None if there are none, or others.
+    records: OnceLock<Option<Vec<u8>>>,
 }
 
 impl<'a> Known<'a> {
     /// What is known of a folder with this manifest, whose signature was checked; `None` if nothing is.
-    pub(crate) fn read(place: &Place, manifest: &Hash, entries: impl Into<Cow<'a, [Entry]>>) -> Option<Self> {
-        let entries = entries.into();
-        let records = place.read(manifest)?;
-        (records.len() == entries.len() * RECORD).then_some(Self { entries, records })
+    pub(crate) fn read(place: &Place, manifest: &Hash, entries: Entries<'a>) -> Option<Self> {
+        let known = Self::later(place, manifest, entries);
+        known.records().is_some().then_some(known)
     }
 
-    /// The entry of a file that has not changed, as far as its size, its times and its identity tell.
-    pub(super) fn unchanged(&self, path: &[u8], stamp: &Stamp) -> Option<&Entry> {
-        let index = self.entries.binary_search_by(|entry| entry.path.as_bytes().cmp(path)).ok()?;
-        let entry = &self.entries[index];
-        match entry.content {
-            Content::File { size, .. } if size == stamp.size => {}
-            _ => return None,
-        }
-        (self.records[index * RECORD..][..RECORD] == record(stamp)).then_some(entry)
+    /// The same for a caller who rarely asks: the stamps are read when one is needed.
+    pub(crate) fn later(place: &Place, manifest: &Hash, entries: Entries<'a>) -> Self {
+        Self { entries, place: place.clone(), manifest: *manifest, records: OnceLock::new() }
+    }
+
+    fn records(&self) -> Option<&[u8]> {
+        let read = || self.place.read(&self.manifest);
+        let records = self.records.get_or_init(read).as_deref()?;
+        (records.len() == self.entries.len() * RECORD).then_some(records)
+    }
+
+    /// The content of a file that has not changed, as far as its size, its times and its identity tell.
+    pub(super) fn unchanged(&self, path: &[u8], stamp: &Stamp) -> Option<Content> {
+        let (index, digest, size) = self.entries.file(path).filter(|(.., size)| *size == stamp.size)?;
+        let is_same = self.records()?[index * RECORD..][..RECORD] == record(stamp);
+        is_same.then_some(Content::File { digest, size })
     }
 
     /// Whether a file has another content than it had when it was signed, although nobody wrote to it: its size and its times are
     /// the same. Then its disk, or what is between it and us, has failed.
     pub(super) fn is_damaged(&self, now: &Entry, stamp: &Stamp) -> bool {
-        self.unchanged(now.path.as_bytes(), stamp).is_some_and(|then| then.content != now.content)
+        self.unchanged(now.path.as_bytes(), stamp).is_some_and(|then| then != now.content)
     }
 }
