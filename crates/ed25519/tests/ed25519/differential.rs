@@ -62,7 +62,10 @@ fn every_pair_of_odd_encodings() {
     let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
     for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
         assert_eq!(verify(kernel, &cases), dalek, "{kernel}");
-        assert_eq!(verify_each(kernel, &cases), dalek, "{kernel}");
+        for count in 1..=8 {
+            let verdicts: Vec<_> = cases.chunks(count).flat_map(|cases| verify(kernel, cases)).collect();
+            assert_eq!(verdicts, dalek, "{kernel}, {count} at once");
+        }
         for cases in cases.chunk_by(|a, b| a.public_key == b.public_key) {
             let key = PreparedKey::with_kernel(kernel, &cases[0].public_key);
             for case in cases {
