@@ -1,6 +1,6 @@
 //! `cargo xtask dist check`: two builds in two folders, compared; then trials of what was built.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Instant};
 
 use anyhow::{Result, bail, ensure};
 
@@ -10,7 +10,7 @@ use crate::context::Context;
 /// Where each build is. The names have different lengths, so that a path in a program moves what follows it.
 const FOLDERS: [&str; 2] = ["dist-first", "dist-check/the-second"];
 
-/// Builds and compares. What was built and signed is in the folder `dist-files` of the build folder.
+/// Builds and compares. What was built is in the folder `dist-files` of the build folder, ready to be signed.
 pub(super) fn run(context: &Context, platforms: &[Platform]) -> Result<()> {
     let source = Source::head(context)?;
     let out = context.target.join("dist-files");
@@ -21,7 +21,9 @@ pub(super) fn run(context: &Context, platforms: &[Platform]) -> Result<()> {
             let work = context.target.join(folder);
             let to = work.join("out");
             files::fresh(&to)?;
+            let start = Instant::now();
             build::one(context, *platform, &source, &work, &to)?;
+            println!("built in {} s", start.elapsed().as_secs());
             outs.push(to);
         }
         same(&outs[0], &outs[1])?;

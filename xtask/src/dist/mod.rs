@@ -13,11 +13,12 @@ mod pages;
 mod platform;
 mod registries;
 mod sbom;
+mod semver;
 mod sign;
 mod source;
 mod trial;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -71,6 +72,8 @@ enum Action {
         #[arg(long, value_enum, value_name = "NAME")]
         only: Vec<Registry>,
     },
+    /// Check that the version says what changed for callers of the libraries since the release before (a part of `registries`)
+    Semver,
     /// Check that all packages have the same version, and what their registries require (a part of the suite `tidy`)
     Manifests,
 }
@@ -92,9 +95,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         Action::Check { target } => check::run(&context, &platforms(target))?,
         Action::Registries { only } => registries::run(&context, only)?,
+        Action::Semver => semver::run(&context)?,
         Action::Manifests => check_manifests(&context)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The targets of the Rust compiler that a release is built for.
+pub(crate) fn targets() -> BTreeSet<String> {
+    Platform::ALL.iter().map(|platform| platform.triple().to_owned()).collect()
 }
 
 /// The named platforms, or all.

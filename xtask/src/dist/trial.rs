@@ -15,7 +15,15 @@ use super::{
     sign::{self, LISTS, Signers},
     source::Source,
 };
-use crate::{context::Context, install, process::quiet};
+use crate::{
+    context::Context,
+    install::{self, DebianTool},
+    process::quiet,
+};
+
+/// The unit of the service, as the package installs it, and the manual that it names.
+const UNIT: &str = "/usr/lib/systemd/system/bulla.service";
+const MANUAL: &str = "/usr/share/man/man1/bulla-serve.1.gz";
 
 /// The trial of a platform: it installs or unpacks, uses and removes.
 pub(super) fn platform(context: &Context, platform: Platform, source: &Source, out: &Path) -> Result<()> {
@@ -39,11 +47,27 @@ pub(super) fn platform(context: &Context, platform: Platform, source: &Source, o
         }
     }
     let command = folder.join(&name).join(platform.command());
+    let launcher = Launcher::new(context, platform, &command)?;
     if platform.form() == Form::Tar {
         is_static(&command)?;
+        has_kernels(&launcher, &command)?;
     }
-    signs(&Launcher::new(context, platform, &command)?, source, &folder.join("home"))
-        .with_context(|| platform.triple())
+    signs(&launcher, source, &folder.join("home")).with_context(|| platform.triple())
+}
+
+/// The command audits itself. What it says about our kernels is shown.
+fn has_kernels(launcher: &Launcher, command: &Path) -> Result<()> {
+    let audit = launcher.says(["audit", &command.to_string_lossy()]).context("bulla audit")?;
+    let mut kernels = 0;
+    for line in audit.lines().filter(|line| line.starts_with("bulla-")) {
+        let mut words = line.split_whitespace();
+        let (kernel, verdict) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        ensure!(verdict == "present", "{kernel} is {verdict}");
+        println!("{kernel}: {verdict}");
+        kernels += 1;
+    }
+    ensure!(kernels > 0, "bulla audit finds no kernel of ours: {audit}");
+    Ok(())
 }
 
 /// A static program names no interpreter, and so no library.
@@ -88,13 +112,11 @@ fn debian(context: &Context, source: &Source, out: &Path, folder: &Path) -> Resu
         .filter_map(|line| line.split_once(" ./").map(|(_, path)| Path::new("/").join(path)))
         .filter(|path| !path.to_string_lossy().ends_with('/'))
         .collect();
-    for place in
-        ["usr/bin/bulla", "usr/share/man/man1/bulla-sign.1.gz", "usr/lib/systemd/system/bulla.service"]
-    {
-        ensure!(installed.contains(&Path::new("/").join(place)), "the package has no {place}");
+    for place in ["/usr/bin/bulla", UNIT] {
+        ensure!(installed.contains(&PathBuf::from(place)), "the package has no {place}");
     }
     quiet(install::dpkg()?.arg("--install").arg(&package)).context("cannot install the package")?;
-    let used = used(context, source, &installed, folder);
+    let used = documents(&package, folder).and_then(|()| used(context, source, &installed, folder));
     quiet(install::dpkg()?.args(["--purge", "bulla"])).context("cannot remove the package")?;
     used?;
     match installed.iter().find(|path| path.symlink_metadata().is_ok()) {
@@ -103,26 +125,71 @@ fn debian(context: &Context, source: &Source, out: &Path, folder: &Path) -> Resu
     }
 }
 
+/// Reads the manual pages with man and groff, which must not warn, and the completion with bash. They are read from the package: the system may
+/// have left them out.
+fn documents(package: &Path, folder: &Path) -> Result<()> {
+    let tree = folder.join("unpacked");
+    quiet(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&tree))?;
+    for (program, package) in [("man", "man-db"), ("groff", "groff-base")] {
+        install::debian(&DebianTool { program, package })?;
+    }
+    let pages = files::list(&tree.join("usr/share/man/man1"))?;
+    ensure!(pages.iter().any(|page| page.ends_with("bulla-sign.1.gz")), "the package has no bulla-sign(1)");
+    for page in &pages {
+        let mut man = Command::new("man");
+        man.args(["--warnings", "--encoding=UTF-8", "--local-file"]).arg(page).env("MANPAGER", "cat");
+        let output = man.output().context("cannot start man")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let name = page.display();
+        ensure!(
+            output.status.success() && text.contains("NAME"),
+            "man cannot show {name}: {}",
+            output.status
+        );
+        ensure!(output.stderr.is_empty(), "man of {name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", "source \"$1\" && complete -p bulla", "bash"]);
+    let said = quiet(bash.arg(tree.join("usr/share/bash-completion/completions/bulla")))?;
+    ensure!(said.trim_end().ends_with(" bulla"), "bash completes {said}");
+    println!("{} manual pages", pages.len());
+    Ok(())
+}
+
+/// Lets systemd look at the installed unit: also whether its program is there, and the manual that it names.
+fn unit() -> Result<()> {
+    install::debian(&DebianTool { program: "systemd-analyze", package: "systemd" })?;
+    let manual = if Path::new(MANUAL).exists() { "--man=yes" } else { "--man=no" };
+    quiet(Command::new("systemd-analyze").args(["verify", manual, UNIT]))
+        .context("systemd refuses the unit")?;
+    Ok(())
+}
+
 fn used(context: &Context, source: &Source, installed: &[PathBuf], folder: &Path) -> Result<()> {
     // Systems without documentation tell dpkg to leave it out. Everything else must be there.
     let has = |path: &&PathBuf| path.exists() || path.starts_with("/usr/share/");
     if let Some(missing) = installed.iter().find(|path| !has(path)) {
         bail!("{} was not installed", missing.display());
     }
+    unit()?;
     let command = Path::new("/usr/bin/bulla");
     let verified = quiet(Command::new("dpkg").args(["--verify", "bulla"]))?;
     ensure!(!verified.lines().any(|line| line.ends_with("/bulla")), "dpkg --verify says {verified}");
     signs(&Launcher::new(context, Platform::DebianX86, command)?, source, &folder.join("home"))
 }
 
-/// Signs the files in `out` with new keys, verifies them with both programs, and with neither when a list has changed.
-pub(super) fn signatures(context: &Context, out: &Path) -> Result<()> {
+/// Signs copies of the files in `from` with new keys, verifies them with both programs, and with neither when a list has changed.
+pub(super) fn signatures(context: &Context, from: &Path) -> Result<()> {
     let folder = context.target.join("dist-keys");
     files::fresh(&folder)?;
+    let out = &folder.join("signed");
+    for file in files::list(from)? {
+        files::copy(&file, &out.join(file.file_name().unwrap_or_default()))?;
+    }
     let (secret, public, keystore) =
         (folder.join("minisign.key"), folder.join("minisign.pub"), folder.join("keystore"));
     let bulla = sign::own_command(context, out)?;
-    install::debian(&install::DebianTool { program: "minisign", package: "minisign" })?;
+    install::debian(&DebianTool { program: "minisign", package: "minisign" })?;
     quiet(Command::new("minisign").args(["-G", "-W", "-s"]).arg(&secret).arg("-p").arg(&public))?;
     let own = |arguments: &[&str], keystore: &Path| {
         let mut command = Command::new(&bulla);
@@ -151,5 +218,6 @@ pub(super) fn signatures(context: &Context, out: &Path) -> Result<()> {
     }
     quiet(Command::new("sha256sum").args(["--check", "--strict", LISTS[0]]).current_dir(out))?;
     quiet(&mut own(&["check", "--strict", LISTS[1]], &nowhere))?;
+    println!("{} signed, and verified by minisign and bulla", LISTS.join(" and "));
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::commands::check_command;
 use crate::{
     bench,
     context::Context,
-    fuzz,
+    dist, fuzz,
     install::{self, GoTool},
     mutants,
     process::quiet,
@@ -26,12 +26,13 @@ const ACTIONLINT: GoTool =
     GoTool { name: "actionlint", package: "github.com/rhysd/actionlint/cmd/actionlint", version: "1.7.12" };
 
 /// What stands for a variable of a workflow when its commands are parsed: any value that the variable can have.
-const VALUES: [(&str, &str); 5] = [
+const VALUES: [(&str, &str); 6] = [
     ("\"$TARGET\"", "key_id"),
     ("\"$GROUP\"", "audit-text"),
     ("\"$SUITE\"", "oneshot"),
     ("\"$KERNEL\"", "x86_64/avx2"),
     ("${{ matrix.suites }}", "tidy page"),
+    ("${{ matrix.target }}", "x86_64-unknown-linux-musl"),
 ];
 
 /// The repositories of which a step may use an action.
@@ -91,7 +92,7 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks the lists of the workflows: lanes, suites, fuzz targets, groups of mutants.
+/// Checks the lists of the workflows: lanes, suites, fuzz targets, groups of mutants, and what a release is built for.
 fn check_lists(root: &Path, command_line: &clap::Command) -> Result<()> {
     let read = |name: &str| fs::read_to_string(root.join(FOLDER).join(name)).context(name.to_owned());
     let (test, gate, nightly) = (read("test.yml")?, read("gate.yml")?, read("nightly.yml")?);
@@ -99,6 +100,7 @@ fn check_lists(root: &Path, command_line: &clap::Command) -> Result<()> {
         check_command(Path::new("bulla"), command_line, &format!("cargo xtask test {suites}"))?;
     }
     let lanes = lane::all()?.into_iter().map(|lane| lane.name).collect();
+    same("targets of release.yml", &list(&read("release.yml")?, "target:"), &dist::targets())?;
     same("lanes of gate.yml", &list(&gate, "lane:"), &lanes)?;
     let suites = bench::suites::names().into_iter().map(str::to_owned).collect();
     same("suites of gate.yml", &list(&gate, "suite:"), &suites)?;

@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     context::Context,
-    dist::{files, source::Source},
+    dist::{files, semver, source::Source},
     process::quiet,
 };
 
 /// The libraries whose packages contain all that their tests need.
-const LIBRARIES: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
+const LIBRARIES: [&str; 7] =
+    ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519", "bulla-files", "bulla-pq", "bulla-sums"];
 
 /// The builds of a dry run are thrown away: they must be quick.
 const QUICK: [(&str, &str); 2] = [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
@@ -21,6 +22,7 @@ const OPTIMISED: [(&str, &str); 3] =
     [("CARGO_PROFILE_TEST_OPT_LEVEL", "2"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
 pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
+    semver::run(context)?;
     // Cargo packages all crates, in the order in which they are published, and builds each from its package.
     let mut publish = context.cargo();
     publish.args(["publish", "--dry-run", "--workspace", "--locked"]).envs(QUICK);

@@ -49,7 +49,9 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
         let mut get = go(&user, &own)?;
         get.env("GOPROXY", &proxy).env("GONOPROXY", "none");
         quiet(get.args(["get", &path])).with_context(|| format!("{path} by {proxy}"))?;
-        builds(&user, &own, module)?;
+        let place = builds(&user, &own, module)?;
+        let oldest = tests(&user, &own, module, &place)?;
+        println!("{path}: passes its tests with {oldest}");
     }
     println!("{} modules by their tags, and by a proxy of files", MODULES.len());
     Ok(())
@@ -87,4 +89,17 @@ fn builds(user: &Path, cache: &Path, module: &str) -> Result<PathBuf> {
     ensure!(licence.contains("MIT License") && licence.contains("Apache License"), "{path}: LICENSE");
     quiet(go(&place, cache)?.args(["build", "./..."])).with_context(|| format!("cannot build {path}"))?;
     Ok(place)
+}
+
+/// Runs the tests of a module that was fetched, with the oldest Go that it is for, which the `go` command downloads. Returns its name.
+fn tests(user: &Path, cache: &Path, module: &str, place: &Path) -> Result<String> {
+    let path = format!("{REPOSITORY}/{module}");
+    let version = quiet(go(user, cache)?.args(["list", "-m", "-f", "{{.GoVersion}}", &path]))?;
+    let oldest = format!("go{}", version.trim());
+    // The usual cache, which may have that Go already.
+    let mut test = Command::new("go");
+    test.args(["test", "./..."]).current_dir(place).env("GOWORK", "off").env("GOTOOLCHAIN", &oldest);
+    let status = test.status().context("cannot start go")?;
+    ensure!(status.success(), "the tests of {path} with {oldest}: {status}");
+    Ok(oldest)
 }

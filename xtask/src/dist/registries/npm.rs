@@ -1,6 +1,6 @@
 //! npm.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -14,6 +14,13 @@ use crate::{
 
 /// What the package must have beside its code.
 const REQUIRED: [&str; 5] = ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.d.ts"];
+
+/// What shows that the package is complete: one digest by each of two entries.
+const USE: &str = "import { hash, toHex } from 'bulla'; import { hash as pure } from 'bulla/pure';\n\
+    console.log(toHex(hash('abc')), toHex(pure('abc')))";
+
+/// The digest of `abc`.
+const DIGEST: &str = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
 
 pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     for (program, package) in [("node", "nodejs"), ("npm", "npm")] {
@@ -39,5 +46,26 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
         ensure!(listed.iter().any(|file| file["path"] == required), "the package has no {required}");
     }
     println!("{}: {} files, {} bytes packed", report["id"], listed.len(), report["size"]);
+    let packed = context.target.join("dist-npm/packed");
+    files::fresh(&packed)?;
+    npm(&["pack", "--ignore-scripts", "--pack-destination", &packed.to_string_lossy()])?;
+    installed(&packed, &context.target.join("dist-npm/user"))?;
     files::fresh(&tree)
+}
+
+/// Installs the packed package in an empty folder, without the registry, and uses it with the Node of this machine.
+fn installed(packed: &Path, user: &Path) -> Result<()> {
+    let package = files::list(packed)?.into_iter().next().context("npm packed nothing")?;
+    files::fresh(user)?;
+    files::write(&user.join("package.json"), "{ \"type\": \"module\" }\n")?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"]).arg(&package);
+    quiet(npm.current_dir(user)).context("cannot install the package")?;
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval", USE]).current_dir(user);
+    let said = quiet(&mut node)?;
+    ensure!(said.trim() == format!("{DIGEST} {DIGEST}"), "the installed package says {said}");
+    let version = quiet(Command::new("node").arg("--version"))?;
+    println!("installed from its archive, and used with Node {}", version.trim());
+    Ok(())
 }

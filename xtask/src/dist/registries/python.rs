@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{
     context::Context,
@@ -12,7 +12,12 @@ use crate::{
 };
 
 /// What shows that the package is complete.
-const USE: &str = "import bulla; print(bulla.blake3(b'abc').hexdigest())";
+const USE: &str = "import bulla, hashlib, platform\n\
+    from bulla import bao\n\
+    assert bulla.blake2b(b'abc').digest() == hashlib.blake2b(b'abc').digest()\n\
+    encoded, digest = bao.encode(bytes(5000))\n\
+    assert bao.decode(encoded, digest) == bytes(5000)\n\
+    print(bulla.blake3(b'abc').hexdigest(), platform.python_version(), sep='\\n')";
 
 /// The wheels are thrown away: their builds must be quick.
 const QUICK: [(&str, &str); 3] = [
@@ -39,25 +44,38 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     contents(&sdist, &source.version)?;
     // The source distribution makes the wheel, as pip does where there is no wheel. So this shows both.
     let wheels = folder.join("wheels");
+    let target = &context.target.join("python-sdist");
     let mut wheel = Command::new(&tools);
     wheel.args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]).arg(&wheels).arg(&sdist);
     // Outside of the tree, so that nothing but the archive can be found.
-    wheel.current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", context.target.join("python-sdist"));
+    wheel.current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", target);
     quiet(wheel.envs(QUICK)).context("cannot build the source distribution")?;
     let wheel = files::list(&wheels)?.into_iter().next().context("pip made no wheel")?;
-    let place = folder.join("environment");
-    quiet(Command::new(&tools).args(["-m", "venv", "--clear", "--without-pip"]).arg(&place))?;
-    let python = place.join("bin/python");
-    let mut pip = Command::new(&tools);
-    pip.args(["-m", "pip", "--python"]).arg(&python).args(["install", "--quiet", "--no-index"]);
-    quiet(pip.arg(&wheel))?;
-    let said = quiet(Command::new(&python).args(["-I", "-c", USE]))?;
-    ensure!(said.starts_with("6437b3ac38465133"), "the installed package says {said}");
+    // What a user does who has no wheel for the machine, and one who has.
+    used(&tools, &folder.join("by-source"), &sdist, target, &[])?;
+    used(&tools, &folder.join("by-wheel"), &wheel, target, &["--no-index"])?;
     for file in [&sdist, &wheel] {
         let name = file.file_name().unwrap_or_default().display();
         println!("{name}: {} bytes", std::fs::metadata(file)?.len());
     }
     files::fresh(&tree)
+}
+
+/// Installs a package in a new and empty environment, and uses it there.
+fn used(tools: &Path, place: &Path, package: &Path, target: &Path, options: &[&str]) -> Result<()> {
+    let name = package.file_name().unwrap_or_default().display();
+    quiet(Command::new(tools).args(["-m", "venv", "--clear", "--without-pip"]).arg(place))?;
+    let python = place.join("bin/python");
+    let mut pip = Command::new(tools);
+    pip.args(["-m", "pip", "--python"]).arg(&python).args(["install", "--quiet"]).args(options);
+    // Outside of the tree, so that nothing but the package can be found.
+    pip.arg(package).current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", target).envs(QUICK);
+    quiet(&mut pip).with_context(|| format!("cannot install {name}"))?;
+    let said = quiet(Command::new(&python).args(["-I", "-W", "error", "-c", USE]))?;
+    let [digest, version] = said.lines().collect::<Vec<_>>()[..] else { bail!("{name} says {said}") };
+    ensure!(digest.starts_with("6437b3ac38465133"), "{name} says {said}");
+    println!("{name}: installed and used with Python {version}");
+    Ok(())
 }
 
 /// Whether the source distribution has what it must.
