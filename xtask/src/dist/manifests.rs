@@ -10,6 +10,9 @@ use crate::{context::Context, process::quiet};
 /// The version of every package.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The oldest Rust for every package.
+const RUST: &str = env!("CARGO_PKG_RUST_VERSION");
+
 /// What every package of a crate has.
 const REQUIRED: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
@@ -57,7 +60,7 @@ fn wrong(package: &Value) -> Vec<String> {
     require(package["license"] == "MIT OR Apache-2.0", "another licence");
     require(package["description"].as_str().is_some_and(|text| !text.is_empty()), "no description");
     require(package["repository"].as_str().is_some(), "no repository");
-    require(package["rust_version"].as_str().is_some(), "no rust-version");
+    require(package["rust_version"] == RUST, "another rust-version");
     require((1..=5).contains(&list("categories").len()), "not one to five categories");
     require((1..=5).contains(&list("keywords").len()), "not one to five keywords");
     let is_keyword = |word: &Value| word.as_str().is_some_and(|word| word.len() <= 20 && word.is_ascii());
@@ -121,6 +124,18 @@ fn versions(root: &Path) -> Result<()> {
     let heading = format!("## [{VERSION}]");
     let changelog = read(root, "CHANGELOG.md")?;
     ensure!(changelog.lines().any(|line| line.starts_with(&heading)), "CHANGELOG.md has no `{heading}`");
+    oldest_rust(&read(root, "rust-toolchain.toml")?)
+}
+
+/// All tests run with the toolchain of the repository. So it must be the oldest that the crates promise to build with.
+fn oldest_rust(toolchain: &str) -> Result<()> {
+    let toolchain: toml::Value = toml::from_str(toolchain)?;
+    let channel = toolchain.get("toolchain").and_then(|toolchain| toolchain.get("channel"));
+    let channel = channel.and_then(toml::Value::as_str).context("rust-toolchain.toml names no channel")?;
+    ensure!(
+        channel.strip_prefix(RUST).is_some_and(|patch| patch.is_empty() || patch.starts_with('.')),
+        "the crates promise to build with Rust {RUST}, and the tests run with {channel}"
+    );
     Ok(())
 }
 
@@ -136,7 +151,7 @@ mod tests {
     fn package() -> Value {
         serde_json::json!({
             "name": "bulla-x", "version": VERSION, "license": "MIT OR Apache-2.0", "description": "x",
-            "repository": "https://example.org", "rust_version": "1.95", "categories": ["cryptography"],
+            "repository": "https://example.org", "rust_version": RUST, "categories": ["cryptography"],
             "keywords": ["hash"], "targets": [{ "kind": ["lib"] }],
             "metadata": { "docs": { "rs": { "all-features": true, "rustdoc-args": ["--cfg", "docsrs"] } } },
             "dependencies": [{ "name": "bulla-y", "path": "y", "kind": null, "req": format!("^{VERSION}") }],
@@ -150,6 +165,7 @@ mod tests {
             ("version", "9.9.9".into(), "another version"),
             ("license", Value::Null, "another licence"),
             ("repository", Value::Null, "no repository"),
+            ("rust_version", "1.0".into(), "another rust-version"),
             ("categories", serde_json::json!([]), "not one to five categories"),
             ("keywords", serde_json::json!(["a word of more than twenty letters"]), "a keyword"),
             ("metadata", Value::Null, "docs.rs would not show every feature"),
@@ -158,6 +174,13 @@ mod tests {
             package[key] = value;
             assert!(wrong(&package).iter().any(|wrong| wrong.starts_with(what)), "{key}");
         }
+    }
+
+    #[test]
+    fn tests_run_with_the_oldest_rust() {
+        assert!(oldest_rust(&format!("[toolchain]\nchannel = \"{RUST}.1\"\n")).is_ok());
+        assert!(oldest_rust(&format!("[toolchain]\nchannel = \"{RUST}0.1\"\n")).is_err());
+        assert!(oldest_rust("[toolchain]\nchannel = \"stable\"\n").is_err());
     }
 
     #[test]
