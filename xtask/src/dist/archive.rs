@@ -28,7 +28,7 @@ pub(super) fn write(
     work: &Path,
     out: &Path,
 ) -> Result<()> {
-    let name = name(platform, source);
+    let name = name(platform, &source.version);
     let parent = work.join("archive");
     files::fresh(&parent)?;
     let folder = parent.join(&name);
@@ -56,8 +56,8 @@ pub(super) fn write(
 }
 
 /// The name of the folder in the archive, and of the archive without its ending.
-pub(super) fn name(platform: Platform, source: &Source) -> String {
-    format!("bulla-{}-{}", source.version, platform.triple())
+pub(super) fn name(platform: Platform, version: &str) -> String {
+    format!("bulla-{version}-{}", platform.triple())
 }
 
 /// Entries in the order of their names, of nobody, with the time of the commit.

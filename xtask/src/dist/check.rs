@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context, platforms: &[Platform]) -> Result<()> {
         for file in files::list(&outs[0])? {
             files::copy(&file, &out.join(file.file_name().unwrap_or_default()))?;
         }
-        trial::platform(context, *platform, &source, &out)?;
+        trial::platform(context, *platform, &source.version, &out)?;
         println!("{}: the same bytes twice, and it works", platform.triple());
     }
     for folder in FOLDERS {

@@ -66,6 +66,14 @@ enum Action {
         #[arg(long, value_enum, value_name = "TRIPLE")]
         target: Vec<Platform>,
     },
+    /// Use the files of a folder that `build` wrote: install or unpack each, run it, remove it (a part of `check`)
+    Try {
+        /// The folder
+        folder: PathBuf,
+        /// The platforms [default: all]
+        #[arg(long, value_enum, value_name = "TRIPLE")]
+        target: Vec<Platform>,
+    },
     /// Do everything that publishing in the registries does, except the upload, and use the packages
     Registries {
         /// The registries [default: all]
@@ -94,6 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             sign::sign(folder, &sign::Signers { bulla: &bulla, key, minisign_key, environment: &[] })?;
         }
         Action::Check { target } => check::run(&context, &platforms(target))?,
+        Action::Try { folder, target } => trial::all(&context, &platforms(target), folder)?,
         Action::Registries { only } => registries::run(&context, only)?,
         Action::Semver => semver::run(&context)?,
         Action::Manifests => check_manifests(&context)?,

@@ -27,7 +27,7 @@ pub(super) fn write(
 ) -> Result<()> {
     let program = install::cargo_tool(context, &CYCLONEDX)?;
     let tree = work.join("source");
-    let name = format!("{}.cdx", archive::name(platform, source));
+    let name = format!("{}.cdx", archive::name(platform, &source.version));
     let mut command = Command::new(program);
     command.args(["cyclonedx", "--quiet", "--format", "json", "--spec-version", FORMAT]);
     command.args(["--no-build-deps", "--target", platform.triple(), "--override-filename", &name]);

@@ -13,7 +13,6 @@ use super::{
     launcher::Launcher,
     platform::{Form, Platform},
     sign::{self, LISTS, Signers},
-    source::Source,
 };
 use crate::{
     context::Context,
@@ -25,13 +24,22 @@ use crate::{
 const UNIT: &str = "/usr/lib/systemd/system/bulla.service";
 const MANUAL: &str = "/usr/share/man/man1/bulla-serve.1.gz";
 
+/// The trials of the files in a folder, which have the version of this program.
+pub(super) fn all(context: &Context, platforms: &[Platform], folder: &Path) -> Result<()> {
+    for built in platforms {
+        platform(context, *built, env!("CARGO_PKG_VERSION"), folder)?;
+        println!("{}: it works", built.triple());
+    }
+    if platforms.contains(&Platform::LinuxX86) { signatures(context, folder) } else { Ok(()) }
+}
+
 /// The trial of a platform: it installs or unpacks, uses and removes.
-pub(super) fn platform(context: &Context, platform: Platform, source: &Source, out: &Path) -> Result<()> {
+pub(super) fn platform(context: &Context, platform: Platform, version: &str, out: &Path) -> Result<()> {
     let folder = context.target.join("dist-trial");
     files::fresh(&folder)?;
-    let name = archive::name(platform, source);
+    let name = archive::name(platform, version);
     match platform.form() {
-        Form::Deb => return debian(context, source, out, &folder),
+        Form::Deb => return debian(context, version, out, &folder),
         Form::Tar => {
             quiet(
                 Command::new("tar")
@@ -52,7 +60,7 @@ pub(super) fn platform(context: &Context, platform: Platform, source: &Source, o
         is_static(&command)?;
         has_kernels(&launcher, &command)?;
     }
-    signs(&launcher, source, &folder.join("home")).with_context(|| platform.triple())
+    signs(&launcher, version, &folder.join("home")).with_context(|| platform.triple())
 }
 
 /// The command audits itself. What it says about our kernels is shown.
@@ -79,10 +87,10 @@ fn is_static(command: &Path) -> Result<()> {
 }
 
 /// Signs a file, verifies it, and does not verify it when it has changed.
-fn signs(launcher: &Launcher, source: &Source, home: &Path) -> Result<()> {
+fn signs(launcher: &Launcher, version: &str, home: &Path) -> Result<()> {
     files::fresh(home)?;
-    let version = launcher.says(["--version"])?;
-    ensure!(version.trim() == format!("bulla {}", source.version), "--version says {version}");
+    let said = launcher.says(["--version"])?;
+    ensure!(said.trim() == format!("bulla {version}"), "--version says {said}");
     files::write(&home.join("file"), "abc")?;
     let run = |arguments: &[&str]| {
         let mut command = launcher.start(home);
@@ -101,11 +109,11 @@ fn signs(launcher: &Launcher, source: &Source, home: &Path) -> Result<()> {
 }
 
 /// Installs the package, uses it, and removes it: then nothing of it may be left.
-fn debian(context: &Context, source: &Source, out: &Path, folder: &Path) -> Result<()> {
+fn debian(context: &Context, version: &str, out: &Path, folder: &Path) -> Result<()> {
     if quiet(Command::new("dpkg-query").args(["--status", "bulla"])).is_ok() {
         bail!("the package bulla is installed here, and the trial would remove it: remove it by hand");
     }
-    let package = out.join(format!("bulla_{}-1_amd64.deb", source.version));
+    let package = out.join(format!("bulla_{version}-1_amd64.deb"));
     let listed = quiet(Command::new("dpkg-deb").arg("--contents").arg(&package))?;
     let installed: Vec<PathBuf> = listed
         .lines()
@@ -116,7 +124,7 @@ fn debian(context: &Context, source: &Source, out: &Path, folder: &Path) -> Resu
         ensure!(installed.contains(&PathBuf::from(place)), "the package has no {place}");
     }
     quiet(install::dpkg()?.arg("--install").arg(&package)).context("cannot install the package")?;
-    let used = documents(&package, folder).and_then(|()| used(context, source, &installed, folder));
+    let used = documents(&package, folder).and_then(|()| used(context, version, &installed, folder));
     quiet(install::dpkg()?.args(["--purge", "bulla"])).context("cannot remove the package")?;
     used?;
     match installed.iter().find(|path| path.symlink_metadata().is_ok()) {
@@ -165,7 +173,7 @@ fn unit() -> Result<()> {
     Ok(())
 }
 
-fn used(context: &Context, source: &Source, installed: &[PathBuf], folder: &Path) -> Result<()> {
+fn used(context: &Context, version: &str, installed: &[PathBuf], folder: &Path) -> Result<()> {
     // Systems without documentation tell dpkg to leave it out. Everything else must be there.
     let has = |path: &&PathBuf| path.exists() || path.starts_with("/usr/share/");
     if let Some(missing) = installed.iter().find(|path| !has(path)) {
@@ -175,7 +183,7 @@ fn used(context: &Context, source: &Source, installed: &[PathBuf], folder: &Path
     let command = Path::new("/usr/bin/bulla");
     let verified = quiet(Command::new("dpkg").args(["--verify", "bulla"]))?;
     ensure!(!verified.lines().any(|line| line.ends_with("/bulla")), "dpkg --verify says {verified}");
-    signs(&Launcher::new(context, Platform::DebianX86, command)?, source, &folder.join("home"))
+    signs(&Launcher::new(context, Platform::DebianX86, command)?, version, &folder.join("home"))
 }
 
 /// Signs copies of the files in `from` with new keys, verifies them with both programs, and with neither when a list has changed.
@@ -184,7 +192,11 @@ pub(super) fn signatures(context: &Context, from: &Path) -> Result<()> {
     files::fresh(&folder)?;
     let out = &folder.join("signed");
     for file in files::list(from)? {
-        files::copy(&file, &out.join(file.file_name().unwrap_or_default()))?;
+        let name = file.file_name().unwrap_or_default();
+        // Those of an earlier signing.
+        if !LISTS.iter().any(|list| name.to_string_lossy().starts_with(list)) {
+            files::copy(&file, &out.join(name))?;
+        }
     }
     let (secret, public, keystore) =
         (folder.join("minisign.key"), folder.join("minisign.pub"), folder.join("keystore"));
