@@ -1,8 +1,11 @@
-//! The files that released versions of the library wrote, in `spec/released/VERSION/blake3`: this version reads every one. To write those of a
-//! new release, run the last test with `BULLA_RELEASED_TO=FOLDER`.
+//! The files that released versions of the library wrote, in `tests/released/VERSION`: this version reads every one. Each folder is a link to
+//! `spec/released/VERSION/blake3`, so that the package has the files. To write those of a new release, run the last test with
+//! `BULLA_RELEASED_TO=FOLDER`.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::{Cursor, Read},
     path::Path,
 };
@@ -88,16 +91,26 @@ fn read(folder: &Path) {
 
 #[test]
 fn files_of_every_release_are_read() {
-    let released = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/released");
-    let mut releases = 0;
-    for entry in fs::read_dir(released).expect("the folder of the releases is read") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            read(&path.join("blake3"));
-            releases += 1;
-        }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let releases = versions(&root.join("tests/released"));
+    assert!(!releases.is_empty(), "tests/released has no release");
+    for release in &releases {
+        read(&root.join("tests/released").join(release));
     }
-    assert!(releases > 0, "spec/released has no release");
+    // The package is without it.
+    let all = root.join("../../spec/released");
+    if all.exists() {
+        assert_eq!(releases, versions(&all), "tests/released has a link for each release");
+    }
+}
+
+/// The names of the folders in a folder, in their order.
+fn versions(folder: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(folder).expect("the folder of the releases is read");
+    let folders = entries.map(|entry| entry.expect("an entry")).filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = folders.map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
 }
 
 #[test]
