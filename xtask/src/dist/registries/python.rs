@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     source.unpack(context, &tree)?;
     let packages = folder.join("packages");
     let mut maturin = Command::new(tools.with_file_name("maturin"));
-    maturin.args(["sdist", "--quiet", "--manifest-path"]).arg(tree.join("python/Cargo.toml"));
+    maturin.args(["sdist", "--manifest-path"]).arg(tree.join("python/Cargo.toml"));
     quiet(maturin.arg("--out").arg(&packages))?;
     let sdist = files::list(&packages)?.into_iter().next().context("maturin made no source distribution")?;
     contents(&sdist, &source.version)?;
