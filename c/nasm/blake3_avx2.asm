@@ -46,10 +46,10 @@ default rel
 %define START 156
 %define END 160
 
-; The frame, aligned to 32 bytes: the spilled word of the state, and two messages.
+; The frame, aligned to 32 bytes: two words of the state, and two messages.
 %define SPILL 0
-%define MESSAGES 32
-%define FRAME (32 + 2 * 512)
+%define MESSAGES 64
+%define FRAME (64 + 2 * 512)
 
 ; The registers of the rounds, as avx2_rounds.inc calls them.
 %define r_spill rsp

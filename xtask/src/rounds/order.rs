@@ -1,6 +1,6 @@
 //! The order of the instructions of seven rounds.
 
-use super::set::{Quarter, Set};
+use super::set::{C, Quarter, SPARE, Set};
 
 /// Message permutation between rounds (specification, table 2).
 const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
@@ -21,7 +21,7 @@ pub(super) fn rounds(set: &Set) -> Vec<String> {
         streams[place % 4].extend(set.quarter(quarter));
     }
     let steps = streams[0].len();
-    let mut instructions = set.before();
+    let mut instructions = vec![];
     for time in 0..steps + set.lag.iter().max().unwrap_or(&0) {
         for (stream, lag) in streams.iter().zip(set.lag) {
             if let Some(step) = time.checked_sub(lag).and_then(|at| stream.get(at)) {
@@ -29,7 +29,7 @@ pub(super) fn rounds(set: &Set) -> Vec<String> {
             }
         }
     }
-    instructions.extend(set.after());
+    instructions.extend(set.after(SPARE[1]));
     instructions
 }
 
@@ -38,20 +38,24 @@ fn quarters() -> Vec<Quarter> {
     let mut schedule: [usize; 16] = std::array::from_fn(|i| i);
     let mut quarters: Vec<Quarter> = Vec::new();
     for _ in 0..7 {
-        for stream in 0..4 {
-            let message = [schedule[2 * stream], schedule[2 * stream + 1]];
-            quarters.push(Quarter { words: COLUMNS[stream], message, next_of_v0: None, begins: false });
-        }
-        for diagonal in DIAGONAL_OF_STREAM {
-            let message = [schedule[8 + 2 * diagonal], schedule[9 + 2 * diagonal]];
-            quarters.push(Quarter { words: DIAGONALS[diagonal], message, next_of_v0: None, begins: false });
+        for (half, of_stream) in [[0, 1, 2, 3], DIAGONAL_OF_STREAM].into_iter().enumerate() {
+            for (stream, place) in of_stream.into_iter().enumerate() {
+                let words = [COLUMNS, DIAGONALS][half][place];
+                let at = 8 * half + 2 * place;
+                let message = [schedule[at], schedule[at + 1]];
+                // The word that went to memory in the half round before this one.
+                let is_back = words[2] == SPARE[1 - half] && quarters.len() >= 4;
+                let c = if stream == 0 {
+                    C::Away
+                } else if is_back {
+                    C::Back
+                } else {
+                    C::Register
+                };
+                quarters.push(Quarter { words, message, c, spare: SPARE[half] });
+            }
         }
         schedule = PERMUTATION.map(|from| schedule[from]);
-    }
-    quarters[0].begins = true;
-    // Word 0 is always in stream 0.
-    for place in (0..quarters.len() - 4).step_by(4) {
-        quarters[place].next_of_v0 = Some(quarters[place + 4].message[0]);
     }
     quarters
 }

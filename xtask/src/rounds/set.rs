@@ -37,11 +37,24 @@ pub(super) static SETS: &[Set] = &[
 pub(super) struct Quarter {
     pub(super) words: [usize; 4],
     pub(super) message: [usize; 2],
-    /// If a is v0: the word of the message that is added to it next.
-    pub(super) next_of_v0: Option<usize>,
-    /// Whether a is v0 before it has been in memory.
-    pub(super) begins: bool,
+    pub(super) c: C,
+    /// The word whose register is spare while this quarter round rotates, if registers are few.
+    pub(super) spare: usize,
 }
+
+/// Where the word c of a quarter round is, if registers are few.
+#[derive(Clone, Copy)]
+pub(super) enum C {
+    /// In its register.
+    Register,
+    /// In memory before, in its register from then on.
+    Back,
+    /// In its register before, in memory from then on.
+    Away,
+}
+
+/// The word c of the first stream in its columns and in its diagonals.
+pub(super) const SPARE: [usize; 2] = [8, 10];
 
 impl Set {
     /// Whether the state takes all registers, so that one word must be in memory.
@@ -49,60 +62,60 @@ impl Set {
         self.kind != Kind::Rotates
     }
 
-    /// The fourteen steps of a quarter round. Steps of several quarter rounds may follow each other in any order that respects the words of the state.
+    /// The fourteen steps of a quarter round. Steps of several quarter rounds may follow each other in any order that respects the words of the state,
+    /// as long as no stream is more than five steps behind the first one.
     ///
-    /// With few registers, v0 is in memory: it is idle while rotates run, which need its register. In memory, the next word of the message is already
-    /// added to it, so that nothing waits for the store.
+    /// With few registers, the word c of the first stream is in memory: it is idle while rotates run, which need its register.
     pub(super) fn quarter(&self, quarter: &Quarter) -> [Vec<String>; 14] {
         let [a, b, c, d] = quarter.words.map(|word| self.name(word));
         let [x, y] = quarter.message.map(|word| self.message_word(word));
-        let rotate = |word: &str, by| self.rotate(word, by);
-        let [mut add_x, mut add_b, mut xor_d] =
-            [self.add(&a, &x), self.add(&a, &b), self.xor(&d, &a)].map(|step| vec![step]);
-        let [mut add_y, mut add_b_again, mut xor_d_again] =
-            [self.add(&a, &y), self.add(&a, &b), self.xor(&d, &a)].map(|step| vec![step]);
-        if self.has_few_registers() && quarter.words[0] == 0 {
-            [add_x, add_y] = [vec![], vec![]];
-            [xor_d, xor_d_again] = [vec![], vec![]];
-            let take = if quarter.begins { vec![self.add(&self.name(0), &b)] } else { self.take_v0(&b) };
-            add_b = self.with_v0(take, &d, Some(&y));
-            let next = quarter.next_of_v0.map(|word| self.message_word(word));
-            add_b_again = self.with_v0(self.take_v0(&b), &d, next.as_deref());
-        }
-        let add_d = || vec![self.add(&c, &d)];
-        let xor_c = || vec![self.xor(&b, &c)];
+        let spare = self.name(quarter.spare);
+        let rotate = |word: &str, by| self.rotate(word, by, &spare);
+        let [add_d, add_d_again] = self.add_d(quarter);
+        let xor_c = || {
+            let mut step = vec![self.xor(&b, &c)];
+            if self.has_few_registers() && matches!(quarter.c, C::Away) {
+                step.push(self.store(quarter.words[2]));
+            }
+            step
+        };
         [
-            add_x,
-            add_b,
-            xor_d,
+            vec![self.add(&a, &x)],
+            vec![self.add(&a, &b)],
+            vec![self.xor(&d, &a)],
             rotate(&d, 16),
-            add_d(),
+            add_d,
             xor_c(),
             rotate(&b, 12),
-            add_y,
-            add_b_again,
-            xor_d_again,
+            vec![self.add(&a, &y)],
+            vec![self.add(&a, &b)],
+            vec![self.xor(&d, &a)],
             rotate(&d, 8),
-            add_d(),
+            add_d_again,
             xor_c(),
             rotate(&b, 7),
         ]
     }
 
-    /// What comes before the rounds: the first word of the message is added to v0.
-    pub(super) fn before(&self) -> Vec<String> {
-        if !self.has_few_registers() {
-            return vec![];
+    /// The two sums of c and d in a quarter round.
+    fn add_d(&self, quarter: &Quarter) -> [Vec<String>; 2] {
+        let [_, _, word, d] = quarter.words;
+        let in_register = vec![self.add(&self.name(word), &self.name(d))];
+        let from_memory = match self.kind {
+            Kind::TwoOperands => vec![self.load(word), self.add(&self.name(word), &self.name(d))],
+            _ => vec![format!("vpaddd {}, {}, {}", self.name(word), self.name(d), self.spilled(word))],
+        };
+        match quarter.c {
+            _ if !self.has_few_registers() => [in_register.clone(), in_register],
+            C::Register => [in_register.clone(), in_register],
+            C::Back => [from_memory, in_register],
+            C::Away => [in_register, from_memory],
         }
-        vec![self.add(&self.name(0), &self.message_word(0))]
     }
 
-    /// What comes after the rounds.
-    pub(super) fn after(&self) -> Vec<String> {
-        if !self.has_few_registers() {
-            return vec![];
-        }
-        vec![self.load_v0()]
+    /// What comes after the rounds: the last word that is in memory comes back.
+    pub(super) fn after(&self, last: usize) -> Vec<String> {
+        if self.has_few_registers() { vec![self.load(last)] } else { vec![] }
     }
 
     /// The instructions that transpose the message of the next block, in pieces: 8 bytes of a lane are loaded and stored as two words. Integer units
@@ -159,9 +172,8 @@ impl Set {
         }
     }
 
-    /// Rotates right. Register 0 is spare if there is no instruction for it.
-    fn rotate(&self, word: &str, by: usize) -> Vec<String> {
-        let spare = self.name(0);
+    /// Rotates right. The register `spare` is spare if there is no instruction for it.
+    fn rotate(&self, word: &str, by: usize, spare: &str) -> Vec<String> {
         match (&self.kind, by) {
             (Kind::Rotates, _) => vec![format!("vprord {word}, {word}, {by}")],
             (_, 16) => vec![self.replace("pshufb", word, &self.memory("shuffles", 0))],
@@ -169,41 +181,28 @@ impl Set {
             (Kind::ThreeOperands, _) => vec![
                 format!("vpsrld {spare}, {word}, {by}"),
                 format!("vpslld {word}, {word}, {}", 32 - by),
-                self.replace("por", word, &spare),
+                self.replace("por", word, spare),
             ],
             (Kind::TwoOperands, _) => vec![
                 format!("movdqa {spare}, {word}"),
                 format!("psrld {spare}, {by}"),
                 format!("pslld {word}, {}", 32 - by),
-                self.replace("por", word, &spare),
+                self.replace("por", word, spare),
             ],
         }
     }
 
-    /// The sum of v0 and b, into the register of v0.
-    fn take_v0(&self, b: &str) -> Vec<String> {
-        match self.kind {
-            Kind::TwoOperands => vec![self.load_v0(), self.add(&self.name(0), b)],
-            _ => vec![format!("vpaddd {}, {b}, {}", self.name(0), self.memory("spill", 0))],
-        }
+    fn load(&self, word: usize) -> String {
+        format!("{} {}, {}", self.copy(), self.name(word), self.spilled(word))
     }
 
-    /// Takes v0, changes d by it, and leaves it in memory, plus its next word of the message.
-    fn with_v0(&self, take: Vec<String>, d: &str, message: Option<&str>) -> Vec<String> {
-        let v0 = self.name(0);
-        let mut step = take;
-        step.push(self.xor(d, &v0));
-        step.extend(message.map(|word| self.add(&v0, word)));
-        step.push(self.store_v0());
-        step
+    fn store(&self, word: usize) -> String {
+        format!("{} {}, {}", self.copy(), self.spilled(word), self.name(word))
     }
 
-    fn load_v0(&self) -> String {
-        format!("{} {}, {}", self.copy(), self.name(0), self.memory("spill", 0))
-    }
-
-    fn store_v0(&self) -> String {
-        format!("{} {}, {}", self.copy(), self.memory("spill", 0), self.name(0))
+    /// The memory of a word c: there is room for two, one of a column and one of a diagonal.
+    fn spilled(&self, word: usize) -> String {
+        self.memory("spill", if word == SPARE[0] { 0 } else { self.bytes })
     }
 
     fn copy(&self) -> &'static str {

@@ -3,7 +3,7 @@
 //! There are two reasons for assembly:
 //!
 //! - AVX2 and SSE4.1 have sixteen registers. The state alone needs all of them, and a rotate by 12 or 7 bits needs one more. The compiler would spill
-//!   nine words a round. Here one word, v0, is in memory, and its register serves the rotates.
+//!   nine words a round. Here one word is in memory, v8 or v10, and its register serves the rotates (decision 0232).
 //! - The message must be transposed, and shuffles take the units that the rounds need. So integer instructions between those of the rounds write the
 //!   message of the next block, transposed, to a second buffer.
 
@@ -46,7 +46,7 @@ pub(crate) struct Woven<V> {
 }
 
 /// The function `$name`: the seven rounds of one instruction set on the registers of `$Register`. `$file` has them with the transpose of the next
-/// message among them. Without enough registers, `$spill` is a variable for one word.
+/// message among them. Without enough registers, `$spill` is a variable for two words.
 macro_rules! woven {
     ($name:ident, $features:literal, $Register:ty, $file:literal, $([$register:tt $i:literal])* $(, $spill:ident)?) => {
         /// # Safety
@@ -61,8 +61,8 @@ macro_rules! woven {
             blocks: Blocks,
             ahead: usize,
         ) {
-            $( let mut $spill = MaybeUninit::<Aligned<$Register>>::uninit(); )?
-            // SAFETY: reads the message, the shuffles, the blocks and the pointers to them, writes the next message and the spilled word, and changes
+            $( let mut $spill = MaybeUninit::<Aligned<[$Register; 2]>>::uninit(); )?
+            // SAFETY: reads the message, the shuffles, the blocks and the pointers to them, writes the next message and the spilled words, and changes
             // the registers named. Vectors in memory are aligned. A prefetch never faults.
             unsafe {
                 asm!(
@@ -92,8 +92,8 @@ macro_rules! rounds {
         #[inline]
         #[target_feature(enable = $features)]
         fn $name(v: &mut [$Register; 16], message: &[$Register; 16]) {
-            let mut spill = MaybeUninit::<Aligned<$Register>>::uninit();
-            // SAFETY: reads the message and the shuffles, reads and writes the spilled word, and changes the registers named. Vectors in memory are
+            let mut spill = MaybeUninit::<Aligned<[$Register; 2]>>::uninit();
+            // SAFETY: reads the message and the shuffles, reads and writes the spilled words, and changes the registers named. Vectors in memory are
             // aligned.
             unsafe {
                 asm!(

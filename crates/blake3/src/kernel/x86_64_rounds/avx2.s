@@ -2,10 +2,8 @@
 vpaddd ymm0, ymm0, ymmword ptr [{message} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 64]
 vpaddd ymm0, ymm0, ymm4
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
 vpaddd ymm1, ymm1, ymm5
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
@@ -16,71 +14,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 256]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 160]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 256]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 448]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
@@ -90,71 +88,71 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 480]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 416]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 224]
@@ -164,71 +162,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 0]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 480]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
@@ -238,71 +236,71 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 256]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 448]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 416]
@@ -312,71 +310,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 64]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 448]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 256]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 160]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 288]
@@ -386,71 +384,71 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 160]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 32]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 480]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 448]
@@ -460,71 +458,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 288]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 96]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 480]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 32]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 0]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
@@ -534,71 +532,71 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 0]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 192]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 384]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 64]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 256]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 384]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 288]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 480]
@@ -608,71 +606,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 320]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 256]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 192]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
@@ -682,71 +680,71 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 128]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 32]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 256]
@@ -756,71 +754,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 384]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 32]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 128]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 0]
@@ -830,71 +828,71 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 192]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 480]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 32]
@@ -904,71 +902,71 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 480]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 0]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 288]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 192]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 64]
@@ -978,61 +976,63 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 128]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
-vmovdqa ymm0, ymmword ptr [{spill} + 0]
+vpor ymm7, ymm7, ymm10
+vmovdqa ymm10, ymmword ptr [{spill} + 32]

@@ -2,10 +2,8 @@
 vpaddd ymm0, ymm0, ymmword ptr [{message} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 64]
 vpaddd ymm0, ymm0, ymm4
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
 vpaddd ymm1, ymm1, ymm5
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
@@ -16,72 +14,74 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
+vpxor ymm5, ymm5, ymm9
 mov {lane0}, qword ptr [{pointers} + 0]
 prefetcht0 byte ptr [{lane0} + {ahead}]
 mov {words}, qword ptr [{lane0} + {offset} + 0]
 mov dword ptr [{next} + 0], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 32], {words:e}
-vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
+vpaddd ymm0, ymm0, ymm4
+vpaddd ymm1, ymm1, ymm5
 mov {lane1}, qword ptr [{pointers} + 8]
 prefetcht0 byte ptr [{lane1} + {ahead}]
 mov {words}, qword ptr [{lane1} + {offset} + 0]
 mov dword ptr [{next} + 4], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 36], {words:e}
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 256]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
-vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 160]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
+vpaddd ymm9, ymm9, ymm13
 mov {lane2}, qword ptr [{pointers} + 16]
 prefetcht0 byte ptr [{lane2} + {ahead}]
 mov {words}, qword ptr [{lane2} + {offset} + 0]
 mov dword ptr [{next} + 8], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 40], {words:e}
-vpaddd ymm8, ymm8, ymm12
-vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 256]
 mov {lane3}, qword ptr [{pointers} + 24]
 prefetcht0 byte ptr [{lane3} + {ahead}]
 mov {words}, qword ptr [{lane3} + {offset} + 0]
@@ -91,26 +91,24 @@ mov dword ptr [{next} + 44], {words:e}
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 448]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
+vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane0} + {offset} + 8]
 mov dword ptr [{next} + 64], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 96], {words:e}
-vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
-vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 384]
 vpaddd ymm10, ymm10, ymm15
@@ -118,87 +116,87 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
+vpslld ymm4, ymm4, 20
 mov {words}, qword ptr [{lane1} + {offset} + 8]
 mov dword ptr [{next} + 68], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 100], {words:e}
-vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 480]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
+vpslld ymm6, ymm6, 20
+vpor ymm6, ymm6, ymm10
 mov {words}, qword ptr [{lane2} + {offset} + 8]
 mov dword ptr [{next} + 72], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 104], {words:e}
-vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 416]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
+vpxor ymm13, ymm13, ymm2
 mov {words}, qword ptr [{lane3} + {offset} + 8]
 mov dword ptr [{next} + 76], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 108], {words:e}
-vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
+vpaddd ymm1, ymm1, ymm5
+vpxor ymm6, ymm6, ymm11
+vpxor ymm7, ymm7, ymm8
 mov {words}, qword ptr [{lane0} + {offset} + 16]
 mov dword ptr [{next} + 128], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 160], {words:e}
-vpaddd ymm1, ymm1, ymm5
-vpxor ymm6, ymm6, ymm11
-vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 224]
@@ -206,93 +204,93 @@ vpaddd ymm3, ymm3, ymmword ptr [{message} + 128]
 vpaddd ymm8, ymm8, ymm12
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
+vpaddd ymm3, ymm3, ymm7
+vpxor ymm4, ymm4, ymm8
 mov {words}, qword ptr [{lane1} + {offset} + 16]
 mov dword ptr [{next} + 132], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 164], {words:e}
-vpaddd ymm3, ymm3, ymm7
-vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
 mov {words}, qword ptr [{lane2} + {offset} + 16]
 mov dword ptr [{next} + 136], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 168], {words:e}
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm2, ymm2, ymmword ptr [{message} + 0]
+vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
 mov {words}, qword ptr [{lane3} + {offset} + 16]
 mov dword ptr [{next} + 140], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 172], {words:e}
-vpaddd ymm2, ymm2, ymmword ptr [{message} + 0]
-vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
+vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 mov {words}, qword ptr [{lane0} + {offset} + 24]
 mov dword ptr [{next} + 192], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 224], {words:e}
-vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 32]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 480]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
+vpslld ymm7, ymm7, 25
 mov {words}, qword ptr [{lane1} + {offset} + 24]
 mov dword ptr [{next} + 196], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 228], {words:e}
-vpsrld ymm0, ymm7, 7
-vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
@@ -302,181 +300,181 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
+vpor ymm5, ymm5, ymm10
 mov {words}, qword ptr [{lane2} + {offset} + 24]
 mov dword ptr [{next} + 200], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 232], {words:e}
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 256]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
+vpxor ymm14, ymm14, ymm3
+vpsrld ymm10, ymm6, 12
 mov {words}, qword ptr [{lane3} + {offset} + 24]
 mov dword ptr [{next} + 204], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 236], {words:e}
-vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 448]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
+vpxor ymm4, ymm4, ymm9
 mov {words}, qword ptr [{lane0} + {offset} + 32]
 mov dword ptr [{next} + 256], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 288], {words:e}
-vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
+vpaddd ymm0, ymm0, ymm4
+vpaddd ymm1, ymm1, ymm5
 mov {words}, qword ptr [{lane1} + {offset} + 32]
 mov dword ptr [{next} + 260], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 292], {words:e}
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
-vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 416]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
+vpaddd ymm8, ymm8, ymm12
+vpaddd ymm9, ymm9, ymm13
 mov {words}, qword ptr [{lane2} + {offset} + 32]
 mov dword ptr [{next} + 264], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 296], {words:e}
-vpaddd ymm8, ymm8, ymm12
-vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
 mov {words}, qword ptr [{lane3} + {offset} + 32]
 mov dword ptr [{next} + 268], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 300], {words:e}
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
+vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
+vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 mov {words}, qword ptr [{lane0} + {offset} + 40]
 mov dword ptr [{next} + 320], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 352], {words:e}
-vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
-vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 64]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 448]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
+vpslld ymm5, ymm5, 25
 mov {words}, qword ptr [{lane1} + {offset} + 40]
 mov dword ptr [{next} + 324], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 356], {words:e}
-vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 192]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 256]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 160]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
+vpslld ymm6, ymm6, 25
+vpor ymm6, ymm6, ymm8
 mov {words}, qword ptr [{lane2} + {offset} + 40]
 mov dword ptr [{next} + 328], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 360], {words:e}
-vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 288]
@@ -486,66 +484,68 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
+vpxor ymm13, ymm13, ymm2
 mov {words}, qword ptr [{lane3} + {offset} + 40]
 mov dword ptr [{next} + 332], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 364], {words:e}
-vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 160]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 32]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
+vpxor ymm6, ymm6, ymm11
+vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 mov {words}, qword ptr [{lane0} + {offset} + 48]
 mov dword ptr [{next} + 384], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 416], {words:e}
-vpxor ymm6, ymm6, ymm11
-vpxor ymm7, ymm7, ymm8
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 480]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
+vpaddd ymm2, ymm2, ymm7
+vpxor ymm5, ymm5, ymm10
 mov {words}, qword ptr [{lane1} + {offset} + 48]
 mov dword ptr [{next} + 388], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 420], {words:e}
-vpaddd ymm2, ymm2, ymm7
-vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
@@ -553,114 +553,112 @@ mov {words}, qword ptr [{lane2} + {offset} + 48]
 mov dword ptr [{next} + 392], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 424], {words:e}
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm2, ymm2, ymmword ptr [{message} + 448]
+vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
 mov {words}, qword ptr [{lane3} + {offset} + 48]
 mov dword ptr [{next} + 396], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 428], {words:e}
-vpaddd ymm2, ymm2, ymmword ptr [{message} + 448]
-vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
 vpaddd ymm8, ymm8, ymm12
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
+vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane0} + {offset} + 56]
 mov dword ptr [{next} + 448], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 480], {words:e}
-vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 288]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
+vpslld ymm7, ymm7, 20
+vpor ymm7, ymm7, ymm8
 mov {words}, qword ptr [{lane1} + {offset} + 56]
 mov dword ptr [{next} + 452], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 484], {words:e}
-vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 96]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 480]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
+vpor ymm4, ymm4, ymm8
 mov {words}, qword ptr [{lane2} + {offset} + 56]
 mov dword ptr [{next} + 456], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 488], {words:e}
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 128]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 32]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 0]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
+vpxor ymm14, ymm14, ymm3
+vpsrld ymm8, ymm6, 7
 mov {words}, qword ptr [{lane3} + {offset} + 56]
 mov dword ptr [{next} + 460], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 492], {words:e}
-vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
@@ -670,72 +668,74 @@ vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
+vpxor ymm4, ymm4, ymm9
 mov {lane0}, qword ptr [{pointers} + 32]
 prefetcht0 byte ptr [{lane0} + {ahead}]
 mov {words}, qword ptr [{lane0} + {offset} + 0]
 mov dword ptr [{next} + 16], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 48], {words:e}
-vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 0]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 192]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
+vpaddd ymm3, ymm3, ymm4
 mov {lane1}, qword ptr [{pointers} + 40]
 prefetcht0 byte ptr [{lane1} + {ahead}]
 mov {words}, qword ptr [{lane1} + {offset} + 0]
 mov dword ptr [{next} + 20], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 52], {words:e}
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 384]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
-vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 64]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 256]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
+vpaddd ymm9, ymm9, ymm14
+vpaddd ymm1, ymm1, ymm6
 mov {lane2}, qword ptr [{pointers} + 48]
 prefetcht0 byte ptr [{lane2} + {ahead}]
 mov {words}, qword ptr [{lane2} + {offset} + 0]
 mov dword ptr [{next} + 24], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 56], {words:e}
-vpaddd ymm9, ymm9, ymm14
-vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 384]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 288]
 mov {lane3}, qword ptr [{pointers} + 56]
 prefetcht0 byte ptr [{lane3} + {ahead}]
@@ -745,26 +745,24 @@ shr {words}, 32
 mov dword ptr [{next} + 60], {words:e}
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
+vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
+vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane0} + {offset} + 8]
 mov dword ptr [{next} + 80], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 112], {words:e}
-vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
-vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 480]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 448]
 vpaddd ymm8, ymm8, ymm12
@@ -772,87 +770,87 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
+vpslld ymm5, ymm5, 20
 mov {words}, qword ptr [{lane1} + {offset} + 8]
 mov dword ptr [{next} + 84], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 116], {words:e}
-vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
+vpslld ymm6, ymm6, 20
+vpor ymm6, ymm6, ymm8
 mov {words}, qword ptr [{lane2} + {offset} + 8]
 mov dword ptr [{next} + 88], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 120], {words:e}
-vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 320]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 256]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
+vpsrld ymm8, ymm4, 7
 mov {words}, qword ptr [{lane3} + {offset} + 8]
 mov dword ptr [{next} + 92], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 124], {words:e}
-vpsrld ymm0, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 224]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 192]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
+vpxor ymm6, ymm6, ymm10
+vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 mov {words}, qword ptr [{lane0} + {offset} + 16]
 mov dword ptr [{next} + 144], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 176], {words:e}
-vpxor ymm6, ymm6, ymm10
-vpxor ymm7, ymm7, ymm11
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
@@ -860,93 +858,93 @@ vpaddd ymm2, ymm2, ymmword ptr [{message} + 0]
 vpaddd ymm10, ymm10, ymm15
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
+vpaddd ymm2, ymm2, ymm7
+vpxor ymm5, ymm5, ymm10
 mov {words}, qword ptr [{lane1} + {offset} + 16]
 mov dword ptr [{next} + 148], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 180], {words:e}
-vpaddd ymm2, ymm2, ymm7
-vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 64]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 128]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
 mov {words}, qword ptr [{lane2} + {offset} + 16]
 mov dword ptr [{next} + 152], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 184], {words:e}
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
+vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
+vpaddd ymm2, ymm2, ymmword ptr [{message} + 32]
 mov {words}, qword ptr [{lane3} + {offset} + 16]
 mov dword ptr [{next} + 156], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 188], {words:e}
-vpaddd ymm1, ymm1, ymmword ptr [{message} + 96]
-vpaddd ymm2, ymm2, ymmword ptr [{message} + 32]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
+vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 mov {words}, qword ptr [{lane0} + {offset} + 24]
 mov dword ptr [{next} + 208], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 240], {words:e}
-vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 288]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 352]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
+vpslld ymm7, ymm7, 25
+vpor ymm7, ymm7, ymm10
 mov {words}, qword ptr [{lane1} + {offset} + 24]
 mov dword ptr [{next} + 212], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 244], {words:e}
-vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 256]
@@ -956,181 +954,181 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 12
+vpsrld ymm8, ymm4, 12
 vpslld ymm4, ymm4, 20
+vpor ymm4, ymm4, ymm8
 mov {words}, qword ptr [{lane2} + {offset} + 24]
 mov dword ptr [{next} + 216], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 248], {words:e}
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
+vpxor ymm13, ymm13, ymm1
+vpsrld ymm8, ymm6, 12
 mov {words}, qword ptr [{lane3} + {offset} + 24]
 mov dword ptr [{next} + 220], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 252], {words:e}
-vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 384]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 32]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
+vpxor ymm5, ymm5, ymm9
 mov {words}, qword ptr [{lane0} + {offset} + 32]
 mov dword ptr [{next} + 272], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 304], {words:e}
-vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 416]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 128]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
+vpaddd ymm0, ymm0, ymm5
+vpaddd ymm3, ymm3, ymm4
+vpxor ymm6, ymm6, ymm10
 mov {words}, qword ptr [{lane1} + {offset} + 32]
 mov dword ptr [{next} + 276], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 308], {words:e}
-vmovdqa ymmword ptr [{spill} + 0], ymm0
-vpaddd ymm3, ymm3, ymm4
-vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 64]
 vpaddd ymm10, ymm10, ymm15
+vpaddd ymm9, ymm9, ymm14
+vpaddd ymm1, ymm1, ymm6
 mov {words}, qword ptr [{lane2} + {offset} + 32]
 mov dword ptr [{next} + 280], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 312], {words:e}
-vpaddd ymm9, ymm9, ymm14
-vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 96]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
 mov {words}, qword ptr [{lane3} + {offset} + 32]
 mov dword ptr [{next} + 284], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 316], {words:e}
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
+vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 mov {words}, qword ptr [{lane0} + {offset} + 40]
 mov dword ptr [{next} + 336], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 368], {words:e}
-vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
-vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 320]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 192]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 7
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 7
+vpslld ymm4, ymm4, 25
 mov {words}, qword ptr [{lane1} + {offset} + 40]
 mov dword ptr [{next} + 340], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 372], {words:e}
-vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 352]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 160]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 480]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm12, ymm12, ymm0
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 mov {words}, qword ptr [{lane2} + {offset} + 40]
 mov dword ptr [{next} + 344], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 376], {words:e}
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 32]
@@ -1140,66 +1138,68 @@ vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
 vpaddd ymm3, ymm3, ymm7
 vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
+vpsrld ymm8, ymm4, 12
 mov {words}, qword ptr [{lane3} + {offset} + 40]
 mov dword ptr [{next} + 348], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 380], {words:e}
-vpsrld ymm0, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 12
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 480]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 0]
-vpaddd ymm10, ymm10, ymm14
+vpaddd ymm10, ymm14, ymmword ptr [{spill} + 32]
 vpaddd ymm11, ymm11, ymm15
-vpaddd ymm0, ymm4, ymmword ptr [{spill} + 0]
-vpxor ymm12, ymm12, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm4
 vpaddd ymm1, ymm1, ymm5
+vpxor ymm6, ymm6, ymm10
+vpxor ymm7, ymm7, ymm11
+vpxor ymm12, ymm12, ymm0
 mov {words}, qword ptr [{lane0} + {offset} + 48]
 mov dword ptr [{next} + 400], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 432], {words:e}
-vpxor ymm6, ymm6, ymm10
-vpxor ymm7, ymm7, ymm11
 vpxor ymm13, ymm13, ymm1
-vpsrld ymm0, ymm6, 12
+vpsrld ymm8, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 12
 vpslld ymm7, ymm7, 20
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 288]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 192]
-vpaddd ymm8, ymm8, ymm12
+vpaddd ymm8, ymm12, ymmword ptr [{spill} + 0]
 vpaddd ymm9, ymm9, ymm13
 vpaddd ymm2, ymm2, ymm6
+vpaddd ymm3, ymm3, ymm7
+vpxor ymm4, ymm4, ymm8
 mov {words}, qword ptr [{lane1} + {offset} + 48]
 mov dword ptr [{next} + 404], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 436], {words:e}
-vpaddd ymm3, ymm3, ymm7
-vpxor ymm4, ymm4, ymm8
+vmovdqa ymmword ptr [{spill} + 0], ymm8
 vpxor ymm5, ymm5, ymm9
 vpxor ymm14, ymm14, ymm2
 vpxor ymm15, ymm15, ymm3
-vpsrld ymm0, ymm4, 7
+vpsrld ymm8, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
-vpsrld ymm0, ymm5, 7
+vpor ymm4, ymm4, ymm8
+vpsrld ymm8, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm8
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 448]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 224]
 vpaddd ymm10, ymm10, ymm14
 vpaddd ymm11, ymm11, ymm15
@@ -1207,103 +1207,103 @@ mov {words}, qword ptr [{lane2} + {offset} + 48]
 mov dword ptr [{next} + 408], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 440], {words:e}
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm10
 vpxor ymm7, ymm7, ymm11
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 7
+vpsrld ymm8, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm8
+vpsrld ymm8, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
+vpor ymm7, ymm7, ymm8
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 0]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 0]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 64]
+vpaddd ymm2, ymm2, ymmword ptr [{message} + 96]
+vpaddd ymm10, ymm10, ymm15
 mov {words}, qword ptr [{lane3} + {offset} + 48]
 mov dword ptr [{next} + 412], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 444], {words:e}
-vpaddd ymm2, ymm2, ymmword ptr [{message} + 96]
-vpaddd ymm10, ymm10, ymm15
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 12
+vpsrld ymm10, ymm5, 12
 vpslld ymm5, ymm5, 20
-vpor ymm5, ymm5, ymm0
-vpsrld ymm0, ymm4, 12
+vpor ymm5, ymm5, ymm10
+vpsrld ymm10, ymm4, 12
 vpslld ymm4, ymm4, 20
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 0]
+vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane0} + {offset} + 56]
 mov dword ptr [{next} + 464], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 496], {words:e}
-vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 0]
+vpaddd ymm0, ymm0, ymmword ptr [{message} + 320]
 vpaddd ymm3, ymm3, ymmword ptr [{message} + 416]
 vpaddd ymm11, ymm11, ymm12
-vpaddd ymm8, ymm8, ymm13
-vpaddd ymm0, ymm5, ymmword ptr [{spill} + 0]
-vpxor ymm15, ymm15, ymm0
-vmovdqa ymmword ptr [{spill} + 0], ymm0
+vpaddd ymm8, ymm13, ymmword ptr [{spill} + 0]
+vpaddd ymm0, ymm0, ymm5
 vpaddd ymm3, ymm3, ymm4
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
+vpxor ymm15, ymm15, ymm0
 vpxor ymm14, ymm14, ymm3
-vpsrld ymm0, ymm6, 12
+vpsrld ymm10, ymm6, 12
 vpslld ymm6, ymm6, 20
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 12
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 12
 vpslld ymm7, ymm7, 20
+vpor ymm7, ymm7, ymm10
 mov {words}, qword ptr [{lane1} + {offset} + 56]
 mov dword ptr [{next} + 468], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 500], {words:e}
-vpor ymm7, ymm7, ymm0
 vpshufb ymm15, ymm15, ymmword ptr [{shuffles} + 32]
 vpshufb ymm14, ymm14, ymmword ptr [{shuffles} + 32]
 vpaddd ymm1, ymm1, ymmword ptr [{message} + 384]
 vpaddd ymm2, ymm2, ymmword ptr [{message} + 128]
-vpaddd ymm10, ymm10, ymm15
+vpaddd ymm10, ymm15, ymmword ptr [{spill} + 32]
 vpaddd ymm9, ymm9, ymm14
 vpaddd ymm1, ymm1, ymm6
 vpaddd ymm2, ymm2, ymm7
 vpxor ymm5, ymm5, ymm10
+vmovdqa ymmword ptr [{spill} + 32], ymm10
 vpxor ymm4, ymm4, ymm9
 vpxor ymm12, ymm12, ymm1
 vpxor ymm13, ymm13, ymm2
-vpsrld ymm0, ymm5, 7
+vpsrld ymm10, ymm5, 7
 vpslld ymm5, ymm5, 25
-vpor ymm5, ymm5, ymm0
+vpor ymm5, ymm5, ymm10
 mov {words}, qword ptr [{lane2} + {offset} + 56]
 mov dword ptr [{next} + 472], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 504], {words:e}
-vpsrld ymm0, ymm4, 7
+vpsrld ymm10, ymm4, 7
 vpslld ymm4, ymm4, 25
-vpor ymm4, ymm4, ymm0
+vpor ymm4, ymm4, ymm10
 vpshufb ymm12, ymm12, ymmword ptr [{shuffles} + 32]
 vpshufb ymm13, ymm13, ymmword ptr [{shuffles} + 32]
 vpaddd ymm11, ymm11, ymm12
 vpaddd ymm8, ymm8, ymm13
 vpxor ymm6, ymm6, ymm11
 vpxor ymm7, ymm7, ymm8
-vpsrld ymm0, ymm6, 7
+vpsrld ymm10, ymm6, 7
 vpslld ymm6, ymm6, 25
-vpor ymm6, ymm6, ymm0
-vpsrld ymm0, ymm7, 7
+vpor ymm6, ymm6, ymm10
+vpsrld ymm10, ymm7, 7
 vpslld ymm7, ymm7, 25
-vpor ymm7, ymm7, ymm0
-vmovdqa ymm0, ymmword ptr [{spill} + 0]
+vpor ymm7, ymm7, ymm10
+vmovdqa ymm10, ymmword ptr [{spill} + 32]
 mov {words}, qword ptr [{lane3} + {offset} + 56]
 mov dword ptr [{next} + 476], {words:e}
 shr {words}, 32

@@ -2,10 +2,8 @@
 paddd xmm0, xmmword ptr [{message} + 0]
 paddd xmm1, xmmword ptr [{message} + 32]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 16]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
+pxor xmm12, xmm0
 pxor xmm13, xmm1
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
@@ -16,81 +14,80 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 16]
 paddd xmm1, xmmword ptr [{message} + 48]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 128]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 80]
 paddd xmm3, xmmword ptr [{message} + 112]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 128]
 paddd xmm3, xmmword ptr [{message} + 224]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 144]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 160]
@@ -100,81 +97,81 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 144]
 paddd xmm3, xmmword ptr [{message} + 240]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 32]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 176]
 paddd xmm2, xmmword ptr [{message} + 208]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 32]
 paddd xmm1, xmmword ptr [{message} + 48]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 96]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 112]
@@ -184,81 +181,81 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 96]
 paddd xmm1, xmmword ptr [{message} + 160]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 16]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 0]
 paddd xmm3, xmmword ptr [{message} + 208]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 16]
 paddd xmm3, xmmword ptr [{message} + 240]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 176]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 192]
@@ -268,81 +265,81 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 176]
 paddd xmm3, xmmword ptr [{message} + 128]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 48]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 80]
 paddd xmm2, xmmword ptr [{message} + 224]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 48]
 paddd xmm1, xmmword ptr [{message} + 160]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 64]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 208]
@@ -352,81 +349,81 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 64]
 paddd xmm1, xmmword ptr [{message} + 192]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 96]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 32]
 paddd xmm3, xmmword ptr [{message} + 224]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 96]
 paddd xmm3, xmmword ptr [{message} + 128]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 80]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 144]
@@ -436,81 +433,81 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 80]
 paddd xmm3, xmmword ptr [{message} + 16]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 160]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 0]
 paddd xmm2, xmmword ptr [{message} + 240]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 160]
 paddd xmm1, xmmword ptr [{message} + 192]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 112]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 224]
@@ -520,81 +517,81 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 112]
 paddd xmm1, xmmword ptr [{message} + 144]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 64]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 48]
 paddd xmm3, xmmword ptr [{message} + 240]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 64]
 paddd xmm3, xmmword ptr [{message} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 0]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 176]
@@ -604,81 +601,81 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 0]
 paddd xmm3, xmmword ptr [{message} + 96]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 192]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 32]
 paddd xmm2, xmmword ptr [{message} + 128]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 192]
 paddd xmm1, xmmword ptr [{message} + 144]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 208]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 240]
@@ -688,81 +685,81 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 208]
 paddd xmm1, xmmword ptr [{message} + 176]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 112]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 160]
 paddd xmm3, xmmword ptr [{message} + 128]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 112]
 paddd xmm3, xmmword ptr [{message} + 96]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 32]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 80]
@@ -772,81 +769,81 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 32]
 paddd xmm3, xmmword ptr [{message} + 64]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 144]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 48]
 paddd xmm2, xmmword ptr [{message} + 16]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 144]
 paddd xmm1, xmmword ptr [{message} + 176]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 224]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 128]
@@ -856,81 +853,81 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 224]
 paddd xmm1, xmmword ptr [{message} + 80]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 208]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 192]
 paddd xmm3, xmmword ptr [{message} + 16]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 208]
 paddd xmm3, xmmword ptr [{message} + 64]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 48]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 0]
@@ -940,81 +937,81 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 48]
 paddd xmm3, xmmword ptr [{message} + 112]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 176]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 160]
 paddd xmm2, xmmword ptr [{message} + 96]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 176]
 paddd xmm1, xmmword ptr [{message} + 80]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 240]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 16]
@@ -1024,81 +1021,81 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 240]
 paddd xmm1, xmmword ptr [{message} + 0]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 224]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 144]
 paddd xmm3, xmmword ptr [{message} + 96]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 224]
 paddd xmm3, xmmword ptr [{message} + 112]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 160]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 32]
@@ -1108,70 +1105,73 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 160]
 paddd xmm3, xmmword ptr [{message} + 208]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 192]
 paddd xmm2, xmmword ptr [{message} + 64]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
 pxor xmm6, xmm11
 pxor xmm7, xmm8
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
-movdqa xmm0, xmmword ptr [{spill} + 0]
+por xmm7, xmm10
+movdqa xmm10, xmmword ptr [{spill} + 16]

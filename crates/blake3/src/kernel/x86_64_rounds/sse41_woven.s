@@ -2,10 +2,8 @@
 paddd xmm0, xmmword ptr [{message} + 0]
 paddd xmm1, xmmword ptr [{message} + 32]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 16]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
+pxor xmm12, xmm0
 pxor xmm13, xmm1
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
@@ -16,67 +14,69 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 16]
 paddd xmm1, xmmword ptr [{message} + 48]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 128]
+paddd xmm1, xmm5
+pxor xmm6, xmm10
+pxor xmm7, xmm11
 mov {lane0}, qword ptr [{pointers} + 0]
 prefetcht0 byte ptr [{lane0} + {ahead}]
 mov {words}, qword ptr [{lane0} + {offset} + 0]
 mov dword ptr [{next} + 0], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 16], {words:e}
-movdqa xmmword ptr [{spill} + 0], xmm0
-paddd xmm1, xmm5
-pxor xmm6, xmm10
-pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 80]
 paddd xmm3, xmmword ptr [{message} + 112]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 128]
 paddd xmm3, xmmword ptr [{message} + 224]
 paddd xmm10, xmm14
 mov {lane1}, qword ptr [{pointers} + 8]
@@ -86,23 +86,20 @@ mov dword ptr [{next} + 4], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 20], {words:e}
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 144]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 160]
@@ -112,93 +109,93 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
+por xmm4, xmm10
+pshufb xmm12, xmmword ptr [{shuffles} + 0]
 mov {lane2}, qword ptr [{pointers} + 16]
 prefetcht0 byte ptr [{lane2} + {ahead}]
 mov {words}, qword ptr [{lane2} + {offset} + 0]
 mov dword ptr [{next} + 8], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 24], {words:e}
-por xmm4, xmm0
-pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 144]
 paddd xmm3, xmmword ptr [{message} + 240]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 32]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 176]
 paddd xmm2, xmmword ptr [{message} + 208]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
+movdqa xmm10, xmm5
+psrld xmm10, 7
 mov {lane3}, qword ptr [{pointers} + 24]
 prefetcht0 byte ptr [{lane3} + {ahead}]
 mov {words}, qword ptr [{lane3} + {offset} + 0]
 mov dword ptr [{next} + 12], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 28], {words:e}
-psrld xmm0, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 32]
 paddd xmm1, xmmword ptr [{message} + 48]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 96]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 112]
@@ -207,95 +204,95 @@ paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
+pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
+pxor xmm5, xmm9
 mov {words}, qword ptr [{lane0} + {offset} + 8]
 mov dword ptr [{next} + 32], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 48], {words:e}
-pxor xmm4, xmm8
-pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 96]
 paddd xmm1, xmmword ptr [{message} + 160]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 16]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 0]
+paddd xmm3, xmmword ptr [{message} + 208]
+movdqa xmm8, xmmword ptr [{spill} + 0]
+paddd xmm8, xmm12
 mov {words}, qword ptr [{lane1} + {offset} + 8]
 mov dword ptr [{next} + 36], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 52], {words:e}
-paddd xmm3, xmmword ptr [{message} + 208]
-paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 16]
 paddd xmm3, xmmword ptr [{message} + 240]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 176]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
+pslld xmm7, 25
+por xmm7, xmm8
+pshufb xmm15, xmmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane2} + {offset} + 8]
 mov dword ptr [{next} + 40], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 56], {words:e}
-pslld xmm7, 25
-por xmm7, xmm0
-pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 192]
 paddd xmm2, xmmword ptr [{message} + 144]
@@ -304,89 +301,89 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 176]
 paddd xmm3, xmmword ptr [{message} + 128]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 48]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
+movdqa xmm10, xmm6
+psrld xmm10, 12
+pslld xmm6, 20
 mov {words}, qword ptr [{lane3} + {offset} + 8]
 mov dword ptr [{next} + 44], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 60], {words:e}
-movdqa xmm0, xmm6
-psrld xmm0, 12
-pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 80]
 paddd xmm2, xmmword ptr [{message} + 224]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 48]
 paddd xmm1, xmmword ptr [{message} + 160]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 64]
+paddd xmm1, xmm5
+pxor xmm6, xmm11
+pxor xmm7, xmm8
 mov {words}, qword ptr [{lane0} + {offset} + 16]
 mov dword ptr [{next} + 64], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 80], {words:e}
-movdqa xmmword ptr [{spill} + 0], xmm0
-paddd xmm1, xmm5
-pxor xmm6, xmm11
-pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 208]
@@ -396,89 +393,89 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 64]
 paddd xmm1, xmmword ptr [{message} + 192]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 mov {words}, qword ptr [{lane1} + {offset} + 16]
 mov dword ptr [{next} + 68], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 84], {words:e}
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 96]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 32]
 paddd xmm3, xmmword ptr [{message} + 224]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
+por xmm5, xmm8
 mov {words}, qword ptr [{lane2} + {offset} + 16]
 mov dword ptr [{next} + 72], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 88], {words:e}
-por xmm5, xmm0
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 96]
 paddd xmm3, xmmword ptr [{message} + 128]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 80]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 144]
@@ -488,185 +485,185 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
+movdqa xmm10, xmm5
+psrld xmm10, 12
+pslld xmm5, 20
 mov {words}, qword ptr [{lane3} + {offset} + 16]
 mov dword ptr [{next} + 76], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 92], {words:e}
-psrld xmm0, 12
-pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 80]
 paddd xmm3, xmmword ptr [{message} + 16]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 160]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 0]
 paddd xmm2, xmmword ptr [{message} + 240]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
+pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 mov {words}, qword ptr [{lane0} + {offset} + 24]
 mov dword ptr [{next} + 96], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 112], {words:e}
-pxor xmm5, xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 160]
 paddd xmm1, xmmword ptr [{message} + 192]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 112]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 224]
+paddd xmm3, xmmword ptr [{message} + 208]
+paddd xmm8, xmm12
+paddd xmm9, xmm13
 mov {words}, qword ptr [{lane1} + {offset} + 24]
 mov dword ptr [{next} + 100], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 116], {words:e}
-paddd xmm3, xmmword ptr [{message} + 208]
-paddd xmm8, xmm12
-paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 112]
 paddd xmm1, xmmword ptr [{message} + 144]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 64]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
+pslld xmm7, 20
+por xmm7, xmm8
+pshufb xmm12, xmmword ptr [{shuffles} + 32]
 mov {words}, qword ptr [{lane2} + {offset} + 24]
 mov dword ptr [{next} + 104], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 120], {words:e}
-pslld xmm7, 20
-por xmm7, xmm0
-pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 48]
 paddd xmm3, xmmword ptr [{message} + 240]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 64]
 paddd xmm3, xmmword ptr [{message} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 0]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
+movdqa xmm8, xmm6
+psrld xmm8, 7
+pslld xmm6, 25
 mov {words}, qword ptr [{lane3} + {offset} + 24]
 mov dword ptr [{next} + 108], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 124], {words:e}
-movdqa xmm0, xmm6
-psrld xmm0, 7
-pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 176]
@@ -676,65 +673,68 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 0]
 paddd xmm3, xmmword ptr [{message} + 96]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 192]
+paddd xmm3, xmm4
+pxor xmm6, xmm11
+pxor xmm7, xmm8
 mov {words}, qword ptr [{lane0} + {offset} + 32]
 mov dword ptr [{next} + 128], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 144], {words:e}
-movdqa xmmword ptr [{spill} + 0], xmm0
-paddd xmm3, xmm4
-pxor xmm6, xmm11
-pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 32]
 paddd xmm2, xmmword ptr [{message} + 128]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 192]
 paddd xmm1, xmmword ptr [{message} + 144]
 paddd xmm11, xmm12
 mov {words}, qword ptr [{lane1} + {offset} + 32]
@@ -742,23 +742,20 @@ mov dword ptr [{next} + 132], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 148], {words:e}
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 208]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 240]
@@ -768,89 +765,89 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
+por xmm5, xmm8
+pshufb xmm14, xmmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane2} + {offset} + 32]
 mov dword ptr [{next} + 136], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 152], {words:e}
-por xmm5, xmm0
-pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 208]
 paddd xmm1, xmmword ptr [{message} + 176]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 112]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 160]
 paddd xmm3, xmmword ptr [{message} + 128]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
+movdqa xmm8, xmm4
+psrld xmm8, 7
 mov {words}, qword ptr [{lane3} + {offset} + 32]
 mov dword ptr [{next} + 140], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 156], {words:e}
-psrld xmm0, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 112]
 paddd xmm3, xmmword ptr [{message} + 96]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 32]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 80]
@@ -859,95 +856,95 @@ paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
+pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
+pxor xmm4, xmm9
 mov {words}, qword ptr [{lane0} + {offset} + 40]
 mov dword ptr [{next} + 160], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 176], {words:e}
-pxor xmm5, xmm10
-pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 32]
 paddd xmm3, xmmword ptr [{message} + 64]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 144]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 48]
+paddd xmm2, xmmword ptr [{message} + 16]
+movdqa xmm10, xmmword ptr [{spill} + 16]
+paddd xmm10, xmm15
 mov {words}, qword ptr [{lane1} + {offset} + 40]
 mov dword ptr [{next} + 164], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 180], {words:e}
-paddd xmm2, xmmword ptr [{message} + 16]
-paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 144]
 paddd xmm1, xmmword ptr [{message} + 176]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 224]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
+pslld xmm7, 25
+por xmm7, xmm10
+pshufb xmm12, xmmword ptr [{shuffles} + 0]
 mov {words}, qword ptr [{lane2} + {offset} + 40]
 mov dword ptr [{next} + 168], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 184], {words:e}
-pslld xmm7, 25
-por xmm7, xmm0
-pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 128]
 paddd xmm3, xmmword ptr [{message} + 240]
@@ -956,89 +953,89 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 12
+movdqa xmm8, xmm4
+psrld xmm8, 12
 pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 224]
 paddd xmm1, xmmword ptr [{message} + 80]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 208]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
+movdqa xmm8, xmm6
+psrld xmm8, 12
+pslld xmm6, 20
 mov {words}, qword ptr [{lane3} + {offset} + 40]
 mov dword ptr [{next} + 172], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 188], {words:e}
-movdqa xmm0, xmm6
-psrld xmm0, 12
-pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 192]
 paddd xmm3, xmmword ptr [{message} + 16]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 208]
 paddd xmm3, xmmword ptr [{message} + 64]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 48]
+paddd xmm3, xmm4
+pxor xmm6, xmm10
+pxor xmm7, xmm11
 mov {words}, qword ptr [{lane0} + {offset} + 48]
 mov dword ptr [{next} + 192], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 208], {words:e}
-movdqa xmmword ptr [{spill} + 0], xmm0
-paddd xmm3, xmm4
-pxor xmm6, xmm10
-pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 0]
@@ -1048,89 +1045,89 @@ paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 48]
 paddd xmm3, xmmword ptr [{message} + 112]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 mov {words}, qword ptr [{lane1} + {offset} + 48]
 mov dword ptr [{next} + 196], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 212], {words:e}
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 176]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 160]
 paddd xmm2, xmmword ptr [{message} + 96]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
+por xmm4, xmm10
 mov {words}, qword ptr [{lane2} + {offset} + 48]
 mov dword ptr [{next} + 200], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 216], {words:e}
-por xmm4, xmm0
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 176]
 paddd xmm1, xmmword ptr [{message} + 80]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 240]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
 paddd xmm2, xmmword ptr [{message} + 16]
@@ -1140,173 +1137,176 @@ paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
 pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
+movdqa xmm8, xmm4
+psrld xmm8, 12
+pslld xmm4, 20
 mov {words}, qword ptr [{lane3} + {offset} + 48]
 mov dword ptr [{next} + 204], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 220], {words:e}
-psrld xmm0, 12
-pslld xmm4, 20
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 12
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 12
 pslld xmm5, 20
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 240]
 paddd xmm1, xmmword ptr [{message} + 0]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm4
-pxor xmm12, xmm0
-paddd xmm0, xmmword ptr [{message} + 224]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm1, xmm5
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm12, xmm0
 pxor xmm13, xmm1
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm8, xmm6
+psrld xmm8, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 12
 pslld xmm7, 20
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm2, xmmword ptr [{message} + 144]
 paddd xmm3, xmmword ptr [{message} + 96]
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm12
 paddd xmm9, xmm13
 paddd xmm2, xmm6
 paddd xmm3, xmm7
+pxor xmm4, xmm8
+movdqa xmmword ptr [{spill} + 0], xmm8
 mov {words}, qword ptr [{lane0} + {offset} + 56]
 mov dword ptr [{next} + 224], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 240], {words:e}
-pxor xmm4, xmm8
 pxor xmm5, xmm9
 pxor xmm14, xmm2
 pxor xmm15, xmm3
-movdqa xmm0, xmm4
-psrld xmm0, 7
+movdqa xmm8, xmm4
+psrld xmm8, 7
 pslld xmm4, 25
-por xmm4, xmm0
-movdqa xmm0, xmm5
-psrld xmm0, 7
+por xmm4, xmm8
+movdqa xmm8, xmm5
+psrld xmm8, 7
 pslld xmm5, 25
-por xmm5, xmm0
+por xmm5, xmm8
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 pshufb xmm15, xmmword ptr [{shuffles} + 32]
+paddd xmm0, xmmword ptr [{message} + 224]
 paddd xmm3, xmmword ptr [{message} + 112]
 paddd xmm10, xmm14
 paddd xmm11, xmm15
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-paddd xmm0, xmmword ptr [{message} + 160]
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm10
 pxor xmm7, xmm11
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm8, xmm6
+psrld xmm8, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm8
+movdqa xmm8, xmm7
+psrld xmm8, 7
 pslld xmm7, 25
-por xmm7, xmm0
+por xmm7, xmm8
 pshufb xmm15, xmmword ptr [{shuffles} + 0]
 pshufb xmm14, xmmword ptr [{shuffles} + 0]
 paddd xmm1, xmmword ptr [{message} + 32]
+paddd xmm2, xmmword ptr [{message} + 48]
+paddd xmm10, xmm15
+paddd xmm9, xmm14
 mov {words}, qword ptr [{lane1} + {offset} + 56]
 mov dword ptr [{next} + 228], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 244], {words:e}
-paddd xmm2, xmmword ptr [{message} + 48]
-paddd xmm10, xmm15
-paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 12
+movdqa xmm10, xmm5
+psrld xmm10, 12
 pslld xmm5, 20
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 12
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 12
 pslld xmm4, 20
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 0]
 pshufb xmm13, xmmword ptr [{shuffles} + 0]
+paddd xmm0, xmmword ptr [{message} + 160]
 paddd xmm3, xmmword ptr [{message} + 208]
 paddd xmm11, xmm12
+movdqa xmm8, xmmword ptr [{spill} + 0]
 paddd xmm8, xmm13
-movdqa xmm0, xmmword ptr [{spill} + 0]
 paddd xmm0, xmm5
-pxor xmm15, xmm0
-movdqa xmmword ptr [{spill} + 0], xmm0
 paddd xmm3, xmm4
 pxor xmm6, xmm11
 pxor xmm7, xmm8
+pxor xmm15, xmm0
 pxor xmm14, xmm3
-movdqa xmm0, xmm6
-psrld xmm0, 12
+movdqa xmm10, xmm6
+psrld xmm10, 12
 pslld xmm6, 20
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 12
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 12
 pslld xmm7, 20
+por xmm7, xmm10
+pshufb xmm15, xmmword ptr [{shuffles} + 32]
 mov {words}, qword ptr [{lane2} + {offset} + 56]
 mov dword ptr [{next} + 232], {words:e}
 shr {words}, 32
 mov dword ptr [{next} + 248], {words:e}
-por xmm7, xmm0
-pshufb xmm15, xmmword ptr [{shuffles} + 32]
 pshufb xmm14, xmmword ptr [{shuffles} + 32]
 paddd xmm1, xmmword ptr [{message} + 192]
 paddd xmm2, xmmword ptr [{message} + 64]
+movdqa xmm10, xmmword ptr [{spill} + 16]
 paddd xmm10, xmm15
 paddd xmm9, xmm14
 paddd xmm1, xmm6
 paddd xmm2, xmm7
 pxor xmm5, xmm10
+movdqa xmmword ptr [{spill} + 16], xmm10
 pxor xmm4, xmm9
 pxor xmm12, xmm1
 pxor xmm13, xmm2
-movdqa xmm0, xmm5
-psrld xmm0, 7
+movdqa xmm10, xmm5
+psrld xmm10, 7
 pslld xmm5, 25
-por xmm5, xmm0
-movdqa xmm0, xmm4
-psrld xmm0, 7
+por xmm5, xmm10
+movdqa xmm10, xmm4
+psrld xmm10, 7
 pslld xmm4, 25
-por xmm4, xmm0
+por xmm4, xmm10
 pshufb xmm12, xmmword ptr [{shuffles} + 32]
 pshufb xmm13, xmmword ptr [{shuffles} + 32]
 paddd xmm11, xmm12
 paddd xmm8, xmm13
 pxor xmm6, xmm11
 pxor xmm7, xmm8
-movdqa xmm0, xmm6
-psrld xmm0, 7
+movdqa xmm10, xmm6
+psrld xmm10, 7
 pslld xmm6, 25
-por xmm6, xmm0
-movdqa xmm0, xmm7
-psrld xmm0, 7
+por xmm6, xmm10
+movdqa xmm10, xmm7
+psrld xmm10, 7
 pslld xmm7, 25
-por xmm7, xmm0
-movdqa xmm0, xmmword ptr [{spill} + 0]
+por xmm7, xmm10
+movdqa xmm10, xmmword ptr [{spill} + 16]
 mov {words}, qword ptr [{lane3} + {offset} + 56]
 mov dword ptr [{next} + 236], {words:e}
 shr {words}, 32
