@@ -284,24 +284,32 @@ impl Groups {
         self.present * instance.lanes() as u64
     }
 
-    /// Hashes one group at the start of `input`, and merges it with the waiting groups of its levels. There must be room: see
-    /// `is_full`.
-    fn add(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
+    /// Hashes one group at the start of `input`, or two where the kernel prefers that, and merges them with the waiting groups of their levels. Returns
+    /// how many. There must be room: see `is_full`.
+    fn add(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) -> usize {
         let Instance { functions, key, flags } = instance;
-        assert!(input.len() >= functions.lanes * CHUNK_LEN);
-        let target = self.present.trailing_ones() as usize;
+        let group = functions.lanes * CHUNK_LEN;
+        assert!(input.len() >= group);
+        // Only the first of a pair of neighbours has nothing to merge with on its level.
+        let two = functions.two_groups.filter(|_| input.len() >= 2 * group && self.present & 1 == 0);
+        let groups = if two.is_some() { 2 } else { 1 };
+        let target = (self.present + groups - 1).trailing_ones() as usize;
         assert!(target < LEVELS);
         let mut spare = MaybeUninit::<Group>::uninit();
         let (spare, slots) = (spare.as_mut_ptr(), self.slots.as_mut_ptr().cast::<Group>());
-        // SAFETY: there is a group of input; this kernel wrote the groups below `target`, whose slot is free.
+        // SAFETY: there are as many groups of input; this kernel wrote the groups below `target`, whose slot is free.
         unsafe {
             let place = |level: usize| if level == target { slots.add(target) } else { spare };
-            (functions.group)(input.as_ptr(), key, counter, *flags, distance, place(0));
+            match two {
+                Some(two) => two(input.as_ptr(), key, counter, *flags, distance, [slots, spare]),
+                None => (functions.group)(input.as_ptr(), key, counter, *flags, distance, place(0)),
+            }
             for level in 0..target {
                 (functions.merge)(slots.add(level), spare, key, *flags, place(level + 1));
             }
         }
-        self.present += 1;
+        self.present += groups;
+        groups as usize
     }
 
     /// Whether the only group is one of the last level.
@@ -353,8 +361,8 @@ impl Tree<'_> {
                     self.groups.spill(self.instance, self.stack);
                 }
                 let counter = self.offset + self.position();
-                self.groups.add(self.instance, input, counter, distance);
-                input = &input[group..];
+                let groups = self.groups.add(self.instance, input, counter, distance);
+                input = &input[groups * group..];
             } else {
                 self.groups.spill(self.instance, self.stack);
                 let subtree = self.stack.next_subtree(self.instance, input.len());

@@ -13,17 +13,18 @@ const DIAGONALS: [[usize; 4]; 4] = [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13
 /// whose late words come from them: b comes last from a quarter round, and diagonals 0 and 3 have the b of columns 1 and 0.
 const DIAGONAL_OF_STREAM: [usize; 4] = [0, 3, 1, 2];
 
-/// The instructions of seven rounds. The state is in registers 0 to 15, before and after.
+/// The instructions of seven rounds. The state is in registers 0 to 15, before and after; that of a second group is in the next sixteen.
 pub(super) fn rounds(set: &Set) -> Vec<String> {
-    let mut streams: [Vec<Vec<String>>; 4] = Default::default();
-    let quarters = quarters();
-    for (place, quarter) in quarters.iter().enumerate() {
-        streams[place % 4].extend(set.quarter(quarter));
+    let mut streams = vec![Vec::new(); 4 * set.groups];
+    for group in 0..set.groups {
+        for (place, quarter) in quarters(group).iter().enumerate() {
+            streams[4 * group + place % 4].extend(set.quarter(quarter));
+        }
     }
     let steps = streams[0].len();
     let mut instructions = vec![];
     for time in 0..steps + set.lag.iter().max().unwrap_or(&0) {
-        for (stream, lag) in streams.iter().zip(set.lag) {
+        for (stream, lag) in streams.iter().zip(set.lag.into_iter().cycle()) {
             if let Some(step) = time.checked_sub(lag).and_then(|at| stream.get(at)) {
                 instructions.extend_from_slice(step);
             }
@@ -33,8 +34,8 @@ pub(super) fn rounds(set: &Set) -> Vec<String> {
     instructions
 }
 
-/// The quarter rounds of all rounds; the one at place p is of stream p % 4.
-fn quarters() -> Vec<Quarter> {
+/// The quarter rounds of all rounds of a group; the one at place p is of stream p % 4.
+fn quarters(group: usize) -> Vec<Quarter> {
     let mut schedule: [usize; 16] = std::array::from_fn(|i| i);
     let mut quarters: Vec<Quarter> = Vec::new();
     for _ in 0..7 {
@@ -52,7 +53,7 @@ fn quarters() -> Vec<Quarter> {
                 } else {
                     C::Register
                 };
-                quarters.push(Quarter { words, message, c, spare: SPARE[half] });
+                quarters.push(Quarter { group, words, message, c, spare: SPARE[half] });
             }
         }
         schedule = PERMUTATION.map(|from| schedule[from]);

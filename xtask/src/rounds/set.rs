@@ -12,6 +12,8 @@ pub(super) struct Set {
     /// The bytes of a register.
     bytes: usize,
     kind: Kind,
+    /// How many groups of lanes go side by side, each with its own registers.
+    pub(super) groups: usize,
     /// How many steps each of the four streams of quarter rounds runs behind the first one. While some streams rotate, others add: the units that
     /// rotate and those that add are always busy.
     pub(super) lag: [usize; 4],
@@ -28,13 +30,16 @@ enum Kind {
 }
 
 pub(super) static SETS: &[Set] = &[
-    Set { name: "avx512", register: "zmm", bytes: 64, kind: Kind::Rotates, lag: [0, 0, 2, 3] },
-    Set { name: "avx2", register: "ymm", bytes: 32, kind: Kind::ThreeOperands, lag: [0, 0, 3, 3] },
-    Set { name: "sse41", register: "xmm", bytes: 16, kind: Kind::TwoOperands, lag: [0, 0, 3, 3] },
+    Set { name: "avx512", register: "zmm", bytes: 64, kind: Kind::Rotates, groups: 1, lag: [0, 0, 2, 3] },
+    Set { name: "avx512_two", register: "zmm", bytes: 64, kind: Kind::Rotates, groups: 2, lag: [0, 0, 0, 0] },
+    Set { name: "avx2", register: "ymm", bytes: 32, kind: Kind::ThreeOperands, groups: 1, lag: [0, 0, 3, 3] },
+    Set { name: "sse41", register: "xmm", bytes: 16, kind: Kind::TwoOperands, groups: 1, lag: [0, 0, 3, 3] },
 ];
 
 /// A quarter round: the words `[a, b, c, d]` of the state, and the two words of the message.
 pub(super) struct Quarter {
+    /// The number of the group.
+    pub(super) group: usize,
     pub(super) words: [usize; 4],
     pub(super) message: [usize; 2],
     pub(super) c: C,
@@ -67,11 +72,11 @@ impl Set {
     ///
     /// With few registers, the word c of the first stream is in memory: it is idle while rotates run, which need its register.
     pub(super) fn quarter(&self, quarter: &Quarter) -> [Vec<String>; 14] {
-        let [a, b, c, d] = quarter.words.map(|word| self.name(word));
-        let [x, y] = quarter.message.map(|word| self.message_word(word));
+        let [a, b, c, d] = quarter.words.map(|word| self.name(16 * quarter.group + word));
+        let [x, y] = quarter.message.map(|word| self.message_word(16 * quarter.group + word));
         let spare = self.name(quarter.spare);
         let rotate = |word: &str, by| self.rotate(word, by, &spare);
-        let [add_d, add_d_again] = self.add_d(quarter);
+        let [add_d, add_d_again] = self.add_d(quarter, &c, &d);
         let xor_c = || {
             let mut step = vec![self.xor(&b, &c)];
             if self.has_few_registers() && matches!(quarter.c, C::Away) {
@@ -98,12 +103,12 @@ impl Set {
     }
 
     /// The two sums of c and d in a quarter round.
-    fn add_d(&self, quarter: &Quarter) -> [Vec<String>; 2] {
-        let [_, _, word, d] = quarter.words;
-        let in_register = vec![self.add(&self.name(word), &self.name(d))];
+    fn add_d(&self, quarter: &Quarter, c: &str, d: &str) -> [Vec<String>; 2] {
+        let word = quarter.words[2];
+        let in_register = vec![self.add(c, d)];
         let from_memory = match self.kind {
-            Kind::TwoOperands => vec![self.load(word), self.add(&self.name(word), &self.name(d))],
-            _ => vec![format!("vpaddd {}, {}, {}", self.name(word), self.name(d), self.spilled(word))],
+            Kind::TwoOperands => vec![self.load(word), self.add(c, d)],
+            _ => vec![format!("vpaddd {c}, {d}, {}", self.spilled(word))],
         };
         match quarter.c {
             _ if !self.has_few_registers() => [in_register.clone(), in_register],
@@ -122,7 +127,8 @@ impl Set {
     /// do this, which are idle otherwise. Four lanes take turns, so that a vector of words is complete soon.
     pub(super) fn message(&self) -> Vec<Vec<String>> {
         let mut pieces = Vec::new();
-        for first in (0..self.bytes / 4).step_by(LANES) {
+        let lanes = self.bytes / 4;
+        for first in (0..self.groups * lanes).step_by(LANES) {
             for pair in 0..8 {
                 for i in 0..LANES {
                     let (lane, mut piece) = (first + i, vec![]);
@@ -131,7 +137,9 @@ impl Set {
                         piece.push(format!("prefetcht0 byte ptr [{{lane{i}}} + {{ahead}}]"));
                     }
                     let store = |word: usize| {
-                        format!("mov dword ptr [{{next}} + {}], {{words:e}}", self.bytes * word + 4 * lane)
+                        let vector = 16 * (lane / lanes) + word;
+                        let at = self.bytes * vector + 4 * (lane % lanes);
+                        format!("mov dword ptr [{{next}} + {at}], {{words:e}}")
                     };
                     piece.push(format!("mov {{words}}, qword ptr [{{lane{i}}} + {{offset}} + {}]", 8 * pair));
                     piece.push(store(2 * pair));

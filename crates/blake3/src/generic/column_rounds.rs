@@ -52,6 +52,21 @@ pub(crate) trait Messages<V>: Sized {
     unsafe fn rounds(&mut self, v: &mut [V; 16], next: Option<Blocks>, ahead: usize);
 }
 
+/// A vector with the rounds of two groups side by side, in twice as many registers.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+#[allow(clippy::missing_safety_doc, reason = "as for the methods of `Rounds`")]
+pub(crate) trait TwoAtOnce: Rounds {
+    /// The seven rounds on two states, with the two messages at `message`. Meanwhile writes the messages of the blocks `next` to `room`; there are twice
+    /// as many pointers to them as lanes. `ahead` is as for [`Messages::rounds`].
+    unsafe fn rounds_of_two(
+        v: &mut [Self; 32],
+        message: *const [Self; 32],
+        room: *mut [Self; 32],
+        next: Blocks,
+        ahead: usize,
+    );
+}
+
 /// Loads a message after the rounds before it, into registers.
 pub(crate) struct InTurn<V>([V; 16]);
 

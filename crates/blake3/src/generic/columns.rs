@@ -1,6 +1,8 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 784
 //! operations a block, and the transpose of the message if vector units do it ([`Messages`]).
 
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+use super::column_rounds::TwoAtOnce;
 use super::column_rounds::{Messages, Rounds};
 use super::lanes::{Blocks, Prepared, Uniform, counters, point_at};
 use crate::lane::{Group, Lane, MAX_LANES};
@@ -147,6 +149,57 @@ pub(crate) unsafe fn group<V: Rounds>(
             h = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, BLOCK_LEN * block + lead);
         }
         store_group(&h, out);
+    }
+}
+
+/// Like [`group`], for two groups of neighbours: `out` are the places of the first and of the second.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+#[inline(always)]
+pub(crate) unsafe fn two_groups<V: TwoAtOnce>(
+    input: *const u8,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    distance: Distance,
+    out: [*mut Group; 2],
+) {
+    align_frame::<V>();
+    // SAFETY: `input` is readable for 2 * LANES chunks, both of `out` are writable.
+    unsafe {
+        let mut pointers = [input; 2 * MAX_LANES];
+        let mut i = 1;
+        while i < 2 * V::LANES {
+            pointers[i] = input.add(i * CHUNK_LEN);
+            i += 1;
+        }
+        let lead = match distance {
+            Distance::Near => BLOCK_LEN,
+            Distance::Far => CHUNK_LEN * 2 * V::LANES,
+        };
+        let mut room = MaybeUninit::<[[V; 32]; 2]>::uninit();
+        let mut message: *mut [V; 32] = room.as_mut_ptr().cast();
+        let mut other = message.add(1);
+        let halves: *mut [V; 16] = message.cast();
+        halves.write(V::load_blocks(pointers.as_ptr(), 0));
+        halves.add(1).write(V::load_blocks(pointers.as_ptr().add(V::LANES), 0));
+        let mut h = [splat_words::<V>(key); 2];
+        let counters = [counters::<V>(counter, 1), counters::<V>(counter + V::LANES as u64, 1)];
+        let len = V::splat(BLOCK_LEN as u32);
+        let mut block = 0;
+        while block < BLOCKS {
+            let flags = V::splat(flags | edge(block, BLOCKS, CHUNK_END));
+            // If the compiler could count, it would write the body twice.
+            block = core::hint::black_box(block + 1);
+            // After the last blocks, these are read once more, as for one group.
+            let offset = BLOCK_LEN * if block < BLOCKS { block } else { block - 1 };
+            let next = Blocks { pointers: pointers.as_ptr(), offset };
+            let mut v = [state(&h[0], counters[0], len, flags), state(&h[1], counters[1], len, flags)];
+            V::rounds_of_two(&mut *v.as_mut_ptr().cast(), message, other, next, BLOCK_LEN * block + lead);
+            h = [feed_forward(&v[0]), feed_forward(&v[1])];
+            core::mem::swap(&mut message, &mut other);
+        }
+        store_group(&h[0], out[0]);
+        store_group(&h[1], out[1]);
     }
 }
 

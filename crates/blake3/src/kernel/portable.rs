@@ -24,6 +24,7 @@ pub(super) static PORTABLE: Functions = Functions {
     block,
     before_last,
     group,
+    two_groups: None,
     merge,
     ungroup,
     lanes_of,

@@ -147,6 +147,8 @@ fn sizes(functions: &Functions, operation: Operation) -> (usize, usize) {
     match operation {
         Operation::Many | Operation::Parents => (1, functions.lanes),
         Operation::Xof => (0, functions.lanes * BLOCK_LEN),
+        Operation::Stream => (0, functions.lanes * CHUNK_LEN + 1),
+        _ if functions.shape_of_two().is_some() => (0, 2 * functions.lanes * CHUNK_LEN),
         _ => (0, functions.lanes * CHUNK_LEN + 1),
     }
 }
@@ -159,6 +161,10 @@ fn shape(functions: &Functions, operation: Operation, size: usize) -> Shape {
         Operation::Xof if size / BLOCK_LEN <= FEW_BLOCKS => functions.shape(1),
         Operation::Xof => widest,
         _ if size <= CHUNK_LEN => functions.shape(1),
+        // A buffer holds one group.
+        _ if size >= 2 * functions.lanes * CHUNK_LEN && operation != Operation::Stream => {
+            functions.shape_of_two().unwrap_or(widest)
+        }
         _ if size > functions.lanes * CHUNK_LEN => widest,
         _ => match Leaves::of(functions.lanes, functions.in_turn, size) {
             Leaves::InTurn => functions.shape(1),

@@ -33,6 +33,8 @@ pub(crate) struct Functions {
     pub(crate) before_last: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
     /// `lanes` whole chunks `(input, key, counter, flags, distance, out)`, the first with that counter.
     pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, Distance, *mut Group),
+    /// Like `group`, for `2 * lanes` whole chunks and the places of two groups, where that is faster.
+    pub(crate) two_groups: Option<TwoGroups>,
     /// The parents `(left, right, key, flags, out)` of the neighbours in two groups; `out` may be one of them.
     pub(crate) merge: unsafe fn(*const Group, *const Group, &Words, u32, *mut Group),
     /// The chaining values of a group, 32 bytes each, in order.
@@ -57,7 +59,20 @@ impl Functions {
         let widest = self.shapes[self.shapes.len() - 1];
         self.shapes.iter().copied().find(|shape| n <= shape.inputs).unwrap_or(widest)
     }
+
+    /// The shape of `two_groups`.
+    pub(crate) fn shape_of_two(&self) -> Option<Shape> {
+        let widest = self.shapes[self.shapes.len() - 1];
+        self.two_groups.map(|_| Shape {
+            inputs: 2 * widest.inputs,
+            registers: 2 * widest.registers,
+            ..widest
+        })
+    }
 }
+
+/// See [`Functions::two_groups`].
+type TwoGroups = unsafe fn(*const u8, &Words, u64, u32, Distance, [*mut Group; 2]);
 
 /// See [`Functions::uniform`].
 type Uniform = unsafe fn(&[*const u8; MAX_LANES], usize, usize, &Words, (u64, u64), (u32, u32), *mut u8);

@@ -26,6 +26,29 @@ wide!(
 wide!(avx2_wide, target_feature(enable = "avx2,bmi1,bmi2"), avx2::U32x8);
 wide!(sse41_wide, target_feature(enable = "sse4.1,ssse3"), sse41::U32x4);
 
+/// Two groups side by side: see `docs/decisions/0233-zen-5-two-groups.md`.
+#[cfg(target_pointer_width = "64")]
+pub(super) mod avx512_two {
+    use super::*;
+    use crate::generic::columns;
+    use crate::lane::Group;
+    use crate::plan::Distance;
+    use crate::spec::Words;
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2")]
+    pub(in crate::kernel) unsafe fn two_groups(
+        input: *const u8,
+        key: &Words,
+        counter: u64,
+        flags: u32,
+        distance: Distance,
+        out: [*mut Group; 2],
+    ) {
+        // SAFETY: the table's caller promised it.
+        unsafe { columns::two_groups::<FullWidth>(input, key, counter, flags, distance, out) }
+    }
+}
+
 // Two kernels for AVX-512, because the best one depends on the CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
 
 kernel!(

@@ -1,9 +1,13 @@
 //! The kernel for CPUs on which a chain of vector operations takes longer than the same chain on general registers: one input goes through
 //! general registers, several through vectors. See `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
+//!
+//! For the same reason two groups go side by side: one group has only four chains. See `docs/decisions/0233-zen-5-two-groups.md`.
 
 use super::portable::PORTABLE;
 use super::table::{Functions, Shape, Tuning};
 use super::x86_64::AVX512_FULL;
+#[cfg(target_pointer_width = "64")]
+use super::x86_64::avx512_two;
 use crate::lane::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, Words};
 
@@ -14,6 +18,8 @@ pub(super) static AVX512_ALONE: Functions = Functions {
     chunk: PORTABLE.chunk,
     block: PORTABLE.block,
     before_last: PORTABLE.before_last,
+    #[cfg(target_pointer_width = "64")]
+    two_groups: Some(avx512_two::two_groups),
     lanes_of,
     uniform,
     parents,

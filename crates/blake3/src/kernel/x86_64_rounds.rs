@@ -9,6 +9,8 @@
 
 #[cfg(not(target_pointer_width = "64"))]
 use crate::generic::column_rounds::InTurn;
+#[cfg(target_pointer_width = "64")]
+use crate::generic::column_rounds::TwoAtOnce;
 use crate::generic::column_rounds::{Messages, Rounds};
 use crate::generic::lanes::Blocks;
 use bulla_simd::Columns;
@@ -48,16 +50,19 @@ pub(crate) struct Woven<V> {
 /// The function `$name`: the seven rounds of one instruction set on the registers of `$Register`. `$file` has them with the transpose of the next
 /// message among them. Without enough registers, `$spill` is a variable for two words.
 macro_rules! woven {
-    ($name:ident, $features:literal, $Register:ty, $file:literal, $([$register:tt $i:literal])* $(, $spill:ident)?) => {
+    (
+        $name:ident, $features:literal, [$Register:ty; $words:literal], $file:literal,
+        $([$register:tt $i:literal])* $(, $spill:ident)?
+    ) => {
         /// # Safety
         ///
         /// The message must be initialised, and the blocks readable.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn $name(
-            v: &mut [$Register; 16],
-            message: *const [$Register; 16],
-            next: *mut [$Register; 16],
+            v: &mut [$Register; $words],
+            message: *const [$Register; $words],
+            next: *mut [$Register; $words],
             blocks: Blocks,
             ahead: usize,
         ) {
@@ -151,6 +156,24 @@ impl Rounds for FullWidth {
     type Messages = Ahead<Self>;
 }
 
+#[cfg(target_pointer_width = "64")]
+impl TwoAtOnce for FullWidth {
+    #[inline(always)]
+    unsafe fn rounds_of_two(
+        v: &mut [Self; 32],
+        message: *const [Self; 32],
+        room: *mut [Self; 32],
+        next: Blocks,
+        ahead: usize,
+    ) {
+        // SAFETY: the caller has AVX-512, and promised the rest; the vector is transparent over its register.
+        unsafe {
+            let v = &mut *core::ptr::from_mut(v).cast();
+            avx512_two_woven(v, message.cast(), room.cast(), next, ahead);
+        }
+    }
+}
+
 impl Rounds for avx512::U32x16 {
     type Messages = Ahead<Self>;
 }
@@ -176,9 +199,18 @@ impl Rounds for sse41::U32x4 {
 }
 
 woven!(
-    avx512_woven, "avx512f", __m512i, "avx512",
+    avx512_woven, "avx512f", [__m512i; 16], "avx512",
     ["zmm0" 0] ["zmm1" 1] ["zmm2" 2] ["zmm3" 3] ["zmm4" 4] ["zmm5" 5] ["zmm6" 6] ["zmm7" 7]
     ["zmm8" 8] ["zmm9" 9] ["zmm10" 10] ["zmm11" 11] ["zmm12" 12] ["zmm13" 13] ["zmm14" 14] ["zmm15" 15]
+);
+
+// The states of two groups take all registers.
+woven!(
+    avx512_two_woven, "avx512f", [__m512i; 32], "avx512_two",
+    ["zmm0" 0] ["zmm1" 1] ["zmm2" 2] ["zmm3" 3] ["zmm4" 4] ["zmm5" 5] ["zmm6" 6] ["zmm7" 7]
+    ["zmm8" 8] ["zmm9" 9] ["zmm10" 10] ["zmm11" 11] ["zmm12" 12] ["zmm13" 13] ["zmm14" 14] ["zmm15" 15]
+    ["zmm16" 16] ["zmm17" 17] ["zmm18" 18] ["zmm19" 19] ["zmm20" 20] ["zmm21" 21] ["zmm22" 22] ["zmm23" 23]
+    ["zmm24" 24] ["zmm25" 25] ["zmm26" 26] ["zmm27" 27] ["zmm28" 28] ["zmm29" 29] ["zmm30" 30] ["zmm31" 31]
 );
 
 rounds!(
@@ -187,7 +219,7 @@ rounds!(
     ["ymm8" 8] ["ymm9" 9] ["ymm10" 10] ["ymm11" 11] ["ymm12" 12] ["ymm13" 13] ["ymm14" 14] ["ymm15" 15]
 );
 woven!(
-    avx2_woven, "avx2", __m256i, "avx2",
+    avx2_woven, "avx2", [__m256i; 16], "avx2",
     ["ymm0" 0] ["ymm1" 1] ["ymm2" 2] ["ymm3" 3] ["ymm4" 4] ["ymm5" 5] ["ymm6" 6] ["ymm7" 7]
     ["ymm8" 8] ["ymm9" 9] ["ymm10" 10] ["ymm11" 11] ["ymm12" 12] ["ymm13" 13] ["ymm14" 14] ["ymm15" 15],
     spill
@@ -199,7 +231,7 @@ rounds!(
     ["xmm8" 8] ["xmm9" 9] ["xmm10" 10] ["xmm11" 11] ["xmm12" 12] ["xmm13" 13] ["xmm14" 14] ["xmm15" 15]
 );
 woven!(
-    sse41_woven, "sse4.1,ssse3", __m128i, "sse41",
+    sse41_woven, "sse4.1,ssse3", [__m128i; 16], "sse41",
     ["xmm0" 0] ["xmm1" 1] ["xmm2" 2] ["xmm3" 3] ["xmm4" 4] ["xmm5" 5] ["xmm6" 6] ["xmm7" 7]
     ["xmm8" 8] ["xmm9" 9] ["xmm10" 10] ["xmm11" 11] ["xmm12" 12] ["xmm13" 13] ["xmm14" 14] ["xmm15" 15],
     spill

@@ -17,6 +17,9 @@ const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
 /// The functions that work only on as many inputs as the widest registers have lanes.
 const WIDE: &[&str] = &["group", "merge", "ungroup", "output"];
 
+/// The function for two groups of such inputs.
+const TWO: &[&str] = &["two_groups"];
+
 /// The functions of a BLAKE2 kernel that work on one input.
 const ONE: &[&str] = &["compress_2b", "compress_2s"];
 
@@ -168,7 +171,7 @@ const SSE41: &[CpuidFeature] = &[CpuidFeature::SSE3, CpuidFeature::SSSE3, CpuidF
 static BLAKE3: [Set; 4] = [
     Set {
         name: "x86_64/avx512",
-        modules: &[("avx512_full_kernel", NARROW), ("avx512_full_wide", WIDE)],
+        modules: &[("avx512_full_kernel", NARROW), ("avx512_full_wide", WIDE), ("avx512_two", TWO)],
         widest: Width::Zmm,
         features: AVX512,
     },

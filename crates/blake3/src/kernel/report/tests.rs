@@ -68,6 +68,22 @@ recorder! {
         => Call::Leaf(widest());
 }
 
+unsafe fn two_groups(
+    input: *const u8,
+    key: &Words,
+    counter: u64,
+    flags: u32,
+    distance: Distance,
+    out: [*mut Group; 2],
+) {
+    let shape = real().shape_of_two().expect("a kernel that hashes two groups at once");
+    let call = if distance == Distance::Far { Call::Far(shape) } else { Call::Leaf(shape) };
+    CALLS.with_borrow_mut(|calls| calls.push(call));
+    let function = real().two_groups.expect("see above");
+    // SAFETY: the table's caller promised what the real function requires.
+    unsafe { function(input, key, counter, flags, distance, out) }
+}
+
 /// A kernel that records its calls and computes by `functions`.
 fn recorder(functions: &'static Functions) -> &'static Functions {
     REAL.set(Some(functions));
@@ -82,6 +98,7 @@ fn recorder(functions: &'static Functions) -> &'static Functions {
         block,
         before_last: functions.before_last,
         group,
+        two_groups: functions.two_groups.map(|_| two_groups as _),
         merge,
         ungroup,
         lanes_of,
