@@ -205,6 +205,7 @@ woven!(
 );
 
 // The states of two groups take all registers.
+#[cfg(target_pointer_width = "64")]
 woven!(
     avx512_two_woven, "avx512f", [__m512i; 32], "avx512_two",
     ["zmm0" 0] ["zmm1" 1] ["zmm2" 2] ["zmm3" 3] ["zmm4" 4] ["zmm5" 5] ["zmm6" 6] ["zmm7" 7]
