@@ -1,6 +1,8 @@
 //! The tests of `bulla-blake2` from outside.
 
 mod digest_traits;
+#[cfg(target_os = "linux")]
+mod end_of_memory;
 mod every_length;
 mod interface;
 mod kernels;
