@@ -16,13 +16,8 @@ use super::table::Functions;
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 use super::wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-use super::x86_64;
-#[cfg(all(
-    target_arch = "x86_64",
-    target_feature = "sse2",
-    any(feature = "every_kernel", not(feature = "no_avx512"))
-))]
-use super::x86_64_alone;
+#[allow(unused_imports, reason = "features leave kernels out of the list below")]
+use super::{x86_64, x86_64_alone};
 use bulla_simd::{Cell, cpu};
 use core::fmt;
 
