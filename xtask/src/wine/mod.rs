@@ -24,18 +24,16 @@ pub(crate) const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", p
 /// is needed.
 const MISSING_LIBRARY: &str = include_str!("bcryptprimitives.c");
 
-/// Installs Wine, and makes a folder for its files and the library that it lacks.
+/// Installs Wine, and makes a folder for its files and the library that it lacks. All suites and clones share it: Wine's own files take 700 MB.
 ///
 /// # Errors
 /// What is missing and cannot be installed.
 pub(crate) fn prepare(context: &Context) -> Result<PathBuf> {
     install::debian(&GCC)?;
     install::debian_file(&WINE)?;
-    let folder = context.target.join("wine");
+    let folder = context.tools().join("wine");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let source = folder.join("bcryptprimitives.c");
-    fs::write(&source, MISSING_LIBRARY).with_context(|| format!("cannot write {}", source.display()))?;
-    build_library(&source, &folder.join("bcryptprimitives.dll"))?;
+    build_library(&folder).context("bcryptprimitives.dll")?;
     Ok(folder)
 }
 
@@ -49,9 +47,13 @@ pub(crate) fn environment(folder: &Path) -> [(&'static str, String); 3] {
     ]
 }
 
-fn build_library(source: &Path, library: &Path) -> Result<()> {
+/// Another process may run programs with the library, or be here too. So it is built aside, and then takes its place.
+fn build_library(folder: &Path) -> Result<()> {
+    let [source, built] = ["c", "dll"].map(|kind| folder.join(format!("{}.{kind}", std::process::id())));
+    fs::write(&source, MISSING_LIBRARY)?;
     quiet(
-        Command::new(GCC.program).args(["-shared", "-O1", "-o"]).args([library, source]).arg("-ladvapi32"),
+        Command::new(GCC.program).args(["-shared", "-O1", "-o"]).args([&built, &source]).arg("-ladvapi32"),
     )?;
-    Ok(())
+    fs::remove_file(&source)?;
+    Ok(fs::rename(&built, folder.join("bcryptprimitives.dll"))?)
 }

@@ -9,7 +9,7 @@ use crate::{
     install::{self, DebianTool},
     process::quiet,
     suites::runner::Runner,
-    wine::{GCC as MINGW, WINE},
+    wine::{self, GCC as MINGW},
 };
 
 const NASM: DebianTool = DebianTool { program: "nasm", package: "nasm" };
@@ -28,14 +28,15 @@ enum Build {
 }
 
 pub(super) fn run(runner: &mut Runner<'_>, places: &Places) {
-    for tool in [&NASM, &MINGW] {
-        runner.need(tool.program, |_| install::debian(tool));
-    }
-    runner.need(WINE.package, |_| install::debian_file(&WINE));
+    runner.need(NASM.program, |_| install::debian(&NASM));
+    let wine = match wine::prepare(runner.context) {
+        Ok(folder) => wine::environment(&folder),
+        Err(error) => return runner.need("wine", |_| Err(error)),
+    };
     for build in [Build::Kernel, Build::Sanitized, Build::Portable, Build::Windows] {
         let title = format!("c/nasm, {build:?}");
         match compile(places, build) {
-            Ok(program) => runner.libtest(&title, &mut started(places, program, build)),
+            Ok(program) => runner.libtest(&title, &mut started(places, program, build, &wine)),
             Err(error) => runner.check(&title, |_| Err(error)),
         }
     }
@@ -77,13 +78,13 @@ fn compile(places: &Places, build: Build) -> Result<PathBuf> {
     Ok(program)
 }
 
-fn started(places: &Places, program: PathBuf, build: Build) -> Command {
+fn started(places: &Places, program: PathBuf, build: Build, wine: &[(&str, String)]) -> Command {
     let vectors = places.build.join("vectors.txt");
     let kernel = if build == Build::Portable { "portable" } else { "avx2" };
     let mut command = Command::new(&program);
     if build == Build::Windows {
-        command = Command::new(WINE.path);
-        command.arg(&program).env("WINEPREFIX", places.build.join("wine")).env("WINEDEBUG", "-all");
+        command = Command::new(wine::WINE.path);
+        command.arg(&program).envs(wine.iter().map(|(name, value)| (name, value)));
         // Wine's name for the root folder of this machine is the drive Z.
         command.env("BULLA_TEST_VECTORS", format!("Z:{}", vectors.display()));
     } else {
