@@ -5,7 +5,9 @@
 
 use crate::status::{BULLA_ERROR_ARGUMENT, BULLA_ERROR_LENGTH, BULLA_ERROR_NULL, Failure};
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::MaybeUninit;
 use std::{ptr, slice};
+use zeroize::Zeroize as _;
 
 /// Input of any length. A pointer of an empty input may be NULL.
 ///
@@ -99,6 +101,18 @@ pub(crate) unsafe fn object_mut<'a, T>(at: *mut T) -> Result<&'a mut T, Failure>
     aligned(at)?;
     // SAFETY: not NULL and aligned; the caller promised the rest.
     Ok(unsafe { &mut *at })
+}
+
+/// Overwrites an object with zeros, in a way that no compiler leaves out.
+///
+/// # Safety
+///
+/// If it is not NULL, there must be room for a T, of which zeros are a value, and nobody else may use it meanwhile.
+pub(crate) unsafe fn wipe<T>(at: *mut T) -> Result<(), Failure> {
+    aligned(at)?;
+    // SAFETY: not NULL and aligned; the caller promised the rest. Memory that was never written is no value of a byte yet.
+    unsafe { slice::from_raw_parts_mut(at.cast::<MaybeUninit<u8>>(), size_of::<T>()) }.zeroize();
+    Ok(())
 }
 
 /// A C string.

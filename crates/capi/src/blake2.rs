@@ -1,16 +1,14 @@
 //! BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp: at once, or in pieces in memory that the caller allocates.
 
 use crate::args;
+use crate::ready::Ready;
 use crate::status::{
-    BULLA_ERROR_ARGUMENT, BULLA_ERROR_KERNEL, BULLA_ERROR_LENGTH, BULLA_ERROR_STATE, Failure, bulla_status,
-    guard,
+    BULLA_ERROR_ARGUMENT, BULLA_ERROR_LENGTH, BULLA_ERROR_STATE, Failure, bulla_status, guard,
 };
 use bulla_blake2::blake2b::{self, blake2bp};
 use bulla_blake2::blake2s::{self, blake2sp};
 use bulla_blake2::kernel;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
-use zeroize::Zeroize as _;
 
 /// BLAKE2b: digests and keys of at most 64 bytes, salt and personalization of 16. The fastest one for one input on 64-bit machines.
 pub const BULLA_BLAKE2B: u32 = 0;
@@ -169,19 +167,14 @@ impl AnyState {
     }
 }
 
-/// Whether the environment has been read, and names no kernel or one that is there.
-static READY: AtomicBool = AtomicBool::new(false);
-
 /// Checks that there is a kernel: without one, every function of the Rust library panics.
 fn ready() -> Result<(), Failure> {
-    if READY.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    let variable = kernel::FORCE_VARIABLE;
-    kernel::forced().map_err(|unknown| Failure::new(BULLA_ERROR_KERNEL, format!("{variable}: {unknown}")))?;
-    let _ = kernel::active();
-    READY.store(true, Ordering::Relaxed);
-    Ok(())
+    static READY: Ready = Ready::new();
+    READY.check(kernel::FORCE_VARIABLE, || {
+        kernel::forced()?;
+        let _ = kernel::active();
+        Ok::<_, kernel::UnknownKernel>(())
+    })
 }
 
 /// The BLAKE2 digest of `len` bytes at `input`: `out_len` bytes, which may be 1 to the most of the algorithm. The length is part of what is
@@ -313,13 +306,6 @@ pub unsafe extern "C" fn bulla_blake2_finalize(
 /// `state` has room for a state.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake2_wipe(state: *mut bulla_blake2_state) -> bulla_status {
-    guard(|| {
-        // SAFETY: the caller promised the room; zeros are a value of the type that C sees.
-        unsafe {
-            args::aligned(state)?;
-            state.write_bytes(0, 1);
-            (*state).opaque.zeroize();
-        }
-        Ok(())
-    })
+    // SAFETY: the caller promised the room; zeros are a value of the type that C sees.
+    guard(|| unsafe { args::wipe(state) })
 }

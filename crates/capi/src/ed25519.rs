@@ -2,15 +2,15 @@
 
 use crate::args;
 use crate::blake3::bulla_bytes;
+use crate::ready::Ready;
 use crate::status::{
     BULLA_ED25519_KEY_NOT_A_POINT, BULLA_ED25519_KEY_OF_SMALL_ORDER, BULLA_ED25519_MISMATCH,
-    BULLA_ED25519_R_OF_SMALL_ORDER, BULLA_ED25519_SCALAR_NOT_CANONICAL, BULLA_ERROR_KERNEL,
-    BULLA_ERROR_LENGTH, BULLA_ERROR_RANDOM, BULLA_ERROR_SIGNATURES, BULLA_OK, Failure, bulla_status, guard,
+    BULLA_ED25519_R_OF_SMALL_ORDER, BULLA_ED25519_SCALAR_NOT_CANONICAL, BULLA_ERROR_LENGTH,
+    BULLA_ERROR_RANDOM, BULLA_ERROR_SIGNATURES, BULLA_OK, Failure, bulla_status, guard,
 };
 use bulla_ed25519::{Item, Reason, SignItem, SigningKey, Verdict, kernel, sign_many_into, verify_many_into};
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes in the seed of a private key, which RFC 8032 calls the private key.
 pub const BULLA_ED25519_SEED_LEN: usize = 32;
@@ -41,19 +41,14 @@ pub struct bulla_ed25519_item {
     pub signature: *const u8,
 }
 
-/// Whether the environment has been read, and names no kernel or one that is there.
-static READY: AtomicBool = AtomicBool::new(false);
-
 /// Checks that there is a kernel: without one, every function of the Rust library panics.
 fn ready() -> Result<(), Failure> {
-    if READY.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    let variable = kernel::FORCE_VARIABLE;
-    kernel::forced().map_err(|unknown| Failure::new(BULLA_ERROR_KERNEL, format!("{variable}: {unknown}")))?;
-    let _ = kernel::active();
-    READY.store(true, Ordering::Relaxed);
-    Ok(())
+    static READY: Ready = Ready::new();
+    READY.check(kernel::FORCE_VARIABLE, || {
+        kernel::forced()?;
+        let _ = kernel::active();
+        Ok::<_, kernel::UnknownKernel>(())
+    })
 }
 
 /// Fills `seed` with 32 bytes from the operating system: a new private key. Keep it secret. Thread-safe.

@@ -1,11 +1,11 @@
 //! The kernels of this machine, by name.
 
 use crate::args;
+use crate::ready::Ready;
 use crate::status::{BULLA_ERROR_KERNEL, BULLA_ERROR_NULL, Failure, bulla_status, guard};
 use bulla_blake3::kernel::{self, Kernel};
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
 ///
@@ -60,23 +60,15 @@ pub(crate) unsafe fn named(name: *const c_char) -> Result<Kernel, Failure> {
     }
 }
 
-/// Whether the environment has been read, and names no kernel or one that is there.
-static READY: AtomicBool = AtomicBool::new(false);
-
 /// Checks that there is a kernel: without one, every function of the Rust library panics.
 #[inline(always)]
 pub(crate) fn ready() -> Result<(), Failure> {
-    if READY.load(Ordering::Relaxed) { Ok(()) } else { look() }
-}
-
-#[cold]
-fn look() -> Result<(), Failure> {
-    let variable = kernel::FORCE_VARIABLE;
-    kernel::forced().map_err(|unknown| Failure::new(BULLA_ERROR_KERNEL, format!("{variable}: {unknown}")))?;
-    // From here on, the process has a kernel, whatever happens to its environment.
-    let _ = kernel::active();
-    READY.store(true, Ordering::Relaxed);
-    Ok(())
+    static READY: Ready = Ready::new();
+    READY.check(kernel::FORCE_VARIABLE, || {
+        kernel::forced()?;
+        let _ = kernel::active();
+        Ok::<_, kernel::UnknownKernel>(())
+    })
 }
 
 fn all_names() -> &'static [(Kernel, CString)] {

@@ -24,6 +24,8 @@ pub mod kernels;
 #[cfg(feature = "official")]
 pub mod official;
 #[cfg(feature = "native")]
+mod ready;
+#[cfg(feature = "native")]
 pub mod state;
 #[cfg(feature = "native")]
 pub mod status;
