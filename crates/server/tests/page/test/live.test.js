@@ -122,12 +122,20 @@ test("the audit log is shown, the newest entries first, and verified", async () 
       await page.getByRole("button", { name: "Older" }).click();
       await page.waitForFunction(() => document.querySelector(".pages .about").textContent.startsWith("Entries 0 to"));
       await page.getByRole("button", { name: "Newest" }).click();
-      await page.getByRole("button", { name: "Verify the log" }).click();
-      await page.getByText("The log is whole.").waitFor();
-      assert.match(await page.textContent(".notice.good"), /not yet signed by a checkpoint/);
+      const verify = page.getByRole("button", { name: "Verify the log" });
+      const verified = async () => {
+        await sign();
+        await verify.click();
+        await page.getByText("The log is whole.").waitFor();
+        return page.textContent(".notice.good");
+      };
+      // A checkpoint comes once a minute. It may come between the entry and the verification, but not twice in a row.
+      const open = /not yet signed by a checkpoint/;
+      const first = await verified();
+      assert.match(open.test(first) ? first : await verified(), open);
       await picture(page, "audit");
       tamper(logged.folder);
-      await page.getByRole("button", { name: "Verify the log" }).click();
+      await verify.click();
       await page.getByText("The log is not whole.").waitFor();
       assert.ok(await page.getByRole("table", { name: "Problems of the log" }).locator("tbody tr").count() > 0);
       await picture(page, "audit-broken");
