@@ -10,6 +10,8 @@ pub enum Isa {
     Sse41,
     /// x86-64 with AVX2.
     Avx2,
+    /// x86-64 with AVX2 and FMA: multiply-adds of doubles.
+    Avx2Fma,
     /// x86-64 with AVX-512 F, VL, BW and DQ.
     Avx512,
     /// x86-64 with AVX-512 F, VL, BW, DQ and IFMA: multiply-adds of 52 bits.
@@ -31,6 +33,7 @@ impl Isa {
             Isa::Portable => "portable",
             Isa::Sse41 => "x86_64/sse4.1",
             Isa::Avx2 => "x86_64/avx2",
+            Isa::Avx2Fma => "x86_64/avx2+fma",
             Isa::Avx512 => "x86_64/avx512",
             Isa::Avx512Ifma => "x86_64/avx512ifma",
             Isa::Neon => "aarch64/neon",
@@ -45,6 +48,8 @@ impl Isa {
 cpufeatures::new!(has_sse41, "ssse3", "sse4.1");
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 cpufeatures::new!(has_avx2, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2");
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+cpufeatures::new!(has_avx2_fma, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2", "fma");
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 cpufeatures::new!(
     has_avx512, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq"
@@ -141,6 +146,8 @@ pub fn supports(isa: Isa) -> bool {
         Isa::Sse41 => has_sse41::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx2 => has_avx2::get(),
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Isa::Avx2Fma => has_avx2_fma::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Isa::Avx512 => has_avx512::get(),
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

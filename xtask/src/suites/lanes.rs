@@ -19,17 +19,29 @@ pub(super) fn run(runner: &mut Runner<'_>) {
 /// A processor that lacks kernels.
 struct Older {
     processor: &'static str,
-    /// The kernel that it must choose.
+    /// The kernel that it must choose, for BLAKE2 as for BLAKE3.
     kernel: &'static str,
+    /// The one for Ed25519.
+    ed25519: &'static str,
     /// The tests of the kernels that it lacks. They report that they did not run.
     missing: &'static [&'static str],
 }
 
 /// The emulator has no AVX-512.
 const OLDER: [Older; 3] = [
-    Older { processor: "Haswell", kernel: "x86_64/avx2", missing: &["avx512"] },
-    Older { processor: "Nehalem", kernel: "x86_64/sse4.1", missing: &["avx512", "avx2"] },
-    Older { processor: "Conroe", kernel: "portable", missing: &["avx512", "avx2", "sse41"] },
+    Older { processor: "Haswell", kernel: "x86_64/avx2", ed25519: "x86_64/avx2", missing: &["avx512"] },
+    Older {
+        processor: "Nehalem",
+        kernel: "x86_64/sse4.1",
+        ed25519: "portable",
+        missing: &["avx512", "avx2"],
+    },
+    Older {
+        processor: "Conroe",
+        kernel: "portable",
+        ed25519: "portable",
+        missing: &["avx512", "avx2", "sse41"],
+    },
 ];
 
 /// The Rust libraries must choose the processor's kernel. Their tests pass without the other kernels, and report which ones are missing. The real
@@ -39,6 +51,10 @@ fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
     runner.emulated(&programs, &["qemu-x86_64", "-cpu", older.processor], |test| {
         test.args(["interface", "kernel", "counters", "digest"]).args(older.missing);
         test.env("BULLA_TEST_BEST_KERNEL", older.kernel);
+    });
+    runner.emulated(&["bulla-ed25519, test ed25519"], &["qemu-x86_64", "-cpu", older.processor], |test| {
+        test.args(["interface", "vectors"]);
+        test.env("BULLA_TEST_BEST_KERNEL", older.ed25519);
     });
 }
 

@@ -6,7 +6,7 @@
 use super::one_element::OneElement;
 use super::pair::{Pair, Row};
 use super::single::{self, BASE_COUNT, BaseRows, EMPTY_OWN_ROWS, SPACING, TABLES};
-use crate::lanes::Lanes;
+use crate::lanes::EightLanes;
 
 /// The bits of a digit of k: -8 to 7.
 const BITS: u32 = 4;
@@ -22,7 +22,7 @@ pub(crate) const EMPTY_KEY_ROWS: KeyRows = [[Row::NEUTRAL; 9]; TABLES];
 
 /// Fills the multiples of the point, whose affine coordinates these are.
 #[inline(always)]
-pub(crate) fn fill<V: Lanes>(like: V, point: [OneElement; 2], rows: &mut KeyRows) {
+pub(crate) fn fill<V: EightLanes>(like: V, point: [OneElement; 2], rows: &mut KeyRows) {
     let mut points = single::apart(like, point);
     let (lows, highs) = rows.split_at_mut(TABLES / 2);
     for (low, high) in lows.iter_mut().zip(highs) {
@@ -54,7 +54,7 @@ impl Factors {
 
 /// X, Y and Z of the sum by the digits.
 #[inline(always)]
-pub(crate) fn multiply<V: Lanes>(
+pub(crate) fn multiply<V: EightLanes>(
     like: V,
     factors: &Factors,
     rows: &KeyRows,

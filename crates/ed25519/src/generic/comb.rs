@@ -3,7 +3,7 @@
 use super::field::Element;
 use super::point::AffineAddend;
 use super::scalar::Windows;
-use crate::lanes::Lanes;
+use crate::lanes::EightLanes;
 
 /// The number of windows of a nonce.
 pub(super) const COUNT: u32 = 51;
@@ -16,7 +16,7 @@ pub(crate) type Comb = [[[u64; 16]; 15]; COUNT as usize];
 
 /// The row that `index` chooses, separately in every lane.
 #[inline(always)]
-pub(super) fn chosen<V: Lanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
+pub(super) fn chosen<V: EightLanes>(index: V, row: &[[u64; 16]; 15]) -> AffineAddend<V> {
     let mut words = [index; 15];
     for n in 0..15 {
         words[n] = index.pick(&row[n]);

@@ -1,30 +1,48 @@
-//! Eight elements of the field of 2^255 - 19, in radix 2^52.
+//! Elements of the field of 2^255 - 19, one in each lane, in the radix of the lanes.
 
-use crate::lanes::{Lanes, M47, M52, Mask};
+use crate::lanes::{Lanes, Mask};
+
+/// A number below 2^255 as little-endian words: it has no radix.
+pub(crate) type Constant = [u64; 4];
 
 /// The constant d of the curve (RFC 8032, section 5.1).
-pub(crate) const D: [u64; 5] =
-    [0xb_4dca_1359_78a3, 0x4_d414_1d8a_b75e, 0x7_79e8_9800_700a, 0xf_e738_cc74_0797, 0x0_5203_6cee_2b6f];
+pub(crate) const D: Constant =
+    [0x75eb_4dca_1359_78a3, 0x0070_0a4d_4141_d8ab, 0x8cc7_4079_7779_e898, 0x5203_6cee_2b6f_fe73];
 /// 2 d.
-pub(crate) const D2: [u64; 5] =
-    [0x6_9b94_26b2_f159, 0x9_a828_3b15_6ebd, 0xe_f3d1_3000_e014, 0xf_ce71_98e8_0f2e, 0x0_2406_d9dc_56df];
+pub(crate) const D2: Constant =
+    [0xebd6_9b94_26b2_f159, 0x00e0_149a_8283_b156, 0x198e_80f2_eef3_d130, 0x2406_d9dc_56df_fce7];
 /// A square root of -1.
-pub(crate) const SQRT_M1: [u64; 5] =
-    [0xe_1b27_4a0e_a0b0, 0x0_6ad2_fe47_8c4e, 0xd_fbd7_a72f_4318, 0xd_f0b2_b4d0_0993, 0x0_2b83_2480_4fc1];
+pub(crate) const SQRT_M1: Constant =
+    [0xc4ee_1b27_4a0e_a0b0, 0x2f43_1806_ad2f_e478, 0x2b4d_0099_3dfb_d7a7, 0x2b83_2480_4fc1_df0b];
 
-/// 640 * 32 times the prime, with limbs greater than any column of a folded product. Adding it first keeps differences of
-/// columns from becoming negative.
-pub(crate) const BIAS: [u64; 5] = [640 * (M52 - 607), 640 * M52, 640 * M52, 640 * M52, 640 * M52];
+/// Limbs of `radix` bits.
+const fn limbs(words: &Constant, radix: u32) -> [u64; 5] {
+    let mut limbs = [0; 5];
+    let mut k = 0;
+    while k < 5 {
+        let bit = k as u32 * radix;
+        let (word, bit) = ((bit / 64) as usize, bit % 64);
+        let above = if word < 3 { words[word + 1] } else { 0 };
+        limbs[k] = (((above as u128) << 64 | words[word] as u128) >> bit) as u64;
+        if k < 4 {
+            limbs[k] &= (1 << radix) - 1;
+        }
+        k += 1;
+    }
+    limbs
+}
 
-/// Eight field elements, ready to be multiplied.
+/// Field elements, ready to be multiplied.
 ///
-/// The value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^47 + 2^17: carries ensure this bound, and it
-/// keeps the last column of a product so small that one multiply-add folds it. The bits of limbs 0 to 3 above bit 52 were already added to the
+/// In radix 2^52 the value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^47 + 2^17: carries ensure this bound,
+/// and it keeps the last column of a product so small that one multiply-add folds it. The bits of limbs 0 to 3 above bit 52 were already added to the
 /// next limb, and multiply-adds ignore them. [`Element::masked`] clears them.
+///
+/// In radix 2^51 the value is the sum of `limb k 2^(51 k)`, and all limbs are below 2^51 + 2^18.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element<V>(pub(crate) [V; 5]);
 
-/// Eight sums of columns before their carries: limbs of up to 64 bits.
+/// Sums of columns before their carries: limbs of up to 64 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
@@ -35,7 +53,7 @@ impl<V: Lanes> Wide<V> {
         Self(V::product(&a.0, &b.0, [a.0[0].like(0); 5]))
     }
 
-    /// The product, added to [`BIAS`].
+    /// The product, added to [`Lanes::BIAS`].
     #[inline(always)]
     pub(crate) fn biased_product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, bias(a.0[0])))
@@ -47,23 +65,21 @@ impl<V: Lanes> Wide<V> {
         Self(V::square(&a.0, [a.0[0].like(0); 5]))
     }
 
-    /// The square, added to [`BIAS`].
+    /// The square, added to [`Lanes::BIAS`].
     #[inline(always)]
     pub(crate) fn biased_square(a: &Element<V>) -> Self {
-        let half = a.0[0].like(BIAS[1] / 2);
-        Self(V::square(&a.0, [a.0[0].like(BIAS[0]), half, half, half, half]))
+        let half = a.0[0].like(V::BIAS[1] / 2);
+        Self(V::square(&a.0, [a.0[0].like(V::BIAS[0]), half, half, half, half]))
     }
 
-    /// The square, added to twice [`BIAS`].
+    /// The square, added to twice [`Lanes::BIAS`].
     #[inline(always)]
     pub(crate) fn twice_biased_square(a: &Element<V>) -> Self {
-        let bias = a.0[0].like(BIAS[1]);
-        Self(V::square(&a.0, [a.0[0].like(2 * BIAS[0]), bias, bias, bias, bias]))
+        let bias = a.0[0].like(V::BIAS[1]);
+        Self(V::square(&a.0, [a.0[0].like(2 * V::BIAS[0]), bias, bias, bias, bias]))
     }
 
     /// Carries, and folds the part above 2^255 back as 19 times its value.
-    ///
-    /// Top limb below 2^47 + 2^17.
     #[inline(always)]
     pub(crate) fn carry(self) -> Element<V> {
         Element(V::carry(self.0))
@@ -97,20 +113,20 @@ impl<V: Lanes> Wide<V> {
     }
 }
 
-/// [`BIAS`] in every lane.
+/// [`Lanes::BIAS`] in every lane.
 #[inline(always)]
 pub(crate) fn bias<V: Lanes>(like: V) -> [V; 5] {
-    let rest = like.like(BIAS[1]);
-    [like.like(BIAS[0]), rest, rest, rest, rest]
+    let rest = like.like(V::BIAS[1]);
+    [like.like(V::BIAS[0]), rest, rest, rest, rest]
 }
 
 impl<V: Lanes> Element<V> {
     /// The same number in every lane.
     #[inline(always)]
-    pub(crate) fn splat(like: V, limbs: &[u64; 5]) -> Self {
+    pub(crate) fn splat(like: V, number: &Constant) -> Self {
         let mut out = [like; 5];
-        for (out, limb) in out.iter_mut().zip(limbs) {
-            *out = like.like(*limb);
+        for (out, limb) in out.iter_mut().zip(limbs(number, V::RADIX)) {
+            *out = like.like(limb);
         }
         Self(out)
     }
@@ -118,7 +134,7 @@ impl<V: Lanes> Element<V> {
     /// A small number in every lane.
     #[inline(always)]
     pub(crate) fn small(like: V, number: u64) -> Self {
-        Self::splat(like, &[number, 0, 0, 0, 0])
+        Self::splat(like, &[number, 0, 0, 0])
     }
 
     #[inline(always)]
@@ -131,14 +147,10 @@ impl<V: Lanes> Element<V> {
         Wide::square(self).carry()
     }
 
-    /// The same value with limbs 0 to 3 below 2^52.
+    /// The same value without the bits that products ignore.
     #[inline(always)]
     pub(crate) fn masked(&self) -> Self {
-        let (mut z, mask) = (self.0, self.0[0].like(M52));
-        for limb in &mut z[..4] {
-            *limb = limb.and(mask);
-        }
-        Self(z)
+        Self(V::masked(self.0))
     }
 
     /// The limbs as columns.
@@ -181,17 +193,17 @@ impl<V: Lanes> Element<V> {
         let mut z = self.masked().0;
         // Twice, because the first round may leave a few units above 2^255.
         for _ in 0..2 {
-            let top = z[4].shr::<47>();
+            let top = z[4].shr_by(top_bits::<V>());
             z = carry_down(z, top);
         }
         // (z + 19) / 2^255 is 1 if the value is the prime or more, else 0.
-        let mut carry = z[0].add(z[0].like(19)).shr::<52>();
+        let mut carry = z[0].add(z[0].like(19)).shr_by(V::RADIX);
         for limb in &z[1..4] {
-            carry = limb.add(carry).shr::<52>();
+            carry = limb.add(carry).shr_by(V::RADIX);
         }
-        let over = z[4].add(carry).shr::<47>();
+        let over = z[4].add(carry).shr_by(top_bits::<V>());
         z = carry_down(z, over);
-        z[4] = z[4].and(z[4].like(M47));
+        z[4] = low_bits(z[4], top_bits::<V>());
         Self(z)
     }
 
@@ -205,41 +217,55 @@ impl<V: Lanes> Element<V> {
         mask
     }
 
-    /// Eight numbers of 255 bits, as four little-endian words each; bit 255 is ignored.
+    /// Numbers of 255 bits, as four little-endian words each; bit 255 is ignored.
     #[inline(always)]
     pub(crate) fn from_words(w: &[V; 4]) -> Self {
-        let mask = w[0].like(M52);
-        Self([
-            w[0].and(mask),
-            w[0].shr::<52>().or(w[1].shl::<12>()).and(mask),
-            w[1].shr::<40>().or(w[2].shl::<24>()).and(mask),
-            w[2].shr::<28>().or(w[3].shl::<36>()).and(mask),
-            w[3].shr::<16>().and(w[0].like(M47)),
-        ])
+        let mut out = [low_bits(w[0], V::RADIX); 5];
+        for k in 1..5 {
+            // The limb begins in word k - 1.
+            let bit = k as u32 * V::RADIX - 64 * (k as u32 - 1);
+            out[k] = w[k - 1].shr_by(bit);
+            if k < 4 {
+                out[k] = low_bits(out[k].or(w[k].shl_by(64 - bit)), V::RADIX);
+            }
+        }
+        out[4] = low_bits(out[4], top_bits::<V>());
+        Self(out)
     }
 
     /// The reverse for canonical elements.
     #[inline(always)]
     pub(crate) fn to_words(self) -> [V; 4] {
-        let z = self.0;
-        [
-            z[0].or(z[1].shl::<52>()),
-            z[1].shr::<12>().or(z[2].shl::<40>()),
-            z[2].shr::<24>().or(z[3].shl::<28>()),
-            z[3].shr::<36>().or(z[4].shl::<16>()),
-        ]
+        let mut out = [self.0[0]; 4];
+        for k in 0..4 {
+            // Limb k ends in this word, and the next one begins here.
+            let end = (k as u32 + 1) * V::RADIX - 64 * k as u32;
+            out[k] = self.0[k].shr_by(V::RADIX - end).or(self.0[k + 1].shl_by(end));
+        }
+        out
     }
 }
 
-/// 19 times `top` into the lowest limb, carries with masks, and the top limb cut to 47 bits.
+/// The bits of a canonical element's top limb.
+#[inline(always)]
+const fn top_bits<V: Lanes>() -> u32 {
+    255 - 4 * V::RADIX
+}
+
+/// The lowest bits of every lane.
+#[inline(always)]
+fn low_bits<V: Lanes>(word: V, bits: u32) -> V {
+    word.and(word.like((1 << bits) - 1))
+}
+
+/// 19 times `top` into the lowest limb, carries with masks, and the top limb cut to its bits.
 #[inline(always)]
 fn carry_down<V: Lanes>(mut z: [V; 5], top: V) -> [V; 5] {
-    let mask = top.like(M52);
-    z[4] = z[4].and(top.like(M47));
-    z[0] = z[0].madd_whole(top, top.like(19));
+    z[4] = low_bits(z[4], top_bits::<V>());
+    z[0] = z[0].madd_small(top, top.like(19));
     for k in 0..4 {
-        let carry = z[k].shr::<52>();
-        z[k] = z[k].and(mask);
+        let carry = z[k].shr_by(V::RADIX);
+        z[k] = low_bits(z[k], V::RADIX);
         z[k + 1] = z[k + 1].add(carry);
     }
     z

@@ -6,7 +6,7 @@ use super::point::{AffineAddend, Point, Projective};
 use super::scalar::Scalar;
 use super::table::{AffineRow, affine_rows, double_times, elements, pairs};
 use super::verify::Group;
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{EightLanes, LANES, Mask};
 
 /// A [`Point`] of one lane: the limbs of its elements in their order, as pairs.
 pub(crate) type Bucket = [[u64; 2]; 10];
@@ -19,7 +19,7 @@ pub(crate) const EMPTY: Bucket =
     [[1, 0], [0; 2], [0, 1], [0; 2], [0; 2], [1, 0], [0; 2], [0; 2], [0; 2], [0; 2]];
 
 #[inline(always)]
-fn load<V: Lanes>(like: V, buckets: [&Bucket; LANES]) -> Point<V> {
+fn load<V: EightLanes>(like: V, buckets: [&Bucket; LANES]) -> Point<V> {
     let b = buckets;
     let mut all = [[like; 2]; 10];
     for n in 0..10 {
@@ -32,7 +32,7 @@ fn load<V: Lanes>(like: V, buckets: [&Bucket; LANES]) -> Point<V> {
 
 /// The same row in every lane.
 #[inline(always)]
-fn splat<V: Lanes>(like: V, row: &AffineRow) -> AffineAddend<V> {
+fn splat<V: EightLanes>(like: V, row: &AffineRow) -> AffineAddend<V> {
     let mut elements = [Element([like; 5]); 3];
     for (n, element) in elements.iter_mut().enumerate() {
         for (limb, word) in element.0.iter_mut().zip(&row.0[5 * n..]) {
@@ -46,7 +46,7 @@ fn splat<V: Lanes>(like: V, row: &AffineRow) -> AffineAddend<V> {
 /// In each lane, adds each point at `places` to the bucket of its digit there, negated if the digit is negative. `buckets[b]` has bucket b
 /// of every lane; bucket 0 is not used.
 #[inline(always)]
-pub(crate) fn accumulate<V: Lanes>(
+pub(crate) fn accumulate<V: EightLanes>(
     like: V,
     (points, digits): (&[AffineRow], &[Digits]),
     places: &[usize],
@@ -77,7 +77,7 @@ pub(crate) fn accumulate<V: Lanes>(
 
 /// The sum of each lane's buckets, each multiplied by its number.
 #[inline(always)]
-pub(crate) fn sum_buckets<V: Lanes>(like: V, buckets: &[[Bucket; LANES]]) -> Point<V> {
+pub(crate) fn sum_buckets<V: EightLanes>(like: V, buckets: &[[Bucket; LANES]]) -> Point<V> {
     let (mut running, mut sum) = (Point::identity(like), Point::identity(like));
     for bucket in buckets[1..].iter().rev() {
         let all = load(like, bucket.each_ref());
@@ -89,7 +89,7 @@ pub(crate) fn sum_buckets<V: Lanes>(like: V, buckets: &[[Bucket; LANES]]) -> Poi
 
 /// The lanes in which a point is 0 after three doublings: its order is 1, 2, 4 or 8.
 #[inline(always)]
-pub(crate) fn is_torsion<V: Lanes>(point: &Point<V>) -> Mask {
+pub(crate) fn is_torsion<V: EightLanes>(point: &Point<V>) -> Mask {
     let point = double_times(point.projective(), 3).projective();
     let zero = Element::small(point.x.0[0], 0);
     point.x.canonical().equal(&zero) & point.y.canonical().equal(&point.z.canonical())
@@ -98,7 +98,7 @@ pub(crate) fn is_torsion<V: Lanes>(point: &Point<V>) -> Mask {
 /// A decoded R: x, y, and the lanes in which it is a point.
 pub(crate) type Decoded<V> = (Element<V>, Element<V>, Mask);
 
-impl<V: Lanes> Group<V> {
+impl<V: EightLanes> Group<V> {
     /// Clears the tests of lanes whose encodings are not canonical.
     #[inline(always)]
     pub(crate) fn require_canonical(&mut self, r: &Decoded<V>) {

@@ -5,13 +5,13 @@ use super::field::Element;
 use super::one_element;
 use super::point::{AffineAddend, Completed, Point, Projective};
 use super::scalar::Scalar;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{EightLanes, LANES};
 
 /// The base point times a nonce that is the same in every lane; the result is in every lane. Lane i takes windows i, i + 8 and so on.
 ///
 /// Nothing branches on the nonce or uses it as an address.
 #[inline(always)]
-pub(crate) fn multiply_nonce<V: Lanes>(nonce: &Scalar<V>, comb: &Comb) -> Projective<V> {
+pub(crate) fn multiply_nonce<V: EightLanes>(nonce: &Scalar<V>, comb: &Comb) -> Projective<V> {
     let like = nonce.0[0];
     let windows = nonce.halved_odd();
     let mut sum = Completed::identity(like);
@@ -37,7 +37,7 @@ pub(crate) fn multiply_nonce<V: Lanes>(nonce: &Scalar<V>, comb: &Comb) -> Projec
 
 /// The sum of the points of all lanes, in every lane.
 #[inline(always)]
-fn sum_of_lanes<V: Lanes>(mut sum: Completed<V>) -> Completed<V> {
+fn sum_of_lanes<V: EightLanes>(mut sum: Completed<V>) -> Completed<V> {
     for by in [4, 2, 1] {
         let point = sum.point();
         sum = point.add(&point.turned(by).addend(), 0);
@@ -45,7 +45,7 @@ fn sum_of_lanes<V: Lanes>(mut sum: Completed<V>) -> Completed<V> {
     sum
 }
 
-impl<V: Lanes> Point<V> {
+impl<V: EightLanes> Point<V> {
     /// Lane i has what lane i + `by` had, modulo the number of lanes.
     #[inline(always)]
     fn turned(&self, by: usize) -> Self {
@@ -66,7 +66,7 @@ impl<V: Lanes> Point<V> {
 
 /// Each lane gets the value of the lane that `from` names.
 #[inline(always)]
-fn picked<V: Lanes>(element: &Element<V>, from: V) -> Element<V> {
+fn picked<V: EightLanes>(element: &Element<V>, from: V) -> Element<V> {
     let mut limbs = element.0;
     for limb in &mut limbs {
         let mut row = [0; 2 * LANES];
@@ -78,7 +78,7 @@ fn picked<V: Lanes>(element: &Element<V>, from: V) -> Element<V> {
 
 /// Lane 0 of each vector.
 #[inline(always)]
-pub(super) fn first<V: Lanes, const N: usize>(vectors: &[V; N]) -> [u64; N] {
+pub(super) fn first<V: EightLanes, const N: usize>(vectors: &[V; N]) -> [u64; N] {
     let mut words = [0; N];
     for (word, vector) in words.iter_mut().zip(vectors) {
         *word = vector.store()[0];
@@ -88,7 +88,7 @@ pub(super) fn first<V: Lanes, const N: usize>(vectors: &[V; N]) -> [u64; N] {
 
 /// The encoding of the point in lane 0, as little-endian words.
 #[inline(always)]
-pub(crate) fn encode<V: Lanes>(point: &Projective<V>) -> [u64; 4] {
+pub(crate) fn encode<V: EightLanes>(point: &Projective<V>) -> [u64; 4] {
     let x = first(&point.x.canonical().to_words());
     let y = first(&point.y.canonical().to_words());
     one_element::encode(&x, &y, &first(&point.z.canonical().to_words()))

@@ -4,7 +4,7 @@
 //! carries are computed at once, while those of radix 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
 use super::one_element::OneElement;
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{EightLanes, LANES, Mask};
 
 /// The low 51 bits.
 const M51: u64 = (1 << 51) - 1;
@@ -53,7 +53,7 @@ impl Row {
     pub(crate) const NEUTRAL: Self = Self([[1, 1, 0, 2], [0; 4], [0; 4], [0; 4], [0; 4]]);
 }
 
-impl<V: Lanes> Columns<V> {
+impl<V: EightLanes> Columns<V> {
     #[inline(always)]
     fn product(a: &Coordinates<V>, b: &Coordinates<V>) -> Self {
         Self(V::product_51(&a.0, &b.0))
@@ -127,12 +127,12 @@ const BIAS: u64 = 1 << 10;
 
 /// A multiple of the prime in every lane.
 #[inline(always)]
-fn multiple<V: Lanes>(like: V, times: u64) -> [V; 5] {
+fn multiple<V: EightLanes>(like: V, times: u64) -> [V; 5] {
     let rest = like.like(times * PRIME[1]);
     [like.like(times * PRIME[0]), rest, rest, rest, rest]
 }
 
-impl<V: Lanes> Coordinates<V> {
+impl<V: EightLanes> Coordinates<V> {
     #[inline(always)]
     fn in_fours<const ORDER: i32>(&self) -> Self {
         Self(Columns(self.0).in_fours::<ORDER>().0)
@@ -151,7 +151,7 @@ impl<V: Lanes> Coordinates<V> {
 
 /// Loads four elements for each half.
 #[inline(always)]
-fn load<V: Lanes>(like: V, halves: &[[OneElement; 4]; 2]) -> [V; 5] {
+fn load<V: EightLanes>(like: V, halves: &[[OneElement; 4]; 2]) -> [V; 5] {
     let (mut lanes, mut columns) = ([[0; LANES]; 5], [like; 5]);
     for (lane, element) in halves.as_flattened().iter().enumerate() {
         for (lanes, limb) in lanes.iter_mut().zip(element.limbs()) {
@@ -166,7 +166,7 @@ fn load<V: Lanes>(like: V, halves: &[[OneElement; 4]; 2]) -> [V; 5] {
 
 /// Squares of squares in every lane.
 #[inline(always)]
-pub(crate) fn squares<V: Lanes>(mut x: Coordinates<V>, times: u32) -> Coordinates<V> {
+pub(crate) fn squares<V: EightLanes>(mut x: Coordinates<V>, times: u32) -> Coordinates<V> {
     for _ in 0..times {
         x = Columns(V::square_51(&x.0)).carry();
     }
@@ -174,13 +174,13 @@ pub(crate) fn squares<V: Lanes>(mut x: Coordinates<V>, times: u32) -> Coordinate
 }
 
 #[inline(always)]
-fn times<V: Lanes>(a: Coordinates<V>, b: &Coordinates<V>) -> Coordinates<V> {
+fn times<V: EightLanes>(a: Coordinates<V>, b: &Coordinates<V>) -> Coordinates<V> {
     Columns::product(&a, b).carry()
 }
 
 /// Two elements to the power (p - 5) / 8.
 #[inline(always)]
-pub(crate) fn power<V: Lanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
+pub(crate) fn power<V: EightLanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
     let z = Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]]));
     let z2 = squares(z, 1);
     let z9 = times(squares(z2, 2), &z);
@@ -197,7 +197,7 @@ pub(crate) fn power<V: Lanes>(like: V, elements: &[OneElement; 2]) -> [OneElemen
     [power.lane(0), power.lane(4)]
 }
 
-impl<V: Lanes> Pair<V> {
+impl<V: EightLanes> Pair<V> {
     /// Two affine points.
     #[inline(always)]
     pub(crate) fn from_affine(like: V, points: &[[OneElement; 2]; 2]) -> Self {
@@ -294,7 +294,7 @@ impl<V: Lanes> Pair<V> {
     }
 }
 
-impl<V: Lanes> Addends<V> {
+impl<V: EightLanes> Addends<V> {
     /// A row for each point.
     #[inline(always)]
     pub(crate) fn load(like: V, low: &Row, high: &Row) -> Self {

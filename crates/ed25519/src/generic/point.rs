@@ -1,22 +1,22 @@
-//! Eight points of the curve: extended coordinates, complete formulas for a = -1 (Hisil, Wong, Carter, Dawson 2008).
+//! Points of the curve, one in each lane: extended coordinates, complete formulas for a = -1 (Hisil, Wong, Carter, Dawson 2008).
 
-use super::field::{D2, Element, Wide, bias};
+use super::field::{Constant, D2, Element, Wide, bias};
 use crate::lanes::{Lanes, Mask};
 
 /// The base point's x (RFC 8032, section 5.1).
-const BASE_X: [u64; 5] =
-    [0x6_2d60_8f25_d51a, 0x6_0952_5a7b_2c95, 0xd_d6dc_5c69_2cc7, 0x5_3fec_0a4e_231f, 0x0_2169_36d3_cd6e];
+const BASE_X: Constant =
+    [0xc956_2d60_8f25_d51a, 0x692c_c760_9525_a7b2, 0xc0a4_e231_fdd6_dc5c, 0x2169_36d3_cd6e_53fe];
 /// The base point's y: 4/5.
-const BASE_Y: [u64; 5] =
-    [0x6_6666_6666_6658, 0x6_6666_6666_6666, 0x6_6666_6666_6666, 0x6_6666_6666_6666, 0x0_6666_6666_6666];
+const BASE_Y: Constant =
+    [0x6666_6666_6666_6658, 0x6666_6666_6666_6666, 0x6666_6666_6666_6666, 0x6666_6666_6666_6666];
 
 /// The five y coordinates of the points whose order divides 8, canonical.
-const SMALL_ORDER_Y: [[u64; 5]; 5] = [
-    [0, 0, 0, 0, 0],
-    [1, 0, 0, 0, 0],
-    [0xf_ffff_ffff_ffec, 0xf_ffff_ffff_ffff, 0xf_ffff_ffff_ffff, 0xf_ffff_ffff_ffff, 0x0_7fff_ffff_ffff],
-    [0x7_b2c2_8f95_e826, 0xf_289f_4c34_5b02, 0x5_acdf_d5f0_98ef, 0x3_8b13_933c_6d30, 0x0_05fc_536d_8802],
-    [0x8_4d3d_706a_17c7, 0x0_d760_b3cb_a4fd, 0xa_5320_2a0f_6710, 0xc_74ec_6cc3_92cf, 0x0_7a03_ac92_77fd],
+const SMALL_ORDER_Y: [Constant; 5] = [
+    [0, 0, 0, 0],
+    [1, 0, 0, 0],
+    [0xffff_ffff_ffff_ffec, 0xffff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff],
+    [0xb027_b2c2_8f95_e826, 0xf098_eff2_89f4_c345, 0x3933_c6d3_05ac_dfd5, 0x05fc_536d_8802_38b1],
+    [0x4fd8_4d3d_706a_17c7, 0x0f67_100d_760b_3cba, 0xc6cc_392c_fa53_202a, 0x7a03_ac92_77fd_c74e],
 ];
 
 /// A point with x = X/Z, y = Y/Z and xy = T/Z, in the form for a sum: Y + X and Y - X instead of X and Y.

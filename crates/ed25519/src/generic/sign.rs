@@ -7,7 +7,7 @@ use super::one_signature;
 use super::point::{Completed, Projective};
 use super::power;
 use super::scalar::Scalar;
-use crate::lanes::Lanes;
+use crate::lanes::EightLanes;
 
 /// Eight unfinished signatures.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ pub(crate) struct Signing<V> {
     pub(crate) s: [V; 4],
 }
 
-impl<V: Lanes> Signing<V> {
+impl<V: EightLanes> Signing<V> {
     /// Nothing yet.
     pub(crate) fn new(like: V) -> Self {
         let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
@@ -72,7 +72,7 @@ impl<V: Lanes> Signing<V> {
 
 /// R of every group from its point: one inversion for all.
 #[inline(always)]
-pub(crate) fn encode<V: Lanes>(all: &mut [Signing<V>]) {
+pub(crate) fn encode<V: EightLanes>(all: &mut [Signing<V>]) {
     let [first, ..] = all else { return };
     let mut product = Element::small(first.point.z.0[0], 1);
     for signing in all.iter_mut() {

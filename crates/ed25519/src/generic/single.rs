@@ -5,7 +5,7 @@
 use super::halving::Halved;
 use super::one_element::{Decoded, Decoding, OneElement};
 use super::pair::{self, Addends, Pair, Row};
-use crate::lanes::{Lanes, Mask};
+use crate::lanes::{EightLanes, Mask};
 
 /// The bits of a digit of c and d. Factors are -8 to 7, or their negatives.
 const BITS: usize = 4;
@@ -28,7 +28,7 @@ pub(crate) const EMPTY_OWN_ROWS: OwnRows = [[Row::NEUTRAL; 9]; 2];
 
 /// Decodes two points: see [`one_element::Decoding`].
 #[inline(always)]
-pub(crate) fn decode<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
+pub(crate) fn decode<V: EightLanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
     let decoding = Decoding::new(words);
     decoding.finish(&pair::power(like, &decoding.uv7))
 }
@@ -92,13 +92,13 @@ pub(super) fn plus<const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
 }
 
 #[inline(always)]
-fn put<V: Lanes>([low, high]: &mut OwnRows, multiple: usize, addends: &Addends<V>) {
+fn put<V: EightLanes>([low, high]: &mut OwnRows, multiple: usize, addends: &Addends<V>) {
     addends.store(&mut low[multiple], &mut high[multiple]);
 }
 
 /// Fills the multiples of both points.
 #[inline(always)]
-pub(crate) fn fill_own<V: Lanes>(points: &Pair<V>, rows: &mut OwnRows) {
+pub(crate) fn fill_own<V: EightLanes>(points: &Pair<V>, rows: &mut OwnRows) {
     let mut all = [*points; 5];
     let one = points.addends();
     put(rows, 1, &one);
@@ -120,7 +120,7 @@ pub(crate) fn fill_own<V: Lanes>(points: &Pair<V>, rows: &mut OwnRows) {
 
 /// A point, and the same after the doublings of half of the [`TABLES`].
 #[inline(always)]
-pub(crate) fn apart<V: Lanes>(like: V, point: [OneElement; 2]) -> Pair<V> {
+pub(crate) fn apart<V: EightLanes>(like: V, point: [OneElement; 2]) -> Pair<V> {
     let points = Pair::from_affine(like, &[point; 2]);
     let shifted = points.double_times(SPACING * TABLES as u32 / 2);
     let (mut low, mut high, mut unused) = (Row::NEUTRAL, Row::NEUTRAL, Row::NEUTRAL);
@@ -131,7 +131,7 @@ pub(crate) fn apart<V: Lanes>(like: V, point: [OneElement; 2]) -> Pair<V> {
 
 /// Fills the multiples of the base point, whose affine coordinates these are.
 #[inline(always)]
-pub(crate) fn fill_base<V: Lanes>(like: V, base: [OneElement; 2], rows: &mut BaseRows) {
+pub(crate) fn fill_base<V: EightLanes>(like: V, base: [OneElement; 2], rows: &mut BaseRows) {
     let mut points = apart(like, base);
     let (lows, highs) = rows.split_at_mut(TABLES / 2);
     for (lows, highs) in lows.iter_mut().zip(highs) {
@@ -146,7 +146,7 @@ pub(crate) fn fill_base<V: Lanes>(like: V, base: [OneElement; 2], rows: &mut Bas
 
 /// The rows of two digits.
 #[inline(always)]
-pub(super) fn chosen<V: Lanes, const ROWS: usize>(
+pub(super) fn chosen<V: EightLanes, const ROWS: usize>(
     like: V,
     rows: [&[Row; ROWS]; 2],
     digits: [i32; 2],
@@ -160,7 +160,7 @@ pub(super) fn chosen<V: Lanes, const ROWS: usize>(
 
 /// Whether the sum is neutral: of the multiples of -A and -R in `rows` and of the base point's, by the digits.
 #[inline(always)]
-pub(crate) fn is_neutral<V: Lanes>(like: V, factors: &Factors, rows: &OwnRows, base: &BaseRows) -> bool {
+pub(crate) fn is_neutral<V: EightLanes>(like: V, factors: &Factors, rows: &OwnRows, base: &BaseRows) -> bool {
     let base = [&base[0], &base[TABLES / 2]];
     let mut sum = Pair::neutral(like);
     let mut at = factors.top.min(COUNT - 1);

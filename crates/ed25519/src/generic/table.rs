@@ -108,7 +108,7 @@ impl StagedRows<3> {
 #[inline(always)]
 fn pair<V: Lanes, const N: usize>(like: V, rows: &[&[u64; N]; LANES], n: usize) -> [V; 2] {
     let mut from = [&[0; 2]; LANES];
-    for lane in 0..LANES {
+    for lane in 0..V::COUNT {
         from[lane] = &rows[lane].as_chunks().0[n];
     }
     like.gather(from)
@@ -119,7 +119,7 @@ fn pair<V: Lanes, const N: usize>(like: V, rows: &[&[u64; N]; LANES], n: usize) 
 fn sizes<V: Lanes>(digit: V, most: usize) -> [usize; LANES] {
     let sizes = digit.negate_where(digit.negative()).store();
     let mut out = [0; LANES];
-    for lane in 0..LANES {
+    for lane in 0..V::COUNT {
         out[lane] = (sizes[lane] as usize).min(most);
     }
     out
@@ -130,7 +130,7 @@ fn sizes<V: Lanes>(digit: V, most: usize) -> [usize; LANES] {
 fn key_multiple<V: Lanes>(tables: &[&KeyTable; LANES], digit: V) -> Addend<V> {
     let size = sizes(digit, 16);
     let mut rows = [&tables[0][0]; LANES];
-    for lane in 0..LANES {
+    for lane in 0..V::COUNT {
         rows[lane] = &tables[lane][size[lane]];
     }
     let mut all = [[digit; 2]; 10];
@@ -146,7 +146,7 @@ fn key_multiple<V: Lanes>(tables: &[&KeyTable; LANES], digit: V) -> Addend<V> {
 fn base_multiple<V: Lanes>(table: &BaseTable, digit: V) -> AffineAddend<V> {
     let size = sizes(digit, 512);
     let mut rows = [&table[0].0; LANES];
-    for lane in 0..LANES {
+    for lane in 0..V::COUNT {
         rows[lane] = &table[size[lane]].0;
     }
     let mut all = [[digit; 2]; 10];
@@ -240,12 +240,12 @@ pub(crate) fn double_times<V: Lanes>(mut point: Projective<V>, doublings: u32) -
     point.double()
 }
 
-/// Eight consecutive multiples of a point, from `first` on, as rows of a table. Advances `first` by eight times `step`.
+/// Consecutive multiples of a point, from `first` on, as rows of a table: one for each lane. Advances `first` by so many times `step`.
 #[inline(always)]
-pub(crate) fn eight_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [AffineRow; LANES] {
+pub(crate) fn next_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [AffineRow; LANES] {
     let like = first.z.0[0];
     let mut limbs = [[[0; LANES]; 5]; 3];
-    for lane in 0..LANES {
+    for lane in 0..V::COUNT {
         let point = first.projective();
         for (limbs, element) in limbs.iter_mut().zip([&point.x, &point.y, &point.z]) {
             for (limb, vector) in limbs.iter_mut().zip(element.masked().0) {
@@ -288,7 +288,8 @@ pub(crate) fn multiply_own<V: Lanes>(
     keys: &OwnTables,
     base: &BaseTable,
 ) -> Projective<V> {
-    const AT_ONCE: usize = LANES / (KEY_WINDOWS.bits as usize - 1);
+    const STEPS: usize = KEY_WINDOWS.bits as usize - 1;
+    let at_once = V::COUNT / STEPS;
     let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
     let like = k.0[0];
     let (mut key, mut other) = (StagedRows::<4>::EMPTY, StagedRows::<3>::EMPTY);
@@ -302,8 +303,8 @@ pub(crate) fn multiply_own<V: Lanes>(
         // them.
         let mut point = sum.projective();
         let first = at + 1 == KEY_WINDOWS.count;
-        for step in 0..LANES / AT_ONCE {
-            for lane in AT_ONCE * step..AT_ONCE * (step + 1) {
+        for step in 0..STEPS {
+            for lane in at_once * step..at_once * (step + 1) {
                 key.stage(like, lane, 16, |multiple, e, n| keys[multiple][e].0[n][lane]);
                 if with_base {
                     other.stage(like, lane, 512, |multiple, e, n| base[multiple].0[5 * e + n]);
@@ -408,7 +409,7 @@ fn prefetch<V: Lanes, const S: usize>(
 #[inline(always)]
 fn prefetch_rows<V: Lanes, T, const ROWS: usize>(digit: V, tables: &[&[T; ROWS]; LANES]) {
     let size = sizes(digit, ROWS - 1);
-    for lane in 0..LANES {
+    for lane in 0..V::COUNT {
         digit.prefetch(&tables[lane][size[lane]]);
     }
 }

@@ -4,27 +4,69 @@ use super::field::Element;
 use super::point::{Addend, AffineAddend, Completed, Point, Projective};
 use super::power;
 use super::scalar::Scalar;
+use crate::lanes::in_halves::InHalves;
 use crate::lanes::interval::Interval;
 use crate::lanes::model::Model;
-use crate::lanes::{LANES, Lanes, M52};
+use crate::lanes::{LANES, Lanes, Mask};
 
-/// The largest top limb after carries.
-const CARRIED: i128 = (1 << 47) + (1 << 17);
+/// Intervals in one of the two radices.
+trait Intervals: Lanes {
+    /// The largest limbs that a formula may multiply: any for those whose upper bits products ignore.
+    const LIMBS: [i128; 5];
 
-/// Four limbs with any bits above bit 52, and a top limb as after carries.
-fn any() -> Element<Interval> {
-    let any = Interval::new(0, u64::MAX.into());
-    Element([any, any, any, any, Interval::new(0, CARRIED)])
+    fn of(low: i128, high: i128) -> Self;
+    fn interval(self) -> Interval;
+
+    /// An element that is ready to be multiplied.
+    fn any() -> Element<Self> {
+        Element(Self::LIMBS.map(|high| Self::of(0, high)))
+    }
+
+    /// A canonical one.
+    fn canonical() -> Element<Self> {
+        let top = 255 - 4 * Self::RADIX;
+        let limb = |bits: u32| Self::of(0, (1 << bits) - 1);
+        Element([limb(Self::RADIX), limb(Self::RADIX), limb(Self::RADIX), limb(Self::RADIX), limb(top)])
+    }
 }
 
-/// The formulas' requirement on an element that is multiplied: a small top limb that is not negative.
-fn assert_ready(name: &str, element: &Element<Interval>, top: i128) {
-    let limb = element.0[4];
-    assert!(limb.low >= 0 && limb.high <= top, "{name}: {limb:x?}");
+/// Radix 2^52.
+impl Intervals for Interval {
+    const LIMBS: [i128; 5] = {
+        let any = u64::MAX as i128;
+        [any, any, any, any, (1 << 47) + (1 << 17)]
+    };
+
+    fn of(low: i128, high: i128) -> Self {
+        Self::new(low, high)
+    }
+    fn interval(self) -> Interval {
+        self
+    }
+}
+
+/// Radix 2^51, by halves of products.
+impl Intervals for InHalves<Interval> {
+    const LIMBS: [i128; 5] = [(1 << 51) + (1 << 18); 5];
+
+    fn of(low: i128, high: i128) -> Self {
+        Self(Interval::new(low, high))
+    }
+    fn interval(self) -> Interval {
+        self.0
+    }
+}
+
+/// The formulas' requirement on an element that is multiplied.
+fn assert_ready<V: Intervals>(name: &str, element: &Element<V>) {
+    for (limb, most) in element.0.iter().zip(V::LIMBS) {
+        let limb = limb.interval();
+        assert!(limb.low >= 0 && limb.high <= most, "{name}: {limb:x?}");
+    }
 }
 
 /// Asserts that every form after a sum or a doubling is ready for the next step.
-fn assert_carried(completed: &Completed<Interval>) {
+fn assert_carried<V: Intervals>(completed: &Completed<V>) {
     let (projective, point, addend) = (completed.projective(), completed.point(), completed.addend());
     for (name, element) in [
         ("x", &projective.x),
@@ -37,49 +79,71 @@ fn assert_carried(completed: &Completed<Interval>) {
         ("t2d", &addend.t2d),
         ("z2", &addend.z2),
     ] {
-        assert_ready(name, element, CARRIED);
+        assert_ready(name, element);
     }
 }
 
-/// -A after decoding.
-fn decoded() -> Point<Interval> {
-    let mut canonical = Element([Interval::new(0, M52.into()); 5]);
-    canonical.0[4] = Interval::new(0, (1 << 47) - 1);
-    Point::from_affine(&canonical, &canonical)
+fn bounds_of_doublings_and_sums<V: Intervals>() {
+    let any = V::any();
+    assert_carried(&Projective { x: any, y: any, z: any, sum: any }.double());
+    let point = Point { plus: any, minus: any, z: any, t: any };
+    for addend in [point.addend(), Addend { plus: any, minus: any, t2d: any, z2: any }] {
+        for negated in [0, Mask::MAX] {
+            let sum = point.add(&addend, negated);
+            assert_carried(&sum);
+            let affine = AffineAddend { plus: any, minus: any, t2d: any };
+            assert_carried(&sum.add_affine(&affine, negated));
+            assert_carried(&point.add_affine(&affine, negated));
+        }
+    }
 }
 
 #[test]
 fn bounds_of_doublings_and_sums_hold_forever() {
-    assert_carried(&Projective { x: any(), y: any(), z: any(), sum: any() }.double());
-    let point = Point { plus: any(), minus: any(), z: any(), t: any() };
-    for addend in [point.addend(), Addend { plus: any(), minus: any(), t2d: any(), z2: any() }] {
-        let sum = point.add(&addend, 0);
-        assert_carried(&sum);
-        let affine = AffineAddend { plus: any(), minus: any(), t2d: any() };
-        assert_carried(&sum.add_affine(&affine, 0));
-        assert_carried(&point.add_affine(&affine, 0));
+    bounds_of_doublings_and_sums::<Interval>();
+    bounds_of_doublings_and_sums::<InHalves<Interval>>();
+}
+
+fn bounds_of_first_points<V: Intervals>() {
+    // -A after decoding.
+    let decoded = Point::from_affine(&V::canonical(), &V::canonical());
+    let like = V::any().0[4];
+    for point in [decoded, Point::identity(like)] {
+        assert_carried(&point.projective().double());
+        assert_carried(&point.add(&point.addend(), 0));
     }
+    assert_carried(&Completed::identity(like));
 }
 
 #[test]
 fn bounds_of_first_points_hold() {
-    for point in [decoded(), Point::identity(any().0[4])] {
-        assert_carried(&point.projective().double());
-        assert_carried(&point.add(&point.addend(), 0));
+    bounds_of_first_points::<Interval>();
+    bounds_of_first_points::<InHalves<Interval>>();
+}
+
+fn bounds_of_decoding_and_canonical_forms<V: Intervals>() {
+    let word = V::of(0, u64::MAX.into());
+    let assert_canonical = |name: &str, element: &Element<V>| {
+        for (limb, most) in element.0.iter().zip(V::canonical().0) {
+            assert!(limb.interval().low == 0 && limb.interval().high <= most.interval().high, "{name}");
+        }
+    };
+    for (x, y, _) in power::decode(&[[word; 4]; 2]) {
+        assert_canonical("x", &x);
+        assert_canonical("y", &y);
     }
-    assert_carried(&Completed::identity(any().0[4]));
+    assert_canonical("any", &V::any().canonical());
+    for element in
+        [V::any().add(&V::any()), V::any().sub(&V::any()), V::any().negate(), V::any().mul(&V::any())]
+    {
+        assert_ready("sums and products", &element);
+    }
 }
 
 #[test]
 fn bounds_of_decoding_and_canonical_forms_hold() {
-    let word = Interval::new(0, u64::MAX.into());
-    for (x, y, _) in power::decode(&[[word; 4]; 2]) {
-        assert_ready("x", &x, (1 << 47) - 1);
-        assert_ready("y", &y, (1 << 47) - 1);
-    }
-    for limb in any().canonical().0 {
-        assert!(limb.low == 0 && limb.high <= M52.into());
-    }
+    bounds_of_decoding_and_canonical_forms::<Interval>();
+    bounds_of_decoding_and_canonical_forms::<InHalves<Interval>>();
 }
 
 /// Intervals are too coarse for scalars: only all limbs together show that a difference is not negative. So the model reduces numbers
@@ -118,19 +182,21 @@ mod against_the_model {
     use super::*;
     use crate::generic::msm;
     use crate::generic::sign::Signing;
-    use crate::kernel::machine::{Ifma, Machine, Scalars};
+    use crate::kernel::machine::{Avx2, EightMachine, Ifma, Machine, ScalarHalves, Scalars};
+    use crate::lanes::halves::Halves;
+    use crate::lanes::{EightLanes, avx2};
     use std::io::Write as _;
 
     /// Runs `steps` on both machines from the same random words, and compares everything that they leave.
-    fn compare<const N: usize>(
+    fn compare<M: Lanes, V: Lanes, K: Machine<V>, const N: usize>(
         words: usize,
-        model: impl Fn(Scalars, &[Model]) -> [Vec<[u64; LANES]>; N],
-        vector: impl Fn(Ifma, &[crate::lanes::ifma::Vector]) -> [Vec<[u64; LANES]>; N],
+        (splat, model): (M, impl Fn(&[M]) -> [Vec<[u64; LANES]>; N]),
+        (name, machine): (&str, Option<K>),
+        vector: impl Fn(K, &[V]) -> [Vec<[u64; LANES]>; N],
     ) {
-        let Some(ifma) = Ifma::detect() else {
-            assert!(!std::arch::is_x86_feature_detected!("avx512ifma"));
+        let Some(machine) = machine else {
             // Bypass the test harness's capture, so that everyone sees it.
-            let note = "not tested: the limbs of x86_64/avx512ifma, which this machine does not have\n";
+            let note = format!("not tested: the limbs of {name}, which this machine does not have\n");
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return;
         };
@@ -138,9 +204,68 @@ mod against_the_model {
         for _ in 0..20 {
             let lanes: Vec<[u64; LANES]> =
                 (0..words).map(|_| std::array::from_fn(|_| random.u64(..))).collect();
-            let ours: Vec<_> = lanes.iter().map(|lanes| Model(*lanes)).collect();
-            let theirs: Vec<_> = lanes.iter().map(|lanes| ifma.splat(0).load(lanes)).collect();
-            assert_eq!(model(Scalars, &ours), vector(ifma, &theirs));
+            let ours: Vec<_> = lanes.iter().map(|lanes| splat.load(lanes)).collect();
+            let theirs: Vec<_> = lanes.iter().map(|lanes| machine.splat(0).load(lanes)).collect();
+            for (ours, theirs) in model(&ours).iter().zip(&vector(machine, &theirs)) {
+                assert_eq!(ours.len(), theirs.len());
+                for (ours, theirs) in ours.iter().zip(theirs) {
+                    assert_eq!(ours[..V::COUNT], theirs[..V::COUNT], "{name}");
+                }
+            }
+        }
+    }
+
+    const MODEL: Model = Model([0; LANES]);
+
+    fn with_ifma() -> (&'static str, Option<Ifma>) {
+        ("x86_64/avx512ifma", Ifma::detect())
+    }
+
+    fn with_avx2() -> (&'static str, Option<Avx2>) {
+        ("x86_64/avx2", Avx2::detect())
+    }
+
+    #[test]
+    fn machines_are_found_where_the_features_are() {
+        use std::arch::is_x86_feature_detected as has;
+        assert_eq!(Ifma::detect().is_some(), has!("avx512ifma"));
+        assert_eq!(Avx2::detect().is_some(), has!("avx2") && has!("fma"));
+    }
+
+    /// Products of factors of every kind, also at the ends of their range and between two halves.
+    #[test]
+    fn halves_of_products_are_exact() {
+        let Some(machine) = Avx2::detect() else { return };
+        let mut random = fastrand::Rng::with_seed(19);
+        let mut factor = || match random.u8(..8) {
+            0 => (1 << 51) + random.u64(..1 << 18),
+            1 => (1 << 51) - random.u64(..4),
+            2 => 1 << random.u32(..52),
+            3 => random.u64(..8),
+            4 => 3 << random.u32(..50),
+            _ => random.u64(..1 << 51),
+        };
+        for _ in 0..20_000 {
+            let [a, b]: [[u64; LANES]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| factor()));
+            let like = machine.splat(0);
+            let (mut low, mut high) = (like, like);
+            avx2::Vector::add_halves(&mut low, &mut high, like.load(&a).factor(), like.load(&b).factor());
+            let model = [InHalves(Model(a)), InHalves(Model(b))];
+            let (mut model_low, mut model_high) = (InHalves(MODEL), InHalves(MODEL));
+            InHalves::add_halves(&mut model_low, &mut model_high, model[0].factor(), model[1].factor());
+            for lane in 0..avx2::Vector::COUNT {
+                let low = low.store()[lane].wrapping_sub(avx2::Vector::LOW);
+                let high = high.store()[lane].wrapping_sub(avx2::Vector::HIGH);
+                assert_eq!(
+                    (low, high),
+                    (model_low.0.0[lane], model_high.0.0[lane]),
+                    "{} {}",
+                    a[lane],
+                    b[lane]
+                );
+                let sum = (i128::from(high) << 51) + i128::from(low.cast_signed());
+                assert_eq!(sum, i128::from(a[lane]) * i128::from(b[lane]));
+            }
         }
     }
 
@@ -168,7 +293,8 @@ mod against_the_model {
 
     #[test]
     fn points_have_the_same_limbs() {
-        compare(16, points::<Model, Scalars>, points::<_, Ifma>);
+        compare(16, (MODEL, |words: &[_]| points(Scalars, words)), with_ifma(), points);
+        compare(16, (InHalves(MODEL), |words: &[_]| points(ScalarHalves, words)), with_avx2(), points);
     }
 
     fn hashes<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 2] {
@@ -183,7 +309,8 @@ mod against_the_model {
 
     #[test]
     fn hashes_and_scalars_have_the_same_words() {
-        compare(24, hashes::<Model, Scalars>, hashes::<_, Ifma>);
+        compare(24, (MODEL, |words: &[_]| hashes(Scalars, words)), with_ifma(), hashes);
+        compare(24, (InHalves(MODEL), |words: &[_]| hashes(ScalarHalves, words)), with_avx2(), hashes);
     }
 
     fn groups<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
@@ -195,16 +322,18 @@ mod against_the_model {
         machine.take_scalars(&mut group, &[words[8]; 4], &std::array::from_fn(|n| words[n]));
         let mut all = limbs(&[group.x, group.y, r.0, r.1]);
         all.extend(group.k.0.iter().chain(&group.s.0).map(|limb| limb.store()));
-        all.push([u64::from(group.passed.point); LANES]);
+        let used = ((1_u16 << V::COUNT) - 1) as Mask;
+        all.push([u64::from(group.passed.point & used); LANES]);
         [all]
     }
 
     #[test]
     fn decoded_points_have_the_same_limbs() {
-        compare(9, groups::<Model, Scalars>, groups::<_, Ifma>);
+        compare(9, (MODEL, |words: &[_]| groups(Scalars, words)), with_ifma(), groups);
+        compare(9, (InHalves(MODEL), |words: &[_]| groups(ScalarHalves, words)), with_avx2(), groups);
     }
 
-    fn signatures<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
+    fn signatures<V: EightLanes, M: EightMachine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
         let mut signing = Signing::new(words[0]);
         let comb = vec![[[0x0000_1234_5678_9abc; 16]; 15]; 51];
         machine.multiply_nonce(
@@ -219,6 +348,6 @@ mod against_the_model {
 
     #[test]
     fn signatures_have_the_same_words() {
-        compare(16, signatures::<Model, Scalars>, signatures::<_, Ifma>);
+        compare(16, (MODEL, |words: &[_]| signatures(Scalars, words)), with_ifma(), signatures);
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of strict verification of eight signatures: s B - k A, compared with R as bytes.
+//! The steps of strict verification of a group of signatures, one in each lane: s B - k A, compared with R as bytes.
 
 use super::alone::{self, KeyRows};
 use super::field::Element;
@@ -7,9 +7,9 @@ use super::point::has_small_order;
 use super::power;
 use super::scalar::Scalar;
 use super::table::{self, BaseTable, KeyTable, OwnTables};
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 
-/// The state of eight signatures between two steps.
+/// The state of a group's signatures between two steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<V> {
     /// Encodings of the public keys, R, and S, as little-endian words.
@@ -106,20 +106,6 @@ impl<V: Lanes> Group<V> {
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
 
-    /// Fills the tables of one lane's key, for one signature: see [`alone`].
-    #[inline(always)]
-    pub(crate) fn fill_rows(&self, lane: usize, rows: &mut KeyRows) {
-        let mut point = [OneElement::ZERO; 2];
-        for (out, element) in point.iter_mut().zip([&self.x, &self.y]) {
-            let mut words = [0; 4];
-            for (word, vector) in words.iter_mut().zip(element.canonical().to_words()) {
-                *word = vector.store()[lane % LANES];
-            }
-            *out = OneElement::from_words(&words);
-        }
-        alone::fill(self.x.0[0], point, rows);
-    }
-
     /// Whether R encodes the affine point.
     #[inline(always)]
     fn compare(&mut self, x: &Element<V>, y: &Element<V>) {
@@ -135,6 +121,22 @@ impl<V: Lanes> Group<V> {
         let same_x = self.x.canonical().equal(&x.mul(&self.z).canonical());
         let same_y = self.y.canonical().equal(&y.mul(&self.z).canonical());
         self.passed.equation = valid & canonical & same_x & same_y;
+    }
+}
+
+impl<V: EightLanes> Group<V> {
+    /// Fills the tables of one lane's key, for one signature: see [`alone`].
+    #[inline(always)]
+    pub(crate) fn fill_rows(&self, lane: usize, rows: &mut KeyRows) {
+        let mut point = [OneElement::ZERO; 2];
+        for (out, element) in point.iter_mut().zip([&self.x, &self.y]) {
+            let mut words = [0; 4];
+            for (word, vector) in words.iter_mut().zip(element.canonical().to_words()) {
+                *word = vector.store()[lane % LANES];
+            }
+            *out = OneElement::from_words(&words);
+        }
+        alone::fill(self.x.0[0], point, rows);
     }
 }
 

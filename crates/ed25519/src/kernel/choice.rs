@@ -11,7 +11,12 @@ use crate::verdict::Verdict;
 use bulla_simd::Cell;
 use std::fmt;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-use {super::machine::Ifma, crate::lanes::ifma::Vector, std::sync::LazyLock};
+use {
+    super::fours::Fours,
+    super::machine::{Avx2, Ifma},
+    crate::lanes::{avx2, ifma},
+    std::sync::LazyLock,
+};
 
 /// The environment variable that forces a kernel for the whole process.
 pub const FORCE_VARIABLE: &str = "BULLA_ED25519_FORCE_KERNEL";
@@ -37,6 +42,8 @@ enum Choice {
 static COMPILED: &[Entry] = &[
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Entry { name: "x86_64/avx512ifma", engine: ifma, choice: Choice::Detected },
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Entry { name: "x86_64/avx2", engine: avx2, choice: Choice::Detected },
     Entry { name: "portable", engine: || Some(&Portable::BEST), choice: Choice::Detected },
     Entry { name: "dalek", engine: || Some(&Portable::DALEK), choice: Choice::Named },
     Entry { name: "model", engine: || Some(&MODEL), choice: Choice::Named },
@@ -46,8 +53,15 @@ static MODEL: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars);
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 fn ifma() -> Option<&'static dyn Engine> {
-    static ENGINE: LazyLock<Option<LaneEngine<Vector, Ifma>>> =
+    static ENGINE: LazyLock<Option<LaneEngine<ifma::Vector, Ifma>>> =
         LazyLock::new(|| Ifma::detect().map(LaneEngine::new));
+    ENGINE.as_ref().map(|engine| engine as &dyn Engine)
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+fn avx2() -> Option<&'static dyn Engine> {
+    static ENGINE: LazyLock<Option<Fours<avx2::Vector, Avx2>>> =
+        LazyLock::new(|| Avx2::detect().map(Fours::new));
     ENGINE.as_ref().map(|engine| engine as &dyn Engine)
 }
 

@@ -1,7 +1,7 @@
 //! The cofactored predicate: eight at a time, or all at once by a sum with random coefficients.
 
 use super::lanes::{LaneEngine, give_verdicts};
-use super::machine::Machine;
+use super::machine::EightMachine;
 use super::portable;
 use crate::generic::msm::{Bucket, Decoded, Digits, EMPTY};
 use crate::generic::point::{Addend, Point};
@@ -9,7 +9,7 @@ use crate::generic::scalar::Scalar;
 use crate::generic::table::{AffineRow, EMPTY_OWN_TABLES};
 use crate::generic::verify::Group;
 use crate::item::Item;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{EightLanes, LANES, Lanes};
 use crate::verdict::{Reason, Verdict};
 use curve25519_dalek::Scalar as OneScalar;
 
@@ -149,7 +149,7 @@ impl Terms {
     }
 }
 
-impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
+impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     /// Verdicts of the cofactored predicate. `random` has 16 bytes for every item, from a cryptographic generator.
     pub(super) fn cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
         if items.len() < BATCH {

@@ -1,8 +1,8 @@
-//! Eight signatures at a time, by the steps of a [`Machine`].
+//! A group of signatures at a time, one in each lane, by the steps of a [`Machine`].
 
 use super::engine::{Engine, PreparedKey};
-use super::halved;
-use super::machine::Machine;
+use super::halved::{self, Steps};
+use super::machine::{EightMachine, Machine};
 use super::portable::Portable;
 use crate::generic::comb::Comb;
 use crate::generic::point::{Addend, Point};
@@ -11,7 +11,7 @@ use crate::generic::single::BaseRows;
 use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnTables, base_step};
 use crate::generic::verify::{Group, Passed};
 use crate::item::Item;
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 use crate::message::Framed;
 use crate::signing_key::SignItem;
 use crate::verdict::{Reason, Verdict};
@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 /// has.
 const GROUPS: usize = 16;
 
-/// The number of signatures that are verified one by one, if all lanes work for each: a group takes less time than three.
+/// The number of signatures that are verified one by one, if eight lanes work for each: a group takes less time than three.
 pub(super) const SINGLES: usize = 2;
 
 /// How often the base point is doubled before each of its tables is made: for one, two and four tables per key.
@@ -53,7 +53,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         self.base[place].get_or_init(|| base_table(self.machine, doublings))
     }
 
-    /// Verifies up to `8 * G` items.
+    /// Verifies the items of up to `G` groups.
     fn verify_groups<const G: usize>(
         &self,
         domain: &[u8],
@@ -63,7 +63,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     ) {
         let machine = self.machine;
         let mut all = [Group::new(machine.splat(0)); G];
-        let groups = &mut all[..items.len().div_ceil(LANES)];
+        let groups = &mut all[..items.len().div_ceil(V::COUNT)];
         self.take_groups(groups, domain, items);
         if let [group] = groups {
             let mut r = (group.x, group.y, 0);
@@ -90,7 +90,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 
     /// Hashes the items and takes their scalars.
     pub(super) fn take_groups(&self, groups: &mut [Group<V>], domain: &[u8], items: &[Item<'_>]) {
-        for (group, items) in groups.iter_mut().zip(items.chunks(LANES)) {
+        for (group, items) in groups.iter_mut().zip(items.chunks(V::COUNT)) {
             take_items(self.machine, group, domain, items);
         }
     }
@@ -98,48 +98,41 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// Compares with R, and writes the verdicts.
     pub(super) fn give_groups(&self, groups: &mut [Group<V>], out: &mut [Verdict]) {
         self.machine.compare(groups);
-        for (group, out) in groups.iter().zip(out.chunks_mut(LANES)) {
+        for (group, out) in groups.iter().zip(out.chunks_mut(V::COUNT)) {
             give_verdicts(&group.passed, out);
         }
     }
-}
 
-impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
-    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
-        // A few last items are faster one by one than as a group.
-        let last = Some(items.len() % LANES).filter(|last| *last <= SINGLES).unwrap_or(0);
+    /// Strict verdicts. If at most so many are left for the last group, each takes less time by the steps for one.
+    pub(super) fn verify_all(
+        &self,
+        (one, singles): (&impl Steps, usize),
+        domain: &[u8],
+        items: &[Item<'_>],
+        out: &mut [Verdict],
+    ) {
+        let last = Some(items.len() % V::COUNT).filter(|last| *last <= singles).unwrap_or(0);
         let (items, last) = items.split_at(items.len() - last);
         let (out, last_out) = out.split_at_mut(items.len());
         for (item, verdict) in last.iter().zip(last_out) {
-            *verdict = halved::verify(self, domain, item);
+            *verdict = halved::verify(one, domain, item);
         }
         if items.is_empty() {
             return;
         }
         let mut tables = EMPTY_OWN_TABLES;
-        if items.len() <= 2 * LANES {
+        if items.len() <= 2 * V::COUNT {
             return self.verify_groups::<2>(domain, items, &mut tables, out);
         }
-        for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
+        for (items, out) in items.chunks(GROUPS * V::COUNT).zip(out.chunks_mut(GROUPS * V::COUNT)) {
             self.verify_groups::<GROUPS>(domain, items, &mut tables, out);
         }
     }
 
-    fn prepare(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
-        keys.chunks(LANES).flat_map(|keys| self.prepare_eight(keys, tables)).collect()
-    }
-
-    fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
-        self.verify_under(items, keys, out);
-    }
-
-    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
-        self.cofactored(items, random, out);
-    }
-
-    fn hash(&self, messages: &[&[u8]], out: &mut [[u8; 64]]) {
+    /// SHA-512 of every message.
+    pub(super) fn hash_all(&self, messages: &[&[u8]], out: &mut [[u8; 64]]) {
         let empty: &[u8] = &[];
-        for (messages, out) in messages.chunks(LANES).zip(out.chunks_mut(LANES)) {
+        for (messages, out) in messages.chunks(V::COUNT).zip(out.chunks_mut(V::COUNT)) {
             let mut framed = [Framed::new([empty; 4]); LANES];
             for (framed, message) in framed.iter_mut().zip(messages) {
                 *framed = Framed::new([message, empty, empty, empty]);
@@ -151,6 +144,28 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
             }
         }
     }
+}
+
+impl<V: EightLanes + 'static, M: EightMachine<V>> Engine for LaneEngine<V, M> {
+    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
+        self.verify_all((self, SINGLES), domain, items, out);
+    }
+
+    fn prepare(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
+        self.prepare_all(keys, tables)
+    }
+
+    fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+        self.verify_under(items, keys, out);
+    }
+
+    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+        self.cofactored(items, random, out);
+    }
+
+    fn hash(&self, messages: &[&[u8]], out: &mut [[u8; 64]]) {
+        self.hash_all(messages, out);
+    }
 
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         if cfg!(feature = "lane-signing") {
@@ -161,7 +176,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for LaneEngine<V, M> {
     }
 }
 
-/// Hashes up to eight items and takes their scalars. Lanes without an item have zeros, and their verdicts are not used.
+/// Hashes a group's items and takes their scalars. Lanes without an item have zeros, and their verdicts are not used.
 fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, domain: &[u8], items: &[Item<'_>]) {
     let like = machine.splat(0);
     let empty: &[u8] = &[];
@@ -180,13 +195,13 @@ fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, domain:
     machine.take_scalars(group, &s, &digests(machine, &mut framed));
 }
 
-/// SHA-512 of eight framed messages, as little-endian words.
+/// SHA-512 of a framed message in each lane, as little-endian words.
 pub(super) fn digests<V: Lanes, M: Machine<V>>(machine: M, framed: &mut [Framed<'_>; LANES]) -> [V; 8] {
     let mut state = sha512::START.map(|word| machine.splat(word));
     let mut blocks: [Block; LANES] = [[[0; 2]; 8]; LANES];
     loop {
         let mut live: Mask = 0;
-        for (lane, (framed, block)) in framed.iter_mut().zip(&mut blocks).enumerate() {
+        for (lane, (framed, block)) in framed.iter_mut().zip(&mut blocks).take(V::COUNT).enumerate() {
             live |= Mask::from(framed.next_block(block)) << lane;
         }
         if live == 0 {
@@ -246,8 +261,8 @@ fn base_table<V: Lanes, M: Machine<V>>(machine: M, doublings: u32) -> Box<BaseTa
     machine.addend(&point, &mut step);
     let mut table = vec![AffineRow::EMPTY; 513];
     let mut rows = [table[0]; LANES];
-    for out in table.chunks_mut(LANES) {
-        machine.eight_rows(&mut multiple, &step, &mut rows);
+    for out in table.chunks_mut(V::COUNT) {
+        machine.next_rows(&mut multiple, &step, &mut rows);
         out.copy_from_slice(&rows[..out.len()]);
     }
     table.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("513 rows"))

@@ -14,12 +14,9 @@ use crate::generic::single::{self, BaseRows, Factors, OwnRows};
 use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
 use crate::generic::verify::{self, Group};
 use crate::lanes::model::Model;
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-use {
-    crate::lanes::ifma::Vector,
-    bulla_simd::cpu::{Isa, supports},
-};
+use bulla_simd::cpu::{Isa, supports};
 
 /// Passes the list of all steps to another macro: their parameters, and the generic body.
 macro_rules! steps {
@@ -61,6 +58,10 @@ macro_rules! steps {
             fn double_times(point: &mut Point<V>, doublings: u32) {
                 *point = table::double_times(point.projective(), doublings).point()
             }
+            /// [`Point::add`], with nothing negated.
+            fn add(point: &mut Point<V>, other: &Addend<V>) {
+                *point = point.add(other, 0).point()
+            }
             /// [`Point::addend`].
             fn addend(point: &Point<V>, out: &mut Addend<V>) {
                 *out = point.addend()
@@ -93,6 +94,18 @@ macro_rules! steps {
             fn multiply_by_four(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 4], base: &[&BaseTable; 4]) {
                 group.multiply_prepared(keys, base)
             }
+            /// [`table::next_rows`].
+            fn next_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {
+                *out = table::next_rows(first, step)
+            }
+        }
+    };
+}
+
+/// The same for steps that only machines with eight lanes have.
+macro_rules! eight_steps {
+    ($emit:ident! $to:tt) => {
+        $emit! { $to
             /// [`Signing::multiply`].
             fn multiply_nonce(signing: &mut Signing<V>, digest: &[V; 8], comb: &Comb) {
                 signing.multiply(digest, comb)
@@ -120,10 +133,6 @@ macro_rules! steps {
             /// [`Signing::finish`].
             fn finish(signing: &mut Signing<V>, digest: &[V; 8]) {
                 signing.finish(digest)
-            }
-            /// [`Point::add`], with nothing negated.
-            fn add(point: &mut Point<V>, other: &Addend<V>) {
-                *point = point.add(other, 0).point()
             }
             /// [`Group::require_canonical`].
             fn require_canonical(group: &mut Group<V>, r: &Decoded<V>) {
@@ -165,20 +174,22 @@ macro_rules! steps {
             fn is_neutral(like: &V, factors: &Factors, rows: &OwnRows, base: &BaseRows, out: &mut bool) {
                 *out = single::is_neutral(*like, factors, rows, base)
             }
-            /// [`table::eight_rows`].
-            fn eight_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {
-                *out = table::eight_rows(first, step)
-            }
         }
     };
 }
 
 macro_rules! define {
-    (() $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+    ((Machine) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
         /// A kind of machine, with vectors `V`. A value of the type is the proof that this machine is of that kind.
         pub(crate) trait Machine<V: Lanes>: Copy + Sync + 'static {
             /// `word` in every lane.
             fn splat(self, word: u64) -> V;
+            $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
+        }
+    };
+    ((EightMachine) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+        /// A machine with eight lanes.
+        pub(crate) trait EightMachine<V: EightLanes>: Machine<V> {
             /// Clears the vector registers, so that nothing of the computation remains there.
             fn wipe_registers(self);
             $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
@@ -187,39 +198,24 @@ macro_rules! define {
 }
 
 macro_rules! implement {
-    (($module:ident, $machine:ty, $vector:ty, $new:expr, $wipe:expr, #[$attribute:meta])
+    (($trait:ident, $machine:ty, { $($own:tt)* }, #[$attribute:meta])
      $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
-        /// The compiled steps.
-        mod $module {
-            use super::*;
+        $(
+            #[$attribute]
+            #[inline(never)]
+            fn $name($($arg: $type),*) $body
+        )*
 
-            /// The vectors.
-            type V = $vector;
-
+        impl $trait<V> for $machine {
+            $($own)*
             $(
-                #[$attribute]
-                #[inline(never)]
-                fn $name($($arg: $type),*) $body
+                #[inline(always)]
+                fn $name(self, $($arg: $type),*) {
+                    #[allow(unused_unsafe, reason = "the model's steps need no features")]
+                    // SAFETY: a value of this type exists only where the features of the step were found.
+                    unsafe { $name($($arg),*) }
+                }
             )*
-
-            impl Machine<V> for $machine {
-                #[inline(always)]
-                fn splat(self, word: u64) -> V {
-                    $new(word)
-                }
-                #[inline(always)]
-                fn wipe_registers(self) {
-                    $wipe
-                }
-                $(
-                    #[inline(always)]
-                    fn $name(self, $($arg: $type),*) {
-                        #[allow(unused_unsafe, reason = "the model's steps need no features")]
-                        // SAFETY: a value of this type exists only where the features of the step were found.
-                        unsafe { $name($($arg),*) }
-                    }
-                )*
-            }
         }
     };
 }
@@ -233,6 +229,11 @@ pub(crate) struct Scalars;
 #[derive(Clone, Copy)]
 pub(crate) struct Ifma(());
 
+/// AVX2 with FMA.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 impl Ifma {
     /// The proof, on a machine that has AVX-512 F, BW, DQ, VL and IFMA.
@@ -241,14 +242,91 @@ impl Ifma {
     }
 }
 
-steps!(define!());
-steps!(implement! (model, Scalars, Model, |word| Model([word; LANES]), {}, #[doc = "In plain Rust."]));
-
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-steps!(implement! (
-    // SAFETY: a value of `Ifma` exists only where detection has found the features.
-    ifma, Ifma, Vector, |word| unsafe { Vector::new(word) },
-    // SAFETY: as above.
-    unsafe { crate::wipe::vector_registers() },
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
-));
+impl Avx2 {
+    /// The proof, on a machine that has AVX2 and FMA.
+    pub(crate) fn detect() -> Option<Self> {
+        supports(Isa::Avx2Fma).then_some(Self(()))
+    }
+}
+
+steps!(define!(Machine));
+eight_steps!(define!(EightMachine));
+
+/// The compiled steps in plain Rust.
+mod model {
+    use super::*;
+
+    /// The vectors.
+    type V = Model;
+
+    steps!(implement! (Machine, Scalars, {
+        fn splat(self, word: u64) -> V {
+            Model([word; LANES])
+        }
+    }, #[doc = "In plain Rust."]));
+    eight_steps!(
+        implement! (EightMachine, Scalars, { fn wipe_registers(self) {} }, #[doc = "In plain Rust."])
+    );
+}
+
+/// Any machine: the lanes of the tests with the field arithmetic of AVX2.
+#[cfg(test)]
+#[derive(Clone, Copy)]
+pub(crate) struct ScalarHalves;
+
+/// The compiled steps with the field arithmetic of AVX2.
+#[cfg(test)]
+mod halves {
+    use super::*;
+
+    /// The vectors.
+    type V = crate::lanes::in_halves::InHalves<Model>;
+
+    steps!(implement! (Machine, ScalarHalves, {
+        fn splat(self, word: u64) -> V {
+            crate::lanes::in_halves::InHalves(Model([word; LANES]))
+        }
+    }, #[doc = "In plain Rust."]));
+}
+
+/// The compiled steps for AVX-512 IFMA.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod ifma {
+    use super::*;
+
+    /// The vectors.
+    type V = crate::lanes::ifma::Vector;
+
+    steps!(implement! (Machine, Ifma, {
+        #[inline(always)]
+        fn splat(self, word: u64) -> V {
+            // SAFETY: a value of `Ifma` exists only where detection has found the features.
+            unsafe { V::new(word) }
+        }
+    }, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]));
+    eight_steps!(implement! (EightMachine, Ifma, {
+        #[inline(always)]
+        fn wipe_registers(self) {
+            // SAFETY: as above.
+            unsafe { crate::wipe::vector_registers() }
+        }
+    }, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]));
+}
+
+/// The compiled steps for AVX2 with FMA.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod avx2 {
+    use super::*;
+
+    /// The vectors.
+    type V = crate::lanes::avx2::Vector;
+
+    steps!(implement! (Machine, Avx2, {
+        #[inline(always)]
+        fn splat(self, word: u64) -> V {
+            // SAFETY: a value of `Avx2` exists only where detection has found the features.
+            unsafe { V::new(word) }
+        }
+    }, #[target_feature(enable = "avx2,fma,bmi1,bmi2")]));
+}

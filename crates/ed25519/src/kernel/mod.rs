@@ -7,6 +7,8 @@ mod choice;
 mod cofactored;
 mod encodings;
 mod engine;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod fours;
 mod halved;
 mod lanes;
 pub(crate) mod machine;

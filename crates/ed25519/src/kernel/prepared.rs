@@ -4,14 +4,14 @@ use super::encodings;
 use super::engine::PreparedKey;
 use super::halved::{self, words};
 use super::lanes::{self, LaneEngine};
-use super::machine::Machine;
+use super::machine::{EightMachine, Machine};
 use crate::generic::alone::{EMPTY_KEY_ROWS, Factors, KeyRows};
 use crate::generic::one_element::{self, OneElement};
 use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
 use crate::item::Item;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{EightLanes, LANES, Lanes};
 use crate::verdict::{Reason, Verdict};
 
 /// The number of tables with which keys also get those for one signature alone.
@@ -21,8 +21,8 @@ const MOST_TABLES: usize = 4;
 const SINGLES: usize = 4;
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
-    /// Decodes up to eight keys and fills their tables.
-    pub(crate) fn prepare_eight(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
+    /// Decodes a group of keys and fills their tables.
+    pub(super) fn prepare_group(&self, keys: &[[u8; 32]], tables: usize) -> (Group<V>, Vec<PreparedKey>) {
         let machine = self.machine;
         let mut group = Group::new(machine.splat(0));
         let mut words = [[0; LANES]; 4];
@@ -43,11 +43,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         let bare = |lane| PreparedKey {
             fault: fault(lane),
             tables: vec![EMPTY_KEY_TABLE; tables].into_boxed_slice(),
-            rows: (tables == MOST_TABLES).then(|| {
-                let mut rows = Box::new(EMPTY_KEY_ROWS);
-                machine.fill_key_rows(&group, lane, &mut rows);
-                rows
-            }),
+            rows: None,
         };
         let mut prepared: Vec<_> = (0..keys.len()).map(bare).collect();
         let mut point = Point::identity(machine.splat(0));
@@ -62,58 +58,38 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
                 key.tables[table] = *filled;
             }
         }
-        prepared
+        (group, prepared)
     }
 
-    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables.
-    pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables. If at most `singles` are left for the last group,
+    /// each takes less time by `one`.
+    pub(super) fn verify_under_by(
+        &self,
+        (one, singles): (impl Fn(&Item<'_>, &PreparedKey) -> Verdict, usize),
+        items: &[Item<'_>],
+        keys: &[&PreparedKey],
+        out: &mut [Verdict],
+    ) {
         const GROUPS: usize = 16;
-        let (singles, count) = match keys {
-            [PreparedKey { rows: Some(_), .. }, ..] => (SINGLES, items.len()),
-            _ => (lanes::SINGLES, items.len()),
-        };
-        // A few last items are faster one by one than as a group.
-        let last = Some(count % LANES).filter(|last| *last <= singles).unwrap_or(0);
+        let count = items.len();
+        let last = Some(count % V::COUNT).filter(|last| *last <= singles).unwrap_or(0);
         let ((items, last), (keys, last_keys)) = (items.split_at(count - last), keys.split_at(count - last));
         let (out, last_out) = out.split_at_mut(items.len());
         for ((item, key), verdict) in last.iter().zip(last_keys).zip(last_out) {
-            *verdict = match &key.rows {
-                Some(rows) => self.verify_alone(item, key.fault, rows),
-                None => halved::verify(self, &[], item),
-            };
+            *verdict = one(item, key);
         }
+        let together = GROUPS * V::COUNT;
         for ((items, keys), out) in
-            items.chunks(GROUPS * LANES).zip(keys.chunks(GROUPS * LANES)).zip(out.chunks_mut(GROUPS * LANES))
+            items.chunks(together).zip(keys.chunks(together)).zip(out.chunks_mut(together))
         {
             let mut all = [Group::new(self.machine.splat(0)); GROUPS];
-            let groups = &mut all[..items.len().div_ceil(LANES)];
+            let groups = &mut all[..items.len().div_ceil(V::COUNT)];
             self.take_groups(groups, &[], items);
-            for (group, keys) in groups.iter_mut().zip(keys.chunks(LANES)) {
+            for (group, keys) in groups.iter_mut().zip(keys.chunks(V::COUNT)) {
                 self.multiply_under(group, keys);
             }
             self.give_groups(groups, out);
         }
-    }
-
-    /// The strict verdict on one signature under a key with tables for that.
-    fn verify_alone(&self, item: &Item<'_>, fault: Option<Reason>, rows: &KeyRows) -> Verdict {
-        let reason = match fault {
-            _ if !encodings::is_canonical_scalar(item.s()) => Reason::ScalarNotCanonical,
-            Some(fault) => fault,
-            None if encodings::has_small_order_y(item.r()) => Reason::ROfSmallOrder,
-            None if self.is_sum(item, rows) => return Verdict::Valid,
-            None => Reason::Mismatch,
-        };
-        Verdict::Invalid(reason)
-    }
-
-    /// Whether s B - k A has the encoding R.
-    fn is_sum(&self, item: &Item<'_>, rows: &KeyRows) -> bool {
-        let k = encodings::scalar_of([&[], item.r(), item.public_key, item.message]);
-        let factors = Factors::new(&words(k.as_bytes()), &words(item.s()));
-        let mut sum = [OneElement::ZERO; 3];
-        self.machine.multiply_alone(&self.machine.splat(0), &factors, rows, self.base_rows(), &mut sum);
-        one_element::encode_public(&sum) == words(item.r())
     }
 
     /// Tables of the base point for keys with four tables.
@@ -138,6 +114,58 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
             ),
         }
         pass_keys(group, keys);
+    }
+}
+
+impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
+    /// Keys with tables, also those for one signature alone if they have four.
+    pub(crate) fn prepare_all(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
+        let mut all = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(LANES) {
+            let (group, mut prepared) = self.prepare_group(keys, tables);
+            if tables == MOST_TABLES {
+                for (lane, key) in prepared.iter_mut().enumerate() {
+                    let rows = key.rows.insert(Box::new(EMPTY_KEY_ROWS));
+                    self.machine.fill_key_rows(&group, lane, rows);
+                }
+            }
+            all.append(&mut prepared);
+        }
+        all
+    }
+
+    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables.
+    pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+        let singles = match keys {
+            [PreparedKey { rows: Some(_), .. }, ..] => SINGLES,
+            _ => lanes::SINGLES,
+        };
+        let one = |item: &Item<'_>, key: &PreparedKey| match &key.rows {
+            Some(rows) => self.verify_alone(item, key.fault, rows),
+            None => halved::verify(self, &[], item),
+        };
+        self.verify_under_by((one, singles), items, keys, out);
+    }
+
+    /// The strict verdict on one signature under a key with tables for that.
+    fn verify_alone(&self, item: &Item<'_>, fault: Option<Reason>, rows: &KeyRows) -> Verdict {
+        let reason = match fault {
+            _ if !encodings::is_canonical_scalar(item.s()) => Reason::ScalarNotCanonical,
+            Some(fault) => fault,
+            None if encodings::has_small_order_y(item.r()) => Reason::ROfSmallOrder,
+            None if self.is_sum(item, rows) => return Verdict::Valid,
+            None => Reason::Mismatch,
+        };
+        Verdict::Invalid(reason)
+    }
+
+    /// Whether s B - k A has the encoding R.
+    fn is_sum(&self, item: &Item<'_>, rows: &KeyRows) -> bool {
+        let k = encodings::scalar_of([&[], item.r(), item.public_key, item.message]);
+        let factors = Factors::new(&words(k.as_bytes()), &words(item.s()));
+        let mut sum = [OneElement::ZERO; 3];
+        self.machine.multiply_alone(&self.machine.splat(0), &factors, rows, self.base_rows(), &mut sum);
+        one_element::encode_public(&sum) == words(item.r())
     }
 }
 

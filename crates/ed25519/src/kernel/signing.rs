@@ -1,12 +1,12 @@
 //! Makes signatures, eight at a time.
 
 use super::lanes::{LaneEngine, digest_alone, digests};
-use super::machine::Machine;
+use super::machine::EightMachine;
 use crate::generic::comb::Comb;
 use crate::generic::point::{Addend, Point};
 use crate::generic::sign::Signing;
 use crate::generic::table::AffineRow;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{EightLanes, LANES, Lanes};
 use crate::message::Framed;
 use crate::signing_key::SignItem;
 use crate::wipe;
@@ -14,7 +14,7 @@ use crate::wipe;
 /// The number of groups that share an inversion.
 const GROUPS: usize = 8;
 
-impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
+impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     /// One signature for each item.
     pub(crate) fn sign_all(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
@@ -113,7 +113,7 @@ fn write_half<V: Lanes>(words: &[V; 4], at: usize, out: &mut [[u8; 64]]) {
 }
 
 /// The table of odd multiples.
-fn comb<V: Lanes, M: Machine<V>>(machine: M) -> Box<Comb> {
+fn comb<V: EightLanes, M: EightMachine<V>>(machine: M) -> Box<Comb> {
     let mut base = Point::identity(machine.splat(0));
     machine.base_point(&mut base);
     let mut table = vec![[[0; 16]; 15]; 51];
@@ -124,7 +124,7 @@ fn comb<V: Lanes, M: Machine<V>>(machine: M) -> Box<Comb> {
         machine.addend(&twice, &mut step);
         for first in [0, LANES] {
             let mut rows = [AffineRow::EMPTY; LANES];
-            machine.eight_rows(&mut multiple, &step, &mut rows);
+            machine.next_rows(&mut multiple, &step, &mut rows);
             for (entry, row) in rows.iter().enumerate() {
                 for (n, word) in row.0[..15].iter().enumerate() {
                     window[n][first + entry] = *word;

@@ -2,14 +2,14 @@
 
 use super::halved::Steps;
 use super::lanes::LaneEngine;
-use super::machine::Machine;
+use super::machine::EightMachine;
 use crate::generic::halving::Halved;
 use crate::generic::one_element::{Decoded, OneElement};
 use crate::generic::pair::{Pair, Row};
 use crate::generic::single::{BaseRows, EMPTY_OWN_ROWS, Factors, TABLES};
-use crate::lanes::Lanes;
+use crate::lanes::EightLanes;
 
-impl<V: Lanes + 'static, M: Machine<V>> Steps for LaneEngine<V, M> {
+impl<V: EightLanes + 'static, M: EightMachine<V>> Steps for LaneEngine<V, M> {
     fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
         let mut out = [(OneElement::ZERO, OneElement::ZERO, false); 2];
         self.machine.decode_single(&self.machine.splat(0), words, &mut out);
@@ -26,7 +26,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Steps for LaneEngine<V, M> {
     }
 }
 
-impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
+impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     /// The multiples of the base point.
     pub(super) fn base_rows(&self) -> &BaseRows {
         self.base_rows.get_or_init(|| {

@@ -1,6 +1,6 @@
 //! AVX-512 IFMA: eight lanes in a zmm register.
 
-use super::{LANES, Lanes, Mask, carry, product, product_51, square, square_51};
+use super::{EightLanes, LANES, Lanes, Mask, carry, product, product_51, square, square_51};
 use core::arch::x86_64::*;
 
 /// Eight lanes. The first one comes from [`Vector::new`], whose caller has checked the CPU.
@@ -65,16 +65,6 @@ impl Lanes for Vector {
         fn odd(self) -> Mask = _mm512_test_epi64_mask(self.0, _mm512_set1_epi64(1));
         fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2] = gather(from).map(Self);
         fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES] = scatter(pair[0].0, pair[1].0);
-        fn in_fours<const ORDER: i32>(self) -> Self = Self(_mm512_permutex_epi64::<ORDER>(self.0));
-        fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self = {
-            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
-            Self(_mm512_mask_broadcast_i64x4(low, 0xf0, _mm256_loadu_si256(high.as_ptr().cast())))
-        };
-        fn pick(self, row: &[u64; 16]) -> Self = {
-            let low = _mm512_loadu_si512(row.as_ptr().cast());
-            let high = _mm512_loadu_si512(row.as_ptr().add(8).cast());
-            Self(_mm512_permutex2var_epi64(low, self.0, high))
-        };
     }
 
     #[inline(always)]
@@ -84,14 +74,6 @@ impl Lanes for Vector {
     #[inline(always)]
     fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
         square(a, start)
-    }
-    #[inline(always)]
-    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
-        product_51(a, b)
-    }
-    #[inline(always)]
-    fn square_51(a: &[Self; 5]) -> [Self; 5] {
-        square_51(a)
     }
     #[inline(always)]
     fn carry(columns: [Self; 5]) -> [Self; 5] {
@@ -108,17 +90,7 @@ impl Lanes for Vector {
 
     #[inline(always)]
     fn prefetch<T>(self, row: &T) {
-        let row = std::ptr::from_ref(row).cast::<i8>();
-        let mut offset = 0;
-        while offset < size_of::<T>() {
-            // SAFETY: within the row; nothing is read.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.add(offset)) };
-            offset += 64;
-        }
-        if align_of::<T>() < 64 {
-            // SAFETY: as above.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.add(size_of::<T>() - 1)) };
-        }
+        super::prefetch(row);
     }
 
     #[inline(always)]
@@ -127,6 +99,30 @@ impl Lanes for Vector {
         // SAFETY: the features by the contract of `Vector::new`; 64 bytes are there to be written.
         unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self.0) };
         words
+    }
+}
+
+impl EightLanes for Vector {
+    forward! {
+        fn in_fours<const ORDER: i32>(self) -> Self = Self(_mm512_permutex_epi64::<ORDER>(self.0));
+        fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self = {
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
+            Self(_mm512_mask_broadcast_i64x4(low, 0xf0, _mm256_loadu_si256(high.as_ptr().cast())))
+        };
+        fn pick(self, row: &[u64; 16]) -> Self = {
+            let low = _mm512_loadu_si512(row.as_ptr().cast());
+            let high = _mm512_loadu_si512(row.as_ptr().add(8).cast());
+            Self(_mm512_permutex2var_epi64(low, self.0, high))
+        };
+    }
+
+    #[inline(always)]
+    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
+        product_51(a, b)
+    }
+    #[inline(always)]
+    fn square_51(a: &[Self; 5]) -> [Self; 5] {
+        square_51(a)
     }
 }
 

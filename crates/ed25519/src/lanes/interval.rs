@@ -1,7 +1,7 @@
 //! Lanes with known bounds and unknown values. The formulas of points, run over intervals, prove the bounds of every limb at every step:
 //! no limb overflows 64 bits, and no limb that is read as unsigned is negative.
 
-use super::{LANES, Lanes, M52, Mask};
+use super::{EightLanes, LANES, Lanes, M52, Mask};
 
 /// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits or, if `low` is negative, as a signed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +115,15 @@ impl Lanes for Interval {
         assert!(high <= i128::from(M52), "{a:x?} times {b:x?} in 52 bits");
         self.add(Self::new(low, high))
     }
+    fn madd_small(self, a: Self, b: Self) -> Self {
+        assert!(
+            a.unsigned().high < 1 << 32 && b.unsigned().high < 1 << 32,
+            "{a:x?} times {b:x?} in 32 bits each"
+        );
+        self.madd_whole(a, b)
+    }
     fn times_19(self) -> Self {
-        Self::new(19 * self.unsigned().low, 19 * self.high)
+        Self::new(19 * self.low, 19 * self.high)
     }
     fn select(_: Mask, yes: Self, no: Self) -> Self {
         Self::new(yes.low.min(no.low), yes.high.max(no.high))
@@ -139,6 +146,9 @@ impl Lanes for Interval {
     fn scatter(_: [Self; 2]) -> [[u64; 2]; LANES] {
         panic!("{NO_LANES}")
     }
+}
+
+impl EightLanes for Interval {
     fn in_fours<const ORDER: i32>(self) -> Self {
         self
     }

@@ -1,18 +1,24 @@
-//! The vector type of all code here: eight lanes of 64 bits, with 52-bit multiply-add.
+//! The vector type of all code here: eight or four lanes of 64 bits.
 //!
 //! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move data between lanes and memory in another
-//! order, so no item can affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`Lanes::in_fours`] moves them too.
+//! order, so no item can affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`EightLanes`] moves them too.
 //!
 //! The methods are safe: a vector exists only on a CPU that can compute with it. A [`Kernel`](crate::kernel::Kernel) makes the first vector of
 //! a computation; a value of that type proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing vector.
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod avx2;
+#[cfg(any(test, all(target_arch = "x86_64", target_feature = "sse2")))]
+pub(crate) mod halves;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod ifma;
+#[cfg(test)]
+pub(crate) mod in_halves;
 #[cfg(test)]
 pub(crate) mod interval;
 pub(crate) mod model;
 
-/// The number of items that are processed at once.
+/// The number of lanes of the longest vector. Memory for lanes has this size for every vector; shorter ones use only its beginning.
 pub(crate) const LANES: usize = 8;
 
 /// One bit per lane; lane 0 has the lowest.
@@ -25,6 +31,8 @@ pub(crate) const M52: u64 = (1 << 52) - 1;
 pub(crate) const M47: u64 = (1 << 47) - 1;
 /// 2^260 modulo the prime.
 const WRAP: u64 = 608;
+/// 640 * 32 times the prime: [`Lanes::BIAS`] in radix 2^52.
+const BIAS_52: [u64; 5] = [640 * (M52 - 607), 640 * M52, 640 * M52, 640 * M52, 640 * M52];
 
 /// Five vectors in memory, limbs of an element.
 #[derive(Clone, Copy)]
@@ -36,8 +44,17 @@ impl Staged {
     pub(crate) const EMPTY: Self = Self([[0; LANES]; 5]);
 }
 
-/// Eight lanes of 64 bits.
+/// Lanes of 64 bits, and the field's arithmetic in them: an element is five limbs, of which the top one has the bits from 4 [`Lanes::RADIX`] to
+/// 255.
 pub(crate) trait Lanes: Copy {
+    /// The number of lanes. Masks and memory may have more: what they contain is not used.
+    const COUNT: usize = LANES;
+    /// The bits of a limb.
+    const RADIX: u32 = 52;
+    /// A multiple of the prime, with limbs greater than any column of a folded product. Adding it first keeps differences of columns from becoming
+    /// negative.
+    const BIAS: [u64; 5] = BIAS_52;
+
     /// `word` in every lane. `self` only proves that this CPU supports the vectors.
     fn like(self, word: u64) -> Self;
     /// The vector whose lane i is `words[i]`.
@@ -85,6 +102,11 @@ pub(crate) trait Lanes: Copy {
     fn madd_whole(self, a: Self, b: Self) -> Self {
         self.madd_lo(a, b)
     }
+    /// [`Lanes::madd_whole`] of factors below 2^32.
+    #[inline(always)]
+    fn madd_small(self, a: Self, b: Self) -> Self {
+        self.madd_whole(a, b)
+    }
 
     /// Every lane times 19, modulo 2^64.
     fn times_19(self) -> Self;
@@ -98,12 +120,6 @@ pub(crate) trait Lanes: Copy {
     fn negative(self) -> Mask;
     /// Which lanes are odd.
     fn odd(self) -> Mask;
-
-    /// Lanes in another order within the lower four lanes, and in the same order within the upper four: lane i gets lane `ORDER >> 2 i & 3` of
-    /// its half.
-    fn in_fours<const ORDER: i32>(self) -> Self;
-    /// Four lanes from `low`, and four from `high`.
-    fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self;
 
     /// Writes one word with one store. Vectors are loaded from memory that was written like this, and the compiler must not assemble
     /// them in registers instead.
@@ -134,6 +150,20 @@ pub(crate) trait Lanes: Copy {
     fn carry(columns: [Self; 5]) -> [Self; 5] {
         carry(columns)
     }
+    /// Limbs without the bits that products ignore.
+    #[inline(always)]
+    fn masked(limbs: [Self; 5]) -> [Self; 5] {
+        masked(limbs)
+    }
+}
+
+/// Eight lanes, which may all be parts of one item.
+pub(crate) trait EightLanes: Lanes {
+    /// Lanes in another order within the lower four lanes, and in the same order within the upper four: lane i gets lane `ORDER >> 2 i & 3` of
+    /// its half.
+    fn in_fours<const ORDER: i32>(self) -> Self;
+    /// Four lanes from `low`, and four from `high`.
+    fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self;
     /// [`product_51`], as [`Lanes::product`].
     #[inline(never)]
     fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
@@ -167,17 +197,45 @@ pub(crate) fn square<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 5] {
 pub(crate) fn carry<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
     let top = z[4].shr::<47>();
     z[4] = z[4].and(z[4].like(M47));
-    z[0] = z[0].madd_whole(top, top.like(19));
+    z[0] = z[0].madd_small(top, top.like(19));
     for k in 0..4 {
         z[k + 1] = z[k + 1].add(z[k].shr::<52>());
     }
     z
 }
 
+/// Limbs 0 to 3 without bits above the radix: the implementation of [`Lanes::masked`].
+#[inline(always)]
+fn masked<V: Lanes>(mut z: [V; 5]) -> [V; 5] {
+    let mask = z[0].like(M52);
+    for limb in &mut z[..4] {
+        *limb = limb.and(mask);
+    }
+    z
+}
+
+/// Prefetches a row.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[inline(always)]
+fn prefetch<T>(row: &T) {
+    use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    let row = std::ptr::from_ref(row).cast::<i8>();
+    let mut offset = 0;
+    while offset < size_of::<T>() {
+        // SAFETY: within the row; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.add(offset)) };
+        offset += 64;
+    }
+    if align_of::<T>() < 64 {
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.add(size_of::<T>() - 1)) };
+    }
+}
+
 /// The order in which limbs are multiplied: limb 0 is the last one of a carry.
 const ORDER: [usize; 5] = [2, 1, 3, 4, 0];
 
-/// The folded columns of a product in radix 2^51: the implementation of [`Lanes::product_51`].
+/// The folded columns of a product in radix 2^51: the implementation of [`EightLanes::product_51`].
 ///
 /// A multiply-add divides products at bit 52, so the upper halves count twice. The upper columns come first, so that they are folded while the
 /// lower ones are still computed: a single chain of products waits for every result.
@@ -186,7 +244,7 @@ const ORDER: [usize; 5] = [2, 1, 3, 4, 0];
     clippy::needless_range_loop,
     reason = "loops over values are not unrolled, which keeps the columns in memory"
 )]
-pub(crate) fn product_51<V: Lanes>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
+pub(crate) fn product_51<V: EightLanes>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
     let zero = a[0].like(0);
     let (mut lo, mut hi) = ([zero; 9], [zero; 10]);
     // Each column gets one product in turn: the next one waits for it.
@@ -234,7 +292,7 @@ fn fold_51<V: Lanes>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
 
 /// Like [`product_51`] of `a` and `a`: each product of two different limbs is computed once and doubled.
 #[inline(always)]
-pub(crate) fn square_51<V: Lanes>(a: &[V; 5]) -> [V; 5] {
+pub(crate) fn square_51<V: EightLanes>(a: &[V; 5]) -> [V; 5] {
     let zero = a[0].like(0);
     // What counts once, twice, and four times.
     let (mut one, mut two, mut four) = ([zero; 10], [zero; 10], [zero; 10]);

@@ -3,7 +3,7 @@
 //! It is slow, and only its name chooses it. The tests run every formula on it and compare the limbs with those of the vector
 //! kernels.
 
-use super::{LANES, Lanes, M52, Mask};
+use super::{EightLanes, LANES, Lanes, M52, Mask};
 
 /// Eight lanes as an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,9 @@ impl Lanes for Model {
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES] {
         std::array::from_fn(|i| [pair[0].0[i], pair[1].0[i]])
     }
+}
+
+impl EightLanes for Model {
     fn in_fours<const ORDER: i32>(self) -> Self {
         lanes(|i| self.0[(i & 4) + (ORDER >> (2 * (i & 3)) & 3) as usize])
     }

@@ -181,6 +181,11 @@ fn arbitrary_neighbours_change_no_verdict() {
         let mut alone = vec![Verdict::Invalid(Reason::Mismatch); batch.len()];
         portable.verify_many_into(&items(&batch), &mut alone);
         assert_eq!(verify_many(&items(&batch)), alone, "round {round}");
+        for kernel in kernels() {
+            let mut verdicts = vec![Verdict::Valid; batch.len()];
+            kernel.verify_many_into(&items(&batch), &mut verdicts);
+            assert_eq!(verdicts, alone, "{kernel}, round {round}");
+        }
     }
 }
 

@@ -63,7 +63,29 @@ const STEPS: &[&str] = &[
     "fill_own_rows",
     "fill_base_rows",
     "is_neutral",
-    "eight_rows",
+    "next_rows",
+];
+
+/// Those that verify groups of four.
+const STEPS_OF_FOUR: &[&str] = &[
+    "compress",
+    "take_scalars",
+    "decode_two",
+    "decode_four",
+    "decode_key_and_r",
+    "compare_decoded",
+    "compare",
+    "base_point",
+    "double_times",
+    "addend",
+    "key_point",
+    "fill_key_tables",
+    "fill_own_tables",
+    "multiply_own",
+    "multiply_by_one",
+    "multiply_by_two",
+    "multiply_by_four",
+    "next_rows",
 ];
 
 /// The functions that take any number of inputs. They may call another function of their kernel, and abort if a caller
@@ -107,7 +129,7 @@ pub static LIBRARIES: [Library; 3] = [
         crate_name: "bulla_ed25519::",
         module: "bulla_ed25519::kernel::machine::",
         // Between the steps, vectors are stored to memory and loaded from it.
-        after_detection: &["bulla_ed25519::wipe::vector_registers", "core::core_arch::x86::avx512"],
+        after_detection: &["bulla_ed25519::wipe::vector_registers", "core::core_arch::x86::avx"],
         sets: &ED25519,
     },
 ];
@@ -166,6 +188,10 @@ const AVX2: &[CpuidFeature] = {
     use CpuidFeature::*;
     &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2]
 };
+const AVX2_FMA: &[CpuidFeature] = {
+    use CpuidFeature::*;
+    &[SSE3, SSSE3, SSE4_1, SSE4_2, AVX, AVX2, BMI1, BMI2, FMA]
+};
 const SSE41: &[CpuidFeature] = &[CpuidFeature::SSE3, CpuidFeature::SSSE3, CpuidFeature::SSE4_1];
 
 static BLAKE3: [Set; 4] = [
@@ -223,12 +249,20 @@ static BLAKE2: [Set; 4] = [
     },
 ];
 
-static ED25519: [Set; 1] = [Set {
-    name: "ed25519 x86_64/avx512ifma",
-    modules: &[("ifma", STEPS)],
-    widest: Width::Zmm,
-    features: AVX512_IFMA,
-}];
+static ED25519: [Set; 2] = [
+    Set {
+        name: "ed25519 x86_64/avx512ifma",
+        modules: &[("ifma", STEPS)],
+        widest: Width::Zmm,
+        features: AVX512_IFMA,
+    },
+    Set {
+        name: "ed25519 x86_64/avx2",
+        modules: &[("avx2", STEPS_OF_FOUR)],
+        widest: Width::Ymm,
+        features: AVX2_FMA,
+    },
+];
 
 /// The code of one function of one kernel.
 #[derive(Clone, Debug)]
