@@ -1,4 +1,5 @@
-//! Ed25519 (RFC 8032), eight signatures at a time: strict verification with one verdict for each, and signing.
+//! Ed25519 (RFC 8032), eight signatures at a time: strict verification with one verdict for each, and signing. AVX-512 IFMA has eight lanes. AVX2
+//! with FMA has four, which only verify.
 //!
 //! Lane i of every vector belongs to signature i; a few signatures are computed one by one, each with all lanes. So a signature gets the same verdict alone and among others, whatever its neighbours, their
 //! order, the number of threads and the CPU. The predicate is that of `verify_strict` of ed25519-dalek 3. Where there are no vectors,

@@ -18,7 +18,8 @@ pub enum Tables {
     One,
     /// 5.3 KiB per key: half the doublings.
     Two,
-    /// 21.9 KiB per key: a quarter of the doublings. 11.3 KiB of it serve up to four signatures that come alone.
+    /// 21.9 KiB per key: a quarter of the doublings. 11.3 KiB of it serve up to four signatures that come alone; kernels with four lanes do not have
+    /// these.
     Four,
 }
 

@@ -271,12 +271,12 @@ mod model {
 }
 
 /// Any machine: the lanes of the tests with the field arithmetic of AVX2.
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64", target_feature = "sse2"))]
 #[derive(Clone, Copy)]
 pub(crate) struct ScalarHalves;
 
 /// The compiled steps with the field arithmetic of AVX2.
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64", target_feature = "sse2"))]
 mod halves {
     use super::*;
 

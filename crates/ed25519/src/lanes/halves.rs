@@ -34,16 +34,17 @@ pub(crate) trait Halves: Lanes {
     fn add_halves(low: &mut Self, high: &mut Self, a: Self::Factor, b: Self::Factor);
 }
 
-/// The start of column `k`, to which so many lower and upper halves are added.
-#[inline(always)]
-const fn start<V: Halves>(k: usize, lower: u64, upper: u64) -> u64 {
-    let own = if k < 5 { multiple(OWN)[k] } else { 0 };
-    own.wrapping_sub(lower.wrapping_mul(V::LOW)).wrapping_sub(upper.wrapping_mul(V::HIGH))
+/// The number of lower halves that column `k` of a product gets.
+const fn lower_halves(k: usize) -> u64 {
+    if k < 5 { k as u64 + 1 } else { 9 - k as u64 }
 }
 
-/// The number of products of two limbs that are added to column `k`.
-const fn count(k: usize) -> u64 {
-    if k < 5 { k as u64 + 1 } else { 9_u64.saturating_sub(k as u64) }
+/// What column `k` of a product starts from: [`OWN`], without what its halves have too much.
+#[inline(always)]
+const fn start<V: Halves>(k: usize) -> u64 {
+    let own = if k < 5 { multiple(OWN)[k] } else { 0 };
+    let upper_halves = if k == 0 { 0 } else { lower_halves(k - 1) };
+    own.wrapping_sub(lower_halves(k).wrapping_mul(V::LOW)).wrapping_sub(upper_halves.wrapping_mul(V::HIGH))
 }
 
 #[inline(always)]
@@ -69,8 +70,7 @@ macro_rules! add_products {
 pub(crate) fn product<V: Halves>(a: &[V; 5], b: &[V; 5], from: [V; 5]) -> [V; 5] {
     let mut z = [from[0]; 10];
     for k in 0..10 {
-        let upper = if k == 0 { 0 } else { count(k - 1) };
-        z[k] = from[0].like(start::<V>(k, count(k), upper));
+        z[k] = from[0].like(start::<V>(k));
         if k < 5 {
             z[k] = z[k].add(from[k]);
         }
@@ -91,10 +91,9 @@ pub(crate) fn product<V: Halves>(a: &[V; 5], b: &[V; 5], from: [V; 5]) -> [V; 5]
 pub(crate) fn square<V: Halves>(a: &[V; 5], from: [V; 5]) -> [V; 5] {
     let mut z = [from[0]; 10];
     for k in 0..10 {
-        let upper = if k == 0 { 0 } else { count(k - 1) };
-        let all = start::<V>(k, count(k), upper);
-        // All are even.
-        z[k] = from[0].like(if k == 0 || k == 9 { all } else { all / 2 });
+        let start = start::<V>(k);
+        // Columns 1 to 8 will be doubled. Their starts are even.
+        z[k] = from[0].like(if k == 0 || k == 9 { start } else { start / 2 });
         if k < 5 {
             z[k] = z[k].add(from[k]);
         }

@@ -41,6 +41,23 @@ fn reasons_come_in_their_order() {
     assert_eq!(verdict(&case), Verdict::Invalid(Reason::ScalarNotCanonical));
 }
 
+/// The documentation promises that so much is enough.
+#[test]
+fn verification_fits_into_a_small_stack() {
+    let cases = cases::cases(140, 50, 14);
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+        let verify = || {
+            let items: Vec<_> = cases.iter().map(cases::Case::item).collect();
+            for count in [1, 4, 8, 9, 140] {
+                kernel.verify_many_into(&items[..count], &mut vec![Verdict::Valid; count]);
+            }
+        };
+        std::thread::scope(|scope| {
+            std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, verify).unwrap();
+        });
+    }
+}
+
 #[test]
 fn kernels_have_names_and_unknown_ones_are_listed() {
     let names: Vec<_> = kernel::available().map(|kernel| kernel.name()).collect();
