@@ -1,17 +1,19 @@
-//! Four signatures at a time: groups of four by lanes, and what is left one by one in general registers.
+//! Four signatures at a time: groups of four by lanes, and what is left one by one, mostly in general registers.
 
 use super::engine::{Engine, PreparedKey};
-use super::halved;
+use super::halved::{self, Steps};
 use super::lanes::LaneEngine;
 use super::machine::Machine;
 use super::portable::{Halves, Portable};
+use crate::generic::halving::Halved;
+use crate::generic::one_element::{Decoded, OneElement};
 use crate::item::Item;
 use crate::lanes::Lanes;
 use crate::signing_key::SignItem;
 use crate::verdict::Verdict;
 
 /// The number of signatures that are verified one by one: a group takes less time than more.
-const SINGLES: usize = 1;
+const SINGLES: usize = 2;
 
 /// The engine of a machine with four lanes. Signing, and the cofactored predicate, are those of [`Portable`].
 pub(super) struct Fours<V, M>(LaneEngine<V, M>);
@@ -23,9 +25,22 @@ impl<V: Lanes + 'static, M: Machine<V>> Fours<V, M> {
     }
 }
 
+/// One signature: both points are decoded in lanes, and the sums are computed in general registers.
+impl<V: Lanes + 'static, M: Machine<V>> Steps for Fours<V, M> {
+    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
+        let mut out = [(OneElement::ZERO, OneElement::ZERO, false); 2];
+        self.0.machine.decode_pair(&self.0.machine.splat(0), words, &mut out);
+        out
+    }
+
+    fn is_neutral(&self, points: &[[OneElement; 2]; 2], halved: &Halved, base: &[u64; 4]) -> bool {
+        Halves.is_neutral(points, halved, base)
+    }
+}
+
 impl<V: Lanes + 'static, M: Machine<V>> Engine for Fours<V, M> {
     fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
-        self.0.verify_all((&Halves, SINGLES), domain, items, out);
+        self.0.verify_all((self, SINGLES), domain, items, out);
     }
 
     fn prepare(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
@@ -33,8 +48,10 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for Fours<V, M> {
     }
 
     fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
-        let one = |item: &Item<'_>, _: &PreparedKey| halved::verify(&Halves, &[], item);
-        self.0.verify_under_by((one, SINGLES), items, keys, out);
+        // Two under keys with more tables take less time as a group.
+        let singles = if keys.first().is_some_and(|key| key.tables.len() > 1) { 1 } else { SINGLES };
+        let one = |item: &Item<'_>, _: &PreparedKey| halved::verify(self, &[], item);
+        self.0.verify_under_by((one, singles), items, keys, out);
     }
 
     fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {

@@ -85,7 +85,12 @@ mod tests {
     use curve25519_dalek::EdwardsPoint;
     use curve25519_dalek::constants::EIGHT_TORSION;
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    use {crate::kernel::machine::Ifma, crate::lanes::ifma::Vector};
+    use {
+        crate::kernel::fours::Fours,
+        crate::kernel::machine::{Avx2, Ifma},
+        crate::lanes::avx2,
+        crate::lanes::ifma::Vector,
+    };
 
     /// Whether s B - k A is R.
     fn holds(steps: &impl Steps, [a, r]: [&EdwardsPoint; 2], [k, s]: [&Scalar; 2]) -> bool {
@@ -139,6 +144,13 @@ mod tests {
         cases(300, |points, factors, expected| {
             assert_eq!(holds(&Halves, points, factors), expected, "{points:?} {factors:?}");
         });
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        if let Some(avx2) = Avx2::detect() {
+            let engine: Fours<avx2::Vector, Avx2> = Fours::new(avx2);
+            cases(300, |points, factors, expected| {
+                assert_eq!(holds(&engine, points, factors), expected, "{points:?} {factors:?}");
+            });
+        }
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         if let Some(ifma) = Ifma::detect() {
             let engine: LaneEngine<Vector, Ifma> = LaneEngine::new(ifma);

@@ -42,6 +42,10 @@ macro_rules! steps {
             fn decode_key_and_r(group: &mut Group<V>, r: &mut Decoded<V>) {
                 *r = verify::decode_key_and_r(group)
             }
+            /// [`verify::decode_pair`].
+            fn decode_pair(like: &V, words: &[[u64; 4]; 2], out: &mut [OneDecoded; 2]) {
+                *out = verify::decode_pair(*like, words)
+            }
             /// [`Group::compare_decoded`].
             fn compare_decoded(group: &mut Group<V>, r: &Decoded<V>) {
                 group.compare_decoded(*r)

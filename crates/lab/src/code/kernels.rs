@@ -73,6 +73,7 @@ const STEPS_OF_FOUR: &[&str] = &[
     "decode_two",
     "decode_four",
     "decode_key_and_r",
+    "decode_pair",
     "compare_decoded",
     "compare",
     "base_point",
