@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{files, pages::Pages, source::Source};
 use crate::process::quiet;
@@ -24,12 +24,16 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// The documents in the package.
 const DOCUMENTS: [&str; 3] = ["README.md", "SECURITY.md", "docs/operations.md"];
 
+/// The C library of the oldest Debian that the package is for: Debian 12.
+const LIBC: (u32, u32) = (2, 36);
+
 /// Writes the package into `out`.
 pub(super) fn write(source: &Source, command: &Path, pages: &Pages, work: &Path, out: &Path) -> Result<()> {
     let root = work.join("deb");
     files::fresh(&root)?;
     fill(source, command, pages, &work.join("source"), &root)?;
     let depends = depends(work, command)?;
+    installs_on_the_oldest(&depends)?;
     let size = quiet(Command::new("du").args(["-sk", "--apparent-size"]).arg(&root))?;
     let size = size.split_whitespace().next().context("du says nothing")?.to_owned();
     files::write(&root.join("DEBIAN/control"), control(&source.version, &depends, &size))?;
@@ -88,6 +92,21 @@ fn depends(work: &Path, command: &Path) -> Result<String> {
     line.map(str::to_owned).context("dpkg-shlibdeps names no package")
 }
 
+/// Whether the oldest Debian has the C library that the package needs. A newer system has functions that Rust's library then uses.
+fn installs_on_the_oldest(depends: &str) -> Result<()> {
+    let needed =
+        depends.split(", ").find_map(|package| package.strip_prefix("libc6 (>= ")?.strip_suffix(')'));
+    let needed = needed.with_context(|| format!("the package needs no C library, but {depends}"))?;
+    let mut numbers = needed.split('.').map_while(|number| number.parse().ok());
+    let version = (numbers.next().context("a version is no number")?, numbers.next().unwrap_or(0));
+    let (major, minor) = LIBC;
+    ensure!(
+        version <= LIBC,
+        "the package needs libc6 {needed}: build it on Debian 12, which has {major}.{minor}"
+    );
+    Ok(())
+}
+
 /// The digests by which `dpkg --verify` finds files that changed.
 fn sums(root: &Path) -> Result<String> {
     let listed = quiet(Command::new("find").args(["usr", "-type", "f"]).current_dir(root))?;
@@ -135,6 +154,15 @@ mod tests {
         let (_, text) = control.split_once("Description: ").unwrap();
         assert!(text.lines().skip(1).all(|line| line.starts_with(' ') && line.len() <= 80), "{text}");
         assert!(control.starts_with("Package: bulla\nVersion: 1.2.3-1\n"));
+    }
+
+    #[test]
+    fn a_package_that_the_oldest_debian_cannot_install_is_refused() {
+        installs_on_the_oldest("libc6 (>= 2.34), libgcc-s1 (>= 4.2)").unwrap();
+        installs_on_the_oldest("libgcc-s1 (>= 4.2), libc6 (>= 2.36)").unwrap();
+        for refused in ["libc6 (>= 2.39), libgcc-s1 (>= 4.2)", "libc6 (>= 3.0)", "libgcc-s1 (>= 4.2)"] {
+            assert!(installs_on_the_oldest(refused).is_err(), "{refused}");
+        }
     }
 
     #[test]

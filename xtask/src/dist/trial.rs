@@ -51,6 +51,7 @@ pub(super) fn platform(context: &Context, platform: Platform, version: &str, out
         }
         Form::Zip => {
             let zip = out.join(format!("{name}.zip"));
+            install::debian(&DebianTool { program: "python3", package: "python3" })?;
             quiet(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(zip).arg(&folder))?;
         }
     }
