@@ -48,6 +48,7 @@ pub(crate) fn check(context: &Context, command_line: &clap::Command) -> Result<(
     }
     ensure!(commands > 0, "no workflow runs a command of ours");
     check_lists(&context.root, command_line)?;
+    check_oldest(&context.root)?;
     let actionlint = install::go_tool(context, &ACTIONLINT)?;
     quiet(Command::new(actionlint).arg("-oneline").current_dir(&context.root))?;
     println!("{commands} commands");
@@ -108,6 +109,30 @@ fn check_lists(root: &Path, command_line: &clap::Command) -> Result<()> {
     same("groups of nightly.yml", &list(&nightly, "group:"), &mutants::groups(root)?)
 }
 
+/// Where a package promises its oldest version of a language, what stands around it there, and around it in `test.yml`, which must test with it.
+const OLDEST: [(&str, [&str; 2], [&str; 2]); 3] = [
+    ("go/go.mod", ["\ngo ", "\n"], ["GOTOOLCHAIN: go", "\n"]),
+    ("js/package.json", ["\"node\": \">=", "\""], ["node-version: \"", "\"\n"]),
+    ("python/pyproject.toml", ["requires-python = \">=", "\""], ["python-version: |\n            ", "\n"]),
+];
+
+/// Checks that the oldest versions that the packages promise are tested.
+fn check_oldest(root: &Path) -> Result<()> {
+    let test = fs::read_to_string(root.join(FOLDER).join("test.yml"))?;
+    for (file, around, tested) in OLDEST {
+        let promised = fs::read_to_string(root.join(file))?;
+        let oldest = between(&promised, around).with_context(|| format!("{file} names no oldest version"))?;
+        let wanted = [tested[0], oldest, tested[1]].concat();
+        ensure!(test.contains(&wanted), "{file} promises {oldest}, and test.yml has no `{}`", wanted.trim());
+    }
+    Ok(())
+}
+
+/// The first text between two others.
+fn between<'a>(text: &'a str, [before, after]: [&str; 2]) -> Option<&'a str> {
+    Some(text.split_once(before)?.1.split_once(after)?.0)
+}
+
 /// The items of the first list after the line `key`.
 fn list(text: &str, key: &str) -> BTreeSet<String> {
     let after = text.lines().skip_while(|line| line.trim() != key).skip(1);
@@ -150,6 +175,28 @@ mod tests {
         ] {
             assert!(check(&GOOD.replace(from, to)).is_err(), "{to}");
         }
+    }
+
+    #[test]
+    fn a_promised_version_without_a_test_is_found() {
+        let root = std::env::temp_dir().join(format!("bulla-xtask-oldest-{}", std::process::id()));
+        let write = |file: &str, text: &str| {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("go/go.mod", "module a\n\ngo 1.24.0\n");
+        write("js/package.json", "{ \"node\": \">=20\" }");
+        write("python/pyproject.toml", "requires-python = \">=3.11\"\n");
+        let tested = "GOTOOLCHAIN: go1.24.0\nnode-version: \"20\"\npython-version: |\n            3.11\n            3.13\n";
+        let workflow = ".github/workflows/test.yml";
+        write(workflow, tested);
+        check_oldest(&root).unwrap();
+        for (from, to) in [("1.24.0", "1.24.1"), ("\"20\"", "\"22\""), ("3.11", "3.12")] {
+            write(workflow, &tested.replace(from, to));
+            assert!(check_oldest(&root).is_err(), "{to}");
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
