@@ -237,10 +237,10 @@ impl<V: Lanes> Element<V> {
     #[inline(always)]
     pub(crate) fn to_words(self) -> [V; 4] {
         let mut out = [self.0[0]; 4];
-        for k in 0..4 {
+        for (k, word) in out.iter_mut().enumerate() {
             // Limb k ends in this word, and the next one begins here.
             let end = (k as u32 + 1) * V::RADIX - 64 * k as u32;
-            out[k] = self.0[k].shr_by(V::RADIX - end).or(self.0[k + 1].shl_by(end));
+            *word = self.0[k].shr_by(V::RADIX - end).or(self.0[k + 1].shl_by(end));
         }
         out
     }
