@@ -1,6 +1,6 @@
 //! The platforms that get binaries.
 
-use crate::install::{self, DebianTool};
+use crate::install::{self, DebianFile, DebianTool};
 
 use anyhow::Result;
 use clap::{ValueEnum, builder::PossibleValue};
@@ -28,6 +28,10 @@ pub(super) enum Form {
     /// `.deb`
     Deb,
 }
+
+/// A header that ring's C code needs. Debian's compiler for AArch64 does not bring it, and the compilers for x86-64 do.
+const ARM_HEADER: DebianFile =
+    DebianFile { path: "/usr/aarch64-linux-gnu/include/string.h", package: "libc6-dev-arm64-cross" };
 
 impl Platform {
     pub(super) const ALL: [Self; 4] = [Self::LinuxX86, Self::LinuxArm, Self::DebianX86, Self::WindowsX86];
@@ -87,6 +91,9 @@ impl Platform {
     pub(super) fn prepare(self) -> Result<()> {
         install::rust_target(self.triple())?;
         install::debian(&self.compiler())?;
+        if self == Self::LinuxArm {
+            install::debian_file(&ARM_HEADER)?;
+        }
         match self.form() {
             Form::Tar => {}
             Form::Zip => install::debian(&DebianTool { program: "zip", package: "zip" })?,
