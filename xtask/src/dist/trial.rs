@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
 
 use super::{
     archive, files,
@@ -59,24 +60,47 @@ pub(super) fn platform(context: &Context, platform: Platform, version: &str, out
     let launcher = Launcher::new(context, platform, &command)?;
     if platform.form() == Form::Tar {
         is_static(&command)?;
-        has_kernels(&launcher, &command)?;
+        has_kernels(platform, &launcher, &command)?;
     }
     signs(&launcher, version, &folder.join("home")).with_context(|| platform.triple())
 }
 
 /// The command audits itself. What it says about our kernels is shown.
-fn has_kernels(launcher: &Launcher, command: &Path) -> Result<()> {
-    let audit = launcher.says(["audit", &command.to_string_lossy()]).context("bulla audit")?;
-    let mut kernels = 0;
-    for line in audit.lines().filter(|line| line.starts_with("bulla-")) {
-        let mut words = line.split_whitespace();
-        let (kernel, verdict) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        ensure!(verdict == "present", "{kernel} is {verdict}");
-        println!("{kernel}: {verdict}");
-        kernels += 1;
-    }
-    ensure!(kernels > 0, "bulla audit finds no kernel of ours: {audit}");
+fn has_kernels(platform: Platform, launcher: &Launcher, command: &Path) -> Result<()> {
+    let audit = launcher.says(["audit", "--json", &command.to_string_lossy()]).context("bulla audit")?;
+    let kernels = kernels(platform, &serde_json::from_str(&audit)?)?;
+    kernels.iter().for_each(|kernel| println!("{kernel}: present"));
     Ok(())
+}
+
+/// The kernels of ours in an audit. For x86-64 the audit has rules about them. For AArch64 it has none, so there they are the functions of which most
+/// instructions name vectors.
+fn kernels(platform: Platform, audit: &Value) -> Result<Vec<String>> {
+    let items = |key: &str| audit[key].as_array().with_context(|| format!("the audit has no {key}"));
+    let mut kernels = Vec::new();
+    if platform == Platform::LinuxArm {
+        for function in items("functions")? {
+            let name = function["name"].as_str().unwrap_or_default();
+            let count = |of: &Value| of.as_u64().unwrap_or_default();
+            let most = 2 * count(&function["widths"]["neon"]) > count(&function["instructions"]);
+            if most && name.starts_with("bulla_") && name.contains("::kernel::aarch64::") {
+                kernels.push(name.to_owned());
+            }
+        }
+    } else {
+        for rule in items("rules")? {
+            let name = rule["rule"].as_str().unwrap_or_default();
+            if name.starts_with("bulla-") {
+                ensure!(rule["verdict"] == "present", "{name} is {}", rule["verdict"]);
+                kernels.push(name.to_owned());
+            }
+        }
+    }
+    for library in ["blake2", "blake3"] {
+        let has = kernels.iter().any(|kernel| kernel.contains(library));
+        ensure!(has, "bulla audit finds no kernel of {library}, but {kernels:?}");
+    }
+    Ok(kernels)
 }
 
 /// A static program names no interpreter, and so no library.
@@ -233,4 +257,38 @@ pub(super) fn signatures(context: &Context, from: &Path) -> Result<()> {
     quiet(&mut own(&["check", "--strict", LISTS[1]], &nowhere))?;
     println!("{} signed, and verified by minisign and bulla", LISTS.join(" and "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn function(name: &str, neon: u64) -> Value {
+        json!({ "name": name, "instructions": 100, "widths": { "fp": 0, "neon": neon, "sve": 0 } })
+    }
+
+    #[test]
+    fn kernels_for_aarch64_are_functions_of_vectors() {
+        let (blake2, blake3) =
+            ("bulla_blake2::kernel::aarch64::lanes_2b", "bulla_blake3::kernel::aarch64::group");
+        let found = |functions: Value| kernels(Platform::LinuxArm, &json!({ "functions": functions }));
+        let both = json!([function(blake2, 90), function("core::fmt::write", 90), function(blake3, 60)]);
+        assert_eq!(found(both).unwrap(), [blake2, blake3]);
+        assert!(found(json!([function(blake2, 90), function(blake3, 50)])).is_err());
+        assert!(found(json!([function(blake3, 90)])).is_err());
+    }
+
+    #[test]
+    fn kernels_for_x86_are_those_that_rules_find() {
+        let found = |verdict: &str| {
+            let rule = |name: &str, verdict: &str| json!({ "rule": name, "verdict": verdict });
+            let others = [rule("bulla-blake2/avx2", "present"), rule("blake3/avx2", "not_linked")];
+            let rules = [&others[..], &[rule("bulla-blake3/avx2", verdict)]].concat();
+            kernels(Platform::LinuxX86, &json!({ "rules": rules }))
+        };
+        assert_eq!(found("present").unwrap(), ["bulla-blake2/avx2", "bulla-blake3/avx2"]);
+        assert!(found("lost").is_err());
+    }
 }
