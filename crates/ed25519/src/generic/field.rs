@@ -235,12 +235,16 @@ impl<V: Lanes> Element<V> {
 
     /// The reverse for canonical elements.
     #[inline(always)]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "loops over values are unrolled late, which keeps words in memory"
+    )]
     pub(crate) fn to_words(self) -> [V; 4] {
         let mut out = [self.0[0]; 4];
-        for (k, word) in out.iter_mut().enumerate() {
+        for k in 0..4 {
             // Limb k ends in this word, and the next one begins here.
             let end = (k as u32 + 1) * V::RADIX - 64 * k as u32;
-            *word = self.0[k].shr_by(V::RADIX - end).or(self.0[k + 1].shl_by(end));
+            out[k] = self.0[k].shr_by(V::RADIX - end).or(self.0[k + 1].shl_by(end));
         }
         out
     }
