@@ -43,7 +43,10 @@ macro_rules! steps {
                 *r = verify::decode_key_and_r(group)
             }
             /// [`verify::decode_pair`].
-            #[allow(dead_code, reason = "only machines with four lanes use it, and only x86-64 has such machines")]
+            #[cfg_attr(
+                not(all(target_arch = "x86_64", target_feature = "sse2")),
+                expect(dead_code, reason = "only machines with four lanes use it")
+            )]
             fn decode_pair(like: &V, words: &[[u64; 4]; 2], out: &mut [OneDecoded; 2]) {
                 *out = verify::decode_pair(*like, words)
             }
