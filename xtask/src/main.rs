@@ -21,6 +21,7 @@ mod model;
 mod mutants;
 mod process;
 mod program;
+mod reasons;
 mod report;
 mod rounds;
 mod seeds;

@@ -105,24 +105,25 @@ test("the contents lead from page to page, and say which one this is", async () 
   await withPage({}, async (page) => {
     await open(page, "index.html");
     await page.click("nav >> text=Sign a terabyte");
-    assert.match(page.url(), /sign-a-terabyte\.html$/);
+    await page.waitForURL(/sign-a-terabyte\.html$/);
     assert.equal(await page.textContent("nav [aria-current=page]"), "Sign a terabyte");
     assert.equal(await page.textContent("h1"), "Sign a terabyte");
     const [nav, main] = await Promise.all(["nav", "main"].map((part) => page.locator(part).boundingBox()));
     assert.ok(nav && main && nav.x + nav.width <= main.x + 1, "the contents are beside the text");
     await page.screenshot({ path: join(pictures, "tutorial.png") });
     await page.click("header >> text=bulla");
-    assert.match(page.url(), /index\.html$/);
+    await page.waitForURL(/index\.html$/);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    assert.match(page.url(), /#text$/, "the first stop of the keyboard leads to the text");
+    // The first stop of the keyboard leads to the text.
+    await page.waitForURL(/#text$/);
   });
   await withPage({ viewport: PHONE, isMobile: true, hasTouch: true }, async (page) => {
     await open(page, "docs/audit.html");
     await page.tap("text=Contents");
-    assert.match(page.url(), /#contents$/);
-    const box = await page.locator("nav").boundingBox();
-    assert.ok(box && box.y < PHONE.height, "the contents are in sight");
+    await page.waitForURL(/#contents$/);
+    // The contents are in sight. The page may still be scrolling.
+    await page.waitForFunction((height) => (document.querySelector("nav")?.getBoundingClientRect().y ?? height) < height, PHONE.height);
     await page.screenshot({ path: join(pictures, "phone-contents.png") });
   });
 });

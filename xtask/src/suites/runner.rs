@@ -16,6 +16,7 @@ use crate::{
     install,
     process::{Echo, stream},
     program::Program,
+    reasons::Reasons,
     slowest::Slowest,
     summary::SuiteResult,
 };
@@ -38,6 +39,13 @@ pub(super) struct Runner<'a> {
     /// How long building the tests took.
     build: Duration,
     slow: Slowest,
+}
+
+/// How a test runner ended.
+struct Ended {
+    tally: Tally,
+    reasons: Reasons,
+    status: Result<ExitStatus>,
 }
 
 impl<'a> Runner<'a> {
@@ -106,10 +114,10 @@ impl<'a> Runner<'a> {
         for program in self.built().iter().filter(|program| wanted(&program.package)) {
             let mut command = test_program(program, &[]);
             set_up(&mut command);
-            let (tally, status) = self.run_libtest(&program.name, &mut command);
+            let ended = self.run_libtest(&program.name, &mut command);
             // Some packages have no test of their own.
-            if tally != Tally::default() || !matches!(&status, Ok(status) if status.success()) {
-                self.conclude(&program.name, tally, status);
+            if ended.tally != Tally::default() || !matches!(&ended.status, Ok(status) if status.success()) {
+                self.conclude(&program.name, ended);
             }
         }
     }
@@ -180,53 +188,62 @@ impl<'a> Runner<'a> {
 
     /// A command that runs tests of Rust: every test of every harness counts.
     pub(super) fn libtest(&mut self, name: &str, command: &mut Command) {
-        let (tally, status) = self.run_libtest(name, command);
-        self.conclude(name, tally, status);
+        let ended = self.run_libtest(name, command);
+        self.conclude(name, ended);
     }
 
-    fn run_libtest(&mut self, name: &str, command: &mut Command) -> (Tally, Result<ExitStatus>) {
+    fn run_libtest(&mut self, name: &str, command: &mut Command) -> Ended {
         self.announce(name);
-        let mut tally = Tally::default();
+        let (mut tally, mut reasons) = (Tally::default(), Reasons::default());
         let slow = &mut self.slow;
         let status = stream(command, Echo::Show, |line| {
             tally += libtest(line).unwrap_or_default();
+            reasons.libtest(line);
             slow.libtest(line);
         });
-        (tally, status)
+        Ended { tally, reasons, status }
     }
 
     /// `go test -json`: every leaf test counts.
     pub(super) fn go_test(&mut self, name: &str, command: &mut Command) {
         self.announce(name);
-        let mut tests = GoTests::default();
+        let (mut tests, mut reasons) = (GoTests::default(), Reasons::default());
         let slow = &mut self.slow;
         let status = stream(command, Echo::Hide, |line| {
             slow.go(line);
             if let Some(text) = tests.line(line) {
                 print!("{text}");
+                reasons.go(&text);
             }
         });
-        self.conclude(name, tests.tally(), status);
+        self.conclude(name, Ended { tally: tests.tally(), reasons, status });
     }
 
     /// `node --test` with the reporter `spec`: its summary counts.
     pub(super) fn node_test(&mut self, name: &str, command: &mut Command) {
         self.announce(name);
-        let mut tally = Tally::default();
-        let status = stream(command, Echo::Show, |line| tally += node_test(line).unwrap_or_default());
-        self.conclude(name, tally, status);
+        let (mut tally, mut reasons) = (Tally::default(), Reasons::default());
+        let status = stream(command, Echo::Show, |line| {
+            tally += node_test(line).unwrap_or_default();
+            reasons.node(line);
+        });
+        self.conclude(name, Ended { tally, reasons, status });
     }
 
     /// pytest: its summary counts.
     pub(super) fn pytest(&mut self, name: &str, command: &mut Command) {
         self.announce(name);
-        let mut tally = Tally::default();
-        let status = stream(command, Echo::Show, |line| tally += pytest(line).unwrap_or_default());
-        self.conclude(name, tally, status);
+        let (mut tally, mut reasons) = (Tally::default(), Reasons::default());
+        let status = stream(command, Echo::Show, |line| {
+            tally += pytest(line).unwrap_or_default();
+            reasons.pytest(line);
+        });
+        self.conclude(name, Ended { tally, reasons, status });
     }
 
     /// A test runner has ended. If it failed without a failed test, for example because a build broke, that counts as one failure.
-    fn conclude(&mut self, name: &str, mut tally: Tally, status: Result<ExitStatus>) {
+    fn conclude(&mut self, name: &str, ended: Ended) {
+        let Ended { mut tally, reasons, status } = ended;
         let mut result = status.and_then(succeeded);
         if result.is_ok() && tally == Tally::default() {
             result = Err(anyhow!("it ran no test"));
@@ -238,7 +255,7 @@ impl<'a> Runner<'a> {
             result = Err(anyhow!("{} tests were ignored or skipped", tally.failed));
         }
         self.tally += tally;
-        self.note(name, result);
+        self.note(name, result.map_err(|error| anyhow!("{error:#}{}", reasons.text())));
     }
 
     fn announce(&self, name: &str) {
