@@ -22,7 +22,7 @@ impl Round {
     #[inline(always)]
     pub(super) fn of(r: &[[u64; 4]; 2], enough: u32) -> Option<Self> {
         let below = bits(&r[0]).max(bits(&r[1])).saturating_sub(LEADING);
-        let [mut a, mut b] = r.map(|r| leading(&r, below));
+        let (mut a, mut b) = (leading(&r[0], below), leading(&r[1], below));
         let precise = if below == 0 { 0 } else { PRECISE };
         let enough = 1 << enough.saturating_sub(below).clamp(precise, LEADING);
         let mut this = Self { x: [1, 0], y: [0, 1], steps: 0 };

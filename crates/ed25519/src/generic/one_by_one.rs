@@ -89,8 +89,10 @@ pub(crate) fn is_neutral(
     base: &[u64; 4],
     tables: &BaseTables,
 ) -> bool {
-    let own: [[Addend; multiples(OWN_BITS)]; 2] =
-        points.map(|point| odd_multiples(Extended::from_affine(&point), Extended::addend));
+    let own_table = |point| -> [Addend; multiples(OWN_BITS)] {
+        odd_multiples(Extended::from_affine(point), Extended::addend)
+    };
+    let own = [own_table(&points[0]), own_table(&points[1])];
     let digits = Digits::new(halved, base);
     let mut sum = Projective::NEUTRAL;
     for digits in digits.at[..digits.top].iter().rev() {

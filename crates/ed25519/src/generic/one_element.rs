@@ -28,7 +28,9 @@ const SQRT_M1: OneElement = OneElement([
     0x7_8595_a680_4c9e,
     0x2_b832_4804_fc1d,
 ]);
-/// Four times the prime: more than any element, limb by limb.
+/// Twice the prime: more than any element, limb by limb.
+const TWO_PRIMES: [u64; 5] = [2 * (M51 - 18), 2 * M51, 2 * M51, 2 * M51, 2 * M51];
+/// The same for sums of two elements.
 const FOUR_PRIMES: [u64; 5] = [4 * (M51 - 18), 4 * M51, 4 * M51, 4 * M51, 4 * M51];
 
 /// The product of two words.
@@ -37,20 +39,26 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
+/// What does not fit into each limb goes to the next one, and 19 times that of the top to the lowest.
+#[inline(always)]
+fn passed_on(low: &[u64; 5], high: &[u64; 5]) -> [u64; 5] {
+    [low[0] + 19 * high[4], low[1] + high[0], low[2] + high[1], low[3] + high[2], low[4] + high[3]]
+}
+
 /// The limbs of columns that are sums of products. All carries are computed at once, in two rounds: a chain of squares waits for each of them.
+/// They are written out: `map` is a function of its own where units of code are not optimised together (`lto = "off"`), and a call for each product.
 #[inline(always)]
 fn carried(z: [u128; 5]) -> OneElement {
-    let low = z.map(|column| column as u64 & M51);
-    let high = z.map(|column| (column >> 51) as u64);
-    let t = [low[0] + 19 * high[4], low[1] + high[0], low[2] + high[1], low[3] + high[2], low[4] + high[3]];
-    let (low, high) = (t.map(|limb| limb & M51), t.map(|limb| limb >> 51));
-    OneElement([
-        low[0] + 19 * high[4],
-        low[1] + high[0],
-        low[2] + high[1],
-        low[3] + high[2],
-        low[4] + high[3],
-    ])
+    let low = |column: u128| column as u64 & M51;
+    let high = |column: u128| (column >> 51) as u64;
+    let [z0, z1, z2, z3, z4] = z;
+    let t = passed_on(
+        &[low(z0), low(z1), low(z2), low(z3), low(z4)],
+        &[high(z0), high(z1), high(z2), high(z3), high(z4)],
+    );
+    let low = [t[0] & M51, t[1] & M51, t[2] & M51, t[3] & M51, t[4] & M51];
+    let high = [t[0] >> 51, t[1] >> 51, t[2] >> 51, t[3] >> 51, t[4] >> 51];
+    OneElement(passed_on(&low, &high))
 }
 
 impl OneElement {
@@ -112,7 +120,7 @@ impl OneElement {
     /// The difference from an element, without carries.
     #[inline(always)]
     pub(crate) fn minus(&self, other: &Self) -> Self {
-        self.and_less(FOUR_PRIMES.map(|limb| limb / 2), other)
+        self.and_less(TWO_PRIMES, other)
     }
 
     /// The difference from a sum of two elements or a difference of two, without carries.
@@ -160,7 +168,7 @@ impl OneElement {
     #[inline(always)]
     pub(crate) fn mul(&self, other: &Self) -> Self {
         let (a, b) = (&self.0, &other.0);
-        let c = b.map(|limb| 19 * limb);
+        let c = [19 * b[0], 19 * b[1], 19 * b[2], 19 * b[3], 19 * b[4]];
         carried([
             wide(a[0], b[0]) + wide(a[1], c[4]) + wide(a[2], c[3]) + wide(a[3], c[2]) + wide(a[4], c[1]),
             wide(a[0], b[1]) + wide(a[1], b[0]) + wide(a[2], c[4]) + wide(a[3], c[3]) + wide(a[4], c[2]),
@@ -300,7 +308,7 @@ fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
 /// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words; the coordinates are words too.
 #[inline(always)]
 pub(crate) fn encode(x: &[u64; 4], y: &[u64; 4], z: &[u64; 4]) -> [u64; 4] {
-    let [x, y, z] = [x, y, z].map(OneElement::from_words);
+    let (x, y, z) = (OneElement::from_words(x), OneElement::from_words(y), OneElement::from_words(z));
     encoded([&x, &y], &z.inverse())
 }
 

@@ -93,7 +93,7 @@ impl Extended {
     /// The same with Z = 1.
     pub(crate) fn affine_addend(&self) -> AffineAddend {
         let inverse = self.projective.z.public_inverse();
-        let [x, y] = [self.projective.x, self.projective.y].map(|coordinate| coordinate.mul(&inverse));
+        let (x, y) = (self.projective.x.mul(&inverse), self.projective.y.mul(&inverse));
         AffineAddend { sums: [y.minus(&x), y.plus(&x)], t2d: x.mul(&y).mul(&D2) }
     }
 

@@ -26,7 +26,7 @@ const ONE: &[&str] = &["compress_2b", "compress_2s"];
 /// The functions that work on up to as many inputs as the registers have lanes.
 const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
 
-/// The steps of Ed25519, as `steps!` in `crates/ed25519/src/kernel/machine.rs` lists them.
+/// The steps of Ed25519 that both kernels have, as `steps!` in `crates/ed25519/src/kernel/machine.rs` lists them.
 const STEPS: &[&str] = &[
     "compress",
     "take_scalars",
@@ -45,6 +45,11 @@ const STEPS: &[&str] = &[
     "multiply_by_one",
     "multiply_by_two",
     "multiply_by_four",
+    "next_rows",
+];
+
+/// Those of eight lanes alone.
+const STEPS_OF_EIGHT: &[&str] = &[
     "multiply_nonce",
     "encode",
     "fill_key_rows",
@@ -63,31 +68,15 @@ const STEPS: &[&str] = &[
     "fill_own_rows",
     "fill_base_rows",
     "is_neutral",
-    "next_rows",
 ];
 
-/// Those that verify groups of four.
-const STEPS_OF_FOUR: &[&str] = &[
-    "compress",
-    "take_scalars",
-    "decode_two",
-    "decode_four",
-    "decode_key_and_r",
-    "decode_pair",
-    "compare_decoded",
-    "compare",
-    "base_point",
-    "double_times",
-    "addend",
-    "key_point",
-    "fill_key_tables",
-    "fill_own_tables",
-    "multiply_own",
-    "multiply_by_one",
-    "multiply_by_two",
-    "multiply_by_four",
-    "next_rows",
-];
+/// That of four lanes alone.
+const STEPS_OF_FOUR: &[&str] = &["decode_pair"];
+
+/// Whether this is a step of Ed25519.
+fn is_step(function: &str) -> bool {
+    [STEPS, STEPS_OF_EIGHT, STEPS_OF_FOUR].iter().any(|steps| steps.contains(&function))
+}
 
 /// The functions that take any number of inputs. They may call another function of their kernel, and abort if a caller
 /// breaks the contract. No other function calls anything.
@@ -253,13 +242,13 @@ static BLAKE2: [Set; 4] = [
 static ED25519: [Set; 2] = [
     Set {
         name: "ed25519 x86_64/avx512ifma",
-        modules: &[("ifma", STEPS)],
+        modules: &[("ifma", STEPS), ("ifma", STEPS_OF_EIGHT)],
         widest: Width::Zmm,
         features: AVX512_IFMA,
     },
     Set {
         name: "ed25519 x86_64/avx2",
-        modules: &[("avx2", STEPS_OF_FOUR)],
+        modules: &[("avx2", STEPS), ("avx2", STEPS_OF_FOUR)],
         widest: Width::Ymm,
         features: AVX2_FMA,
     },
@@ -330,7 +319,7 @@ impl Kernel {
             function if DISPATCHING.contains(&function) => callee.starts_with(&own) || panics(callee),
             // Functions outside the library copy and clear whole tables, and only these are called through pointers. Steps with secrets
             // call nothing.
-            function if STEPS.contains(&function) && !secret::STEPS.contains(&function) => {
+            function if is_step(function) && !secret::STEPS.contains(&function) => {
                 ["memcpy", "memset"].contains(&callee.as_str())
                     || ["a pointer: ", "core::slice::index::"].iter().any(|name| callee.starts_with(name))
                     || panics(callee)
@@ -359,11 +348,11 @@ impl Kernel {
             // Its ends compute in general registers, and move their words through narrow ones.
             "decode_single" => self.counts.vector() / 2,
             // Some write rows of one lane each, in pairs of words.
-            function if STEPS.contains(&function) => self.counts.vector() * 2 / 3,
+            function if is_step(function) => self.counts.vector() * 2 / 3,
             _ => 1,
         };
-        let is_wide = [WIDE, STEPS, &DISPATCHING].iter().any(|functions| functions.contains(&self.function));
-        (is_wide && wide < least.max(1))
+        let is_wide = [WIDE, &DISPATCHING].iter().any(|functions| functions.contains(&self.function));
+        ((is_wide || is_step(self.function)) && wide < least.max(1))
             .then(|| format!("{wide} of {} vector instructions use {register}", self.counts.vector()))
     }
 }
