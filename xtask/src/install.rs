@@ -45,10 +45,14 @@ pub(crate) struct GoTool {
 
 /// Holds until it is dropped that nobody else of ours installs anything: suites run beside each other, and what installs does not bear that.
 fn alone() -> Result<File> {
-    let folder = context::cache().unwrap_or_else(env::temp_dir);
-    let path = folder.join("install.lock");
+    locked(&context::cache().unwrap_or_else(env::temp_dir), "install")
+}
+
+/// Holds a lock of this name in `folder` until it is dropped.
+fn locked(folder: &Path, name: &str) -> Result<File> {
+    let path = folder.join(format!("{name}.lock"));
     let lock = || {
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(folder)?;
         let file = File::create(&path)?;
         file.lock()?;
         Ok::<_, std::io::Error>(file)
@@ -225,6 +229,11 @@ pub(crate) fn python_packages(context: &Context, name: &str, requirements: &Path
 pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {
     let root = context.tools().join(format!("{}-{}", tool.name, tool.version));
     let program = root.join("bin").join(format!("{}{EXE_SUFFIX}", tool.name));
+    if program.is_file() {
+        return Ok(program);
+    }
+    // Other installations may go on meanwhile, because this one takes minutes.
+    let _only = locked(&context.tools(), tool.name)?;
     if program.is_file() {
         return Ok(program);
     }

@@ -25,7 +25,14 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit> {
         .render(&mut page)
         .map_err(|error| Error::io("cannot write the page", &error))?;
     let mut out = Out::new();
-    out.bytes(&page)?;
+    out.bytes(&left_aligned(&page))?;
     out.flush()?;
     Ok(Exit::Ok)
+}
+
+/// The page with even spaces between words: it has long names and addresses, and a line before one of them cannot be spread to its full width.
+fn left_aligned(page: &[u8]) -> Vec<u8> {
+    const SECTION: &[u8] = b".SH";
+    let at = page.windows(SECTION.len()).position(|bytes| bytes == SECTION).unwrap_or(page.len());
+    [&page[..at], b".ad l\n", &page[at..]].concat()
 }

@@ -52,7 +52,7 @@ fn completions_are_scripts_that_the_shells_read() {
 #[test]
 fn there_is_a_manual_page_for_each_command() {
     let home = Home::new();
-    home.run(["man"]).exits(0).says(".TH BULLA 1");
+    home.run(["man"]).exits(0).says(".TH BULLA 1").says(".ad l\n.SH NAME");
     for command in COMMANDS {
         home.run(["man", command]).exits(0).says(&format!(".TH BULLA-{} 1", command.to_uppercase()));
     }
