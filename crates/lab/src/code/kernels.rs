@@ -463,7 +463,7 @@ mod tests {
     fn steps_of_ed25519_clear_memory_unless_secrets_are_in_them() {
         let calls = |function: &str| {
             let library = LIBRARIES.iter().find(|library| library.package == "bulla-ed25519").unwrap();
-            let function = STEPS.iter().find(|step| **step == function).unwrap();
+            let function = STEPS.iter().chain(STEPS_OF_EIGHT).find(|step| **step == function).unwrap();
             let counts = Counts {
                 calls: ["memset".to_owned(), "bulla_ed25519::any".to_owned()].into(),
                 ..Counts::default()
