@@ -30,7 +30,7 @@ const SQRT_M1: OneElement = OneElement([
 ]);
 /// Twice the prime: more than any element, limb by limb.
 const TWO_PRIMES: [u64; 5] = [2 * (M51 - 18), 2 * M51, 2 * M51, 2 * M51, 2 * M51];
-/// The same for sums of two elements.
+/// Four times the prime: more than any sum of two elements, limb by limb.
 const FOUR_PRIMES: [u64; 5] = [4 * (M51 - 18), 4 * M51, 4 * M51, 4 * M51, 4 * M51];
 
 /// The product of two words.
@@ -46,7 +46,7 @@ fn passed_on(low: &[u64; 5], high: &[u64; 5]) -> [u64; 5] {
 }
 
 /// The limbs of columns that are sums of products. All carries are computed at once, in two rounds: a chain of squares waits for each of them.
-/// They are written out: `map` is a function of its own where units of code are not optimised together (`lto = "off"`), and a call for each product.
+/// The limbs are written out, because `map` would be a call for each product where units of code are not optimised together (`lto = "off"`).
 #[inline(always)]
 fn carried(z: [u128; 5]) -> OneElement {
     let low = |column: u128| column as u64 & M51;
