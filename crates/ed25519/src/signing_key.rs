@@ -6,6 +6,7 @@ use ed25519_dalek::hazmat::{ExpandedSecretKey, raw_sign};
 use sha2::Sha512;
 use std::fmt;
 use zeroize::ZeroizeOnDrop;
+use zeroize::zeroize_stack;
 
 /// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section 5.1.5).
 ///
@@ -22,7 +23,7 @@ impl SigningKey {
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let key = Self::expand(seed);
-        wipe::stack::<{ wipe::ONE_BY_ONE }>();
+        zeroize_stack::<{ wipe::ONE_BY_ONE }>();
         key
     }
 

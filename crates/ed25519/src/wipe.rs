@@ -1,7 +1,5 @@
 //! Wipes secrets from the stack and from registers.
 
-use std::sync::atomic::{Ordering, compiler_fence};
-
 /// The bytes of stack that signing one by one, and expanding a seed, may use below the function that wipes.
 pub(crate) const ONE_BY_ONE: usize = 48 << 10;
 /// The same of one signature or one group in lanes.
@@ -10,17 +8,6 @@ pub(crate) const ONE_GROUP: usize = if cfg!(unoptimised) { UNOPTIMISED } else { 
 pub(crate) const ALL_GROUPS: usize = if cfg!(unoptimised) { UNOPTIMISED } else { 48 << 10 };
 /// Without optimisation each operation on lanes has a frame of its own with copies of its operands: 389 KiB for one signature.
 const UNOPTIMISED: usize = 512 << 10;
-
-/// Overwrites the `N` bytes of stack below the caller's frame, where the functions that it called had their frames.
-#[inline(never)]
-pub(crate) fn stack<const N: usize>() {
-    let mut below = [0u8; N];
-    for chunk in below.as_chunks_mut::<64>().0 {
-        // SAFETY: an exclusive reference is valid for writes; volatile, so that the compiler does not leave it out.
-        unsafe { std::ptr::write_volatile(chunk, [0; 64]) };
-    }
-    compiler_fence(Ordering::SeqCst);
-}
 
 /// Zeroes all vector registers.
 ///
@@ -60,6 +47,7 @@ mod tests {
     use curve25519_dalek::Scalar;
     use sha2::{Digest as _, Sha512};
     use std::sync::Mutex;
+    use zeroize::zeroize_stack;
 
     /// How much of the stack below a function the search covers: more than twice the most that is wiped.
     const DEPTH: usize = 1 << 20;
@@ -137,7 +125,7 @@ mod tests {
         // Call it through a pointer, so that it has its own frame.
         let run: &(dyn Fn() + Send + Sync) = &run;
         let search = || {
-            super::stack::<{ 2 * DEPTH }>();
+            zeroize_stack::<{ 2 * DEPTH }>();
             run();
             needles.find()
         };

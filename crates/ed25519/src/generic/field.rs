@@ -177,6 +177,16 @@ impl<V: Lanes> Element<V> {
         Wide(bias(self.0[0])).sub(&self.wide()).carry()
     }
 
+    /// Lane i gets what lane i + `by` had, modulo the number of lanes.
+    #[inline(always)]
+    pub(crate) fn turned(&self, by: usize) -> Self {
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = limb.turned(by);
+        }
+        Self(limbs)
+    }
+
     /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
     #[inline(always)]
     pub(crate) fn select(mask: Mask, yes: &Self, no: &Self) -> Self {

@@ -3,6 +3,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod comb;
+mod divsteps;
 mod euclid;
 pub(crate) mod field;
 pub(crate) mod halving;

@@ -1,12 +1,11 @@
-//! Elements of the field of 2^255 - 19 in general registers, for inversions. In a chain of squares each square waits for the one before, and
-//! one number passes through the chain in less than half of the time that eight numbers take in lanes.
+//! Elements of the field of 2^255 - 19 in general registers.
 //!
 //! No branch and no address depends on an element.
 
-use super::euclid;
+use super::{divsteps, euclid};
 
 /// The low 51 bits.
-const M51: u64 = (1 << 51) - 1;
+pub(super) const M51: u64 = (1 << 51) - 1;
 
 /// An element in radix 2^51; limbs are below 2^52, and those of a sum without carries below 2^54, which products take.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +80,16 @@ impl OneElement {
             0x6_6666_6666_6666,
         ]),
     ];
+
+    /// Limbs with signs, whose absolute values are below 2^52; the result has no carries.
+    #[inline(always)]
+    pub(super) fn from_signed(limbs: &[i64; 5]) -> Self {
+        let mut z = TWO_PRIMES;
+        for (limb, signed) in z.iter_mut().zip(limbs) {
+            *limb = limb.wrapping_add_signed(*signed);
+        }
+        Self(z)
+    }
 
     /// Limbs below 2^52.
     #[inline(always)]
@@ -201,9 +210,19 @@ impl OneElement {
         x
     }
 
-    /// The powers 2^250 - 1 and 11.
+    /// The inverse, and 0 of 0.
     #[inline(always)]
-    fn long_power(&self) -> [Self; 2] {
+    pub(crate) fn inverse(&self) -> Self {
+        divsteps::inverse(&self.to_words())
+    }
+
+    /// The inverse of a public element, in two thirds of the time; 0 of 0.
+    pub(crate) fn public_inverse(&self) -> Self {
+        euclid::inverse(&self.to_words()).map_or_else(|| self.inverse(), |words| Self::from_words(&words))
+    }
+
+    /// The power (p - 5) / 8 = 2^252 - 3, for roots.
+    pub(crate) fn root_power(&self) -> Self {
         let z2 = self.squares(1);
         let z9 = z2.squares(2).mul(self);
         let z11 = z9.mul(&z2);
@@ -215,24 +234,8 @@ impl OneElement {
         let z_50 = z_40.squares(10).mul(&z_10);
         let z_100 = z_50.squares(50).mul(&z_50);
         let z_200 = z_100.squares(100).mul(&z_100);
-        [z_200.squares(50).mul(&z_50), z11]
-    }
-
-    /// The power p - 2: the inverse, and 0 of 0.
-    #[inline(always)]
-    pub(crate) fn inverse(&self) -> Self {
-        let [long, z11] = self.long_power();
-        long.squares(5).mul(&z11)
-    }
-
-    /// The inverse of a public element, in a third of the time; 0 of 0.
-    pub(crate) fn public_inverse(&self) -> Self {
-        euclid::inverse(&self.to_words()).map_or_else(|| self.inverse(), |words| Self::from_words(&words))
-    }
-
-    /// The power (p - 5) / 8, for roots.
-    pub(crate) fn root_power(&self) -> Self {
-        self.long_power()[0].squares(2).mul(self)
+        let z_250 = z_200.squares(50).mul(&z_50);
+        z_250.squares(2).mul(self)
     }
 }
 
@@ -305,11 +308,10 @@ fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
     z
 }
 
-/// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words; the coordinates are words too.
+/// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words.
 #[inline(always)]
-pub(crate) fn encode(x: &[u64; 4], y: &[u64; 4], z: &[u64; 4]) -> [u64; 4] {
-    let (x, y, z) = (OneElement::from_words(x), OneElement::from_words(y), OneElement::from_words(z));
-    encoded([&x, &y], &z.inverse())
+pub(crate) fn encode([x, y, z]: &[OneElement; 3]) -> [u64; 4] {
+    encoded([x, y], &z.inverse())
 }
 
 /// The same for elements that are public.
@@ -366,6 +368,34 @@ mod tests {
             assert_eq!(a.mul(&b).to_words(), words(&lanes_a.mul(&lanes_b)), "{pair:x?}");
             assert_eq!(a.square().to_words(), words(&lanes_a.square()), "{:x?}", pair[0]);
             assert_eq!(a.inverse().to_words(), words(&power::inverse(&lanes_a)), "{:x?}", pair[0]);
+        }
+    }
+
+    #[test]
+    fn each_lane_has_its_own_inverse_beside_zeros() {
+        let samples = samples();
+        for lanes in samples.chunks_exact(LANES) {
+            let mut words = [Model([0; LANES]); 4];
+            for (lane, sample) in lanes.iter().enumerate() {
+                for (word, sample) in words.iter_mut().zip(sample) {
+                    word.0[lane] = *sample;
+                }
+            }
+            let inverses = power::inverse(&Element::from_words(&words)).canonical().to_words();
+            for (lane, sample) in lanes.iter().enumerate() {
+                let expected = OneElement::from_words(sample).inverse().to_words();
+                assert_eq!(inverses.map(|word| word.store()[lane]), expected, "{lane}: {sample:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_inverse_times_its_element_is_one() {
+        for words in samples() {
+            let element = OneElement::from_words(&words);
+            let zero = element.to_words() == [0; 4];
+            let expected = if zero { [0; 4] } else { [1, 0, 0, 0] };
+            assert_eq!(element.mul(&element.inverse()).to_words(), expected, "{words:x?}");
         }
     }
 

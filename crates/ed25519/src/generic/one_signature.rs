@@ -4,6 +4,7 @@ use super::comb::{COUNT, Comb, WINDOWS, chosen};
 use super::field::Element;
 use super::one_element;
 use super::point::{AffineAddend, Completed, Point, Projective};
+use super::power::of_lane_0;
 use super::scalar::Scalar;
 use crate::lanes::{EightLanes, LANES};
 
@@ -40,56 +41,19 @@ pub(crate) fn multiply_nonce<V: EightLanes>(nonce: &Scalar<V>, comb: &Comb) -> P
 fn sum_of_lanes<V: EightLanes>(mut sum: Completed<V>) -> Completed<V> {
     for by in [4, 2, 1] {
         let point = sum.point();
-        sum = point.add(&point.turned(by).addend(), 0);
+        let turned = Point {
+            plus: point.plus.turned(by),
+            minus: point.minus.turned(by),
+            z: point.z.turned(by),
+            t: point.t.turned(by),
+        };
+        sum = point.add(&turned.addend(), 0);
     }
     sum
-}
-
-impl<V: EightLanes> Point<V> {
-    /// Lane i has what lane i + `by` had, modulo the number of lanes.
-    #[inline(always)]
-    fn turned(&self, by: usize) -> Self {
-        let like = self.z.0[0];
-        let mut from = [0; LANES];
-        for (lane, from) in from.iter_mut().enumerate() {
-            *from = ((lane + by) % LANES) as u64;
-        }
-        let from = like.load(&from);
-        Self {
-            plus: picked(&self.plus, from),
-            minus: picked(&self.minus, from),
-            z: picked(&self.z, from),
-            t: picked(&self.t, from),
-        }
-    }
-}
-
-/// Each lane gets the value of the lane that `from` names.
-#[inline(always)]
-fn picked<V: EightLanes>(element: &Element<V>, from: V) -> Element<V> {
-    let mut limbs = element.0;
-    for limb in &mut limbs {
-        let mut row = [0; 2 * LANES];
-        row[..LANES].copy_from_slice(&limb.store());
-        *limb = from.pick(&row);
-    }
-    Element(limbs)
-}
-
-/// Lane 0 of each vector.
-#[inline(always)]
-pub(super) fn first<V: EightLanes, const N: usize>(vectors: &[V; N]) -> [u64; N] {
-    let mut words = [0; N];
-    for (word, vector) in words.iter_mut().zip(vectors) {
-        *word = vector.store()[0];
-    }
-    words
 }
 
 /// The encoding of the point in lane 0, as little-endian words.
 #[inline(always)]
 pub(crate) fn encode<V: EightLanes>(point: &Projective<V>) -> [u64; 4] {
-    let x = first(&point.x.canonical().to_words());
-    let y = first(&point.y.canonical().to_words());
-    one_element::encode(&x, &y, &first(&point.z.canonical().to_words()))
+    one_element::encode(&[of_lane_0(&point.x), of_lane_0(&point.y), of_lane_0(&point.z)])
 }

@@ -2,6 +2,7 @@
 //! for its multiplications.
 
 use super::field::{D, Element, SQRT_M1};
+use super::one_element::OneElement;
 use crate::lanes::{Lanes, Mask};
 
 #[inline(always)]
@@ -22,9 +23,9 @@ fn products<V: Lanes, const K: usize>(mut x: [Element<V>; K], y: &[Element<V>; K
     x
 }
 
-/// z^(2^250 - 1) and z^11.
+/// z^(2^252 - 3).
 #[inline(always)]
-fn common<V: Lanes, const K: usize>(z: &[Element<V>; K]) -> ([Element<V>; K], [Element<V>; K]) {
+fn root_power<V: Lanes, const K: usize>(z: &[Element<V>; K]) -> [Element<V>; K] {
     let z2 = squares(*z, 1);
     let z9 = products(squares(z2, 2), z);
     let z11 = products(z9, &z2);
@@ -41,14 +42,38 @@ fn common<V: Lanes, const K: usize>(z: &[Element<V>; K]) -> ([Element<V>; K], [E
     power = products(squares(power, 50), &z50);
     let z100 = power;
     power = products(squares(power, 100), &z100);
-    (products(squares(power, 50), &z50), z11)
+    power = products(squares(power, 50), &z50);
+    products(squares(power, 2), z)
 }
 
-/// z^(p - 2): the inverse, and 0 of 0.
+/// The inverse in every lane, and 0 of 0: the product of all lanes is inverted in general registers. A chain of squares in lanes would take several
+/// times as long.
+///
+/// No branch and no address depends on a lane. A lane with 0 takes part as 1, so that it changes no other.
 #[inline(always)]
 pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
-    let (power, z11) = common(&[*z]);
-    products(squares(power, 5), &z11)[0]
+    let like = z.0[0];
+    let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
+    let zeros = z.canonical().equal(&zero);
+    let z = Element::select(zeros, &one, z);
+    // Of as many neighbours as the name says.
+    let of_two = z.mul(&z.turned(1));
+    let of_four = of_two.mul(&of_two.turned(2));
+    let eight = V::COUNT == 8;
+    let of_all = if eight { of_four.mul(&of_four.turned(4)) } else { of_four };
+    let inverse = of_lane_0(&of_all).inverse().to_words();
+    let inverse = Element::splat(like, &inverse);
+    // The inverse of some neighbours' product, times the product of half of them, is the inverse of the other half's.
+    let inverse = if eight { inverse.mul(&of_four.turned(4)) } else { inverse };
+    let inverse = inverse.mul(&of_two.turned(2));
+    Element::select(zeros, &zero, &inverse.mul(&z.turned(1)))
+}
+
+/// The element in lane 0.
+#[inline(always)]
+pub(super) fn of_lane_0<V: Lanes>(element: &Element<V>) -> OneElement {
+    let [a, b, c, d] = element.canonical().to_words();
+    OneElement::from_words(&[a.store()[0], b.store()[0], c.store()[0], d.store()[0]])
 }
 
 /// Decodes `K` times eight encodings (RFC 8032, section 5.1.3), and returns which lanes are points at all.
@@ -69,9 +94,7 @@ pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element
     let v2 = squares(v, 1);
     let uv3 = products(products(v2, &v), &u);
     let uv7 = products(products(v2, &v2), &uv3);
-    let (power, _) = common(&uv7);
-    let power = products(squares(power, 2), &uv7);
-    let root = products(power, &uv3);
+    let root = products(root_power(&uv7), &uv3);
     let mut out = [(one, one, 0); K];
     for k in 0..K {
         let (x, valid) = signed_root(&root[k], &u[k], &v[k], words[k][3].negative());

@@ -17,6 +17,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
 use std::sync::LazyLock;
 use zeroize::Zeroizing;
+use zeroize::zeroize_stack;
 
 /// The engine, with one of two ways to verify.
 pub(crate) struct Portable {
@@ -162,7 +163,7 @@ impl Engine for Portable {
 
     fn sign(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         sign_each(domain, items, out);
-        wipe::stack::<{ wipe::ONE_BY_ONE }>();
+        zeroize_stack::<{ wipe::ONE_BY_ONE }>();
     }
 }
 

@@ -10,6 +10,7 @@ use crate::lanes::{EightLanes, LANES, Lanes};
 use crate::message::Framed;
 use crate::signing_key::SignItem;
 use crate::wipe;
+use zeroize::zeroize_stack;
 
 /// The number of groups that share an inversion.
 const GROUPS: usize = 8;
@@ -20,13 +21,13 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
         for (items, out) in items.chunks(GROUPS * LANES).zip(out.chunks_mut(GROUPS * LANES)) {
             if let ([item], [out]) = (items, &mut *out) {
                 self.sign_alone(domain, item, out);
-                wipe::stack::<{ wipe::ONE_GROUP }>();
+                zeroize_stack::<{ wipe::ONE_GROUP }>();
             } else if items.len() <= LANES {
                 self.sign_groups::<1>(domain, items, out);
-                wipe::stack::<{ wipe::ONE_GROUP }>();
+                zeroize_stack::<{ wipe::ONE_GROUP }>();
             } else {
                 self.sign_groups::<GROUPS>(domain, items, out);
-                wipe::stack::<{ wipe::ALL_GROUPS }>();
+                zeroize_stack::<{ wipe::ALL_GROUPS }>();
             }
         }
         self.machine.wipe_registers();

@@ -63,6 +63,11 @@ impl Lanes for Vector {
         fn equal(self, other: Self) -> Mask = _mm512_cmpeq_epi64_mask(self.0, other.0);
         fn negative(self) -> Mask = _mm512_movepi64_mask(self.0);
         fn odd(self) -> Mask = _mm512_test_epi64_mask(self.0, _mm512_set1_epi64(1));
+        fn turned(self, by: usize) -> Self = Self(_mm512_permutexvar_epi64(
+            // Only the low three bits of a lane count.
+            _mm512_add_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(by as i64)),
+            self.0,
+        ));
         fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2] = gather(from).map(Self);
         fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES] = scatter(pair[0].0, pair[1].0);
     }

@@ -1,7 +1,8 @@
 //! The vector type of all code here: eight or four lanes of 64 bits.
 //!
 //! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move data between lanes and memory in another
-//! order, so no item can affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`EightLanes`] moves them too.
+//! order, and only an inversion for all lanes moves it from lane to lane ([`Lanes::turned`]), which gives each lane its own inverse. So no item can
+//! affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`EightLanes`] moves them too.
 //!
 //! The methods are safe: a vector exists only on a CPU that can compute with it. A [`Kernel`](crate::kernel::Kernel) makes the first vector of
 //! a computation; a value of that type proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing vector.
@@ -121,6 +122,16 @@ pub(crate) trait Lanes: Copy {
     /// Which lanes are odd.
     fn odd(self) -> Mask;
 
+    /// Lane i of the result is lane i + `by`, modulo the number of lanes.
+    #[inline(always)]
+    fn turned(self, by: usize) -> Self {
+        let words = self.store();
+        let mut turned = [0; LANES];
+        for lane in 0..Self::COUNT {
+            turned[lane] = words[(lane + by) % Self::COUNT];
+        }
+        self.load(&turned)
+    }
     /// Writes one word with one store. Vectors are loaded from memory that was written like this, and the compiler must not assemble
     /// them in registers instead.
     #[inline(always)]
