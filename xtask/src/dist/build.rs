@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context as _, Result};
@@ -15,7 +16,10 @@ use super::{
     sbom,
     source::Source,
 };
-use crate::context::{Context, build_program};
+use crate::{
+    context::{Context, build_program},
+    process::quiet,
+};
 
 /// Builds what the platforms get, into `out`.
 pub(super) fn all(context: &Context, platforms: &[Platform], out: &Path) -> Result<()> {
@@ -67,7 +71,21 @@ fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) 
     let maps: Vec<_> = prefixes.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
     cargo.env(format!("CFLAGS_{variable}"), maps.join(" "));
     cargo.env("SOURCE_DATE_EPOCH", source.time.to_string());
-    build_program(&mut cargo).with_context(|| format!("cannot build {triple}"))
+    let command = build_program(&mut cargo).with_context(|| format!("cannot build {triple}"))?;
+    if platform == Platform::WindowsX86 {
+        remove_random_names(&command)?;
+    }
+    Ok(command)
+}
+
+/// Removes the symbols of import libraries. The compiler makes these libraries in folders with random names, and `dlltool` makes symbols of the
+/// folders' names. Other symbols stay: `bulla audit` finds functions by them.
+fn remove_random_names(program: &Path) -> Result<()> {
+    let mut objcopy = Command::new("x86_64-w64-mingw32-objcopy");
+    objcopy.args(["--wildcard", "--preserve-dates"]);
+    objcopy.args(["--strip-symbol", "_head_*_imports_lib", "--strip-symbol", "__*_imports_lib_iname"]);
+    quiet(objcopy.arg(program))?;
+    Ok(())
 }
 
 /// The folders whose names reach the program, in panics, and what stands there instead.
