@@ -7,8 +7,6 @@
 //! (1 + delta, f, (g + f) / 2) or (1 + delta, f, g / 2), whichever is whole. From f = p and g = z it ends with f = 1 or -1 and g = 0.
 //! The low n bits of f and g decide n steps, so [`BATCH`] of them become one matrix, and only that is applied to the long numbers.
 
-use super::one_element::{M51, OneElement};
-
 /// The steps of a batch, and the bits of a digit of f and g.
 const BATCH: u32 = 59;
 /// The number of batches: 590 steps.
@@ -16,20 +14,14 @@ const BATCHES: usize = 10;
 /// The low bits of a digit.
 const DIGIT: i64 = (1 << BATCH) - 1;
 
+/// The low bits of a limb of a factor modulo the prime.
+const LIMB: i64 = (1 << 51) - 1;
+
 /// The bits of the field that each part of a [`Packed`] word has.
 const FIELD: u32 = 21;
 
 /// The prime in digits of 59 bits.
 const PRIME: [i64; 5] = [DIGIT - 18, DIGIT, DIGIT, DIGIT, (1 << (255 - 4 * BATCH)) - 1];
-
-/// The inverse of 2^590: the steps do not halve the factors of z, so their result is that many times too large.
-const SCALE: OneElement = OneElement::from_limbs([
-    0x1_9e23_7502_2099,
-    0x7_e3a2_64b2_b41f,
-    0x6_b149_0aa3_1a3c,
-    0x3_0ab6_3644_9c02,
-    0x2_7650_8b24_1770,
-]);
 
 /// What some steps do to f and g, times a power of two: the new f is row 0 times (f, g), and the new g is row 1. The absolute values of a row have
 /// a sum of at most two to the number of steps.
@@ -171,12 +163,12 @@ fn digits([u, v]: [i64; 2], f: &[i64; 5], g: &[i64; 5]) -> [i64; 5] {
 fn limbs([u, v]: [i64; 2], d: &[i64; 5], e: &[i64; 5]) -> [i64; 5] {
     let column = |n: usize| i128::from(u) * i128::from(d[n]) + i128::from(v) * i128::from(e[n]);
     let columns = [column(0), column(1), column(2), column(3), column(4)];
-    let low = |n: usize| columns[n] as i64 & M51 as i64;
+    let low = |n: usize| columns[n] as i64 & LIMB;
     let high = |n: usize| (columns[n] >> 51) as i64;
     // 19 times the top carry can have more than 64 bits.
     let first = i128::from(low(0)) + 19 * i128::from(high(4));
     let rest = [low(1) + high(0), low(2) + high(1), low(3) + high(2), low(4) + high(3)];
-    let low = |limb: i64| limb & M51 as i64;
+    let low = |limb: i64| limb & LIMB;
     [
         low(first as i64) + 19 * (rest[3] >> 51),
         low(rest[0]) + (first >> 51) as i64,
@@ -186,9 +178,11 @@ fn limbs([u, v]: [i64; 2], d: &[i64; 5], e: &[i64; 5]) -> [i64; 5] {
     ]
 }
 
-/// The inverse modulo the prime of a number below it, as little-endian words; 0 of 0.
+/// The inverse, modulo the prime, of a number below it in little-endian words, times 2^590: the steps do not halve the factors. 0 of 0.
+///
+/// The result is in limbs of 51 bits, whose absolute values are below 2^52.
 #[inline(always)]
-pub(super) fn inverse(words: &[u64; 4]) -> OneElement {
+pub(super) fn scaled_inverse(words: &[u64; 4]) -> [i64; 5] {
     let w = words;
     let digit = |bits: u64| bits as i64 & DIGIT;
     let (mut f, mut g) = (
@@ -212,21 +206,15 @@ pub(super) fn inverse(words: &[u64; 4]) -> OneElement {
     debug_assert_eq!(g, [0; 5], "590 steps end with 0");
     // f is 1 or -1, or the prime if the number was 0, and then d is 0.
     let sign = f[4] >> 63;
-    OneElement::from_signed(&d.map(|limb| (limb ^ sign) - sign)).mul(&SCALE)
+    for limb in &mut d {
+        *limb = (*limb ^ sign) - sign;
+    }
+    d
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_scale_is_the_inverse_of_2_to_the_590() {
-        let mut power = OneElement::ONE;
-        for _ in 0..BATCHES as u32 * BATCH {
-            power = power.add(&power);
-        }
-        assert_eq!(power.mul(&SCALE).to_words(), OneElement::ONE.to_words());
-    }
 
     /// The matrix is that of single steps, by whole numbers.
     #[test]

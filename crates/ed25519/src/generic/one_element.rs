@@ -5,7 +5,7 @@
 use super::{divsteps, euclid};
 
 /// The low 51 bits.
-pub(super) const M51: u64 = (1 << 51) - 1;
+const M51: u64 = (1 << 51) - 1;
 
 /// An element in radix 2^51; limbs are below 2^52, and those of a sum without carries below 2^54, which products take.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,14 @@ const SQRT_M1: OneElement = OneElement([
     0x7_ef5e_9cbd_0c60,
     0x7_8595_a680_4c9e,
     0x2_b832_4804_fc1d,
+]);
+/// The inverse of 2^590, by which [`divsteps::scaled_inverse`] is too large.
+const SCALE: OneElement = OneElement([
+    0x1_9e23_7502_2099,
+    0x7_e3a2_64b2_b41f,
+    0x6_b149_0aa3_1a3c,
+    0x3_0ab6_3644_9c02,
+    0x2_7650_8b24_1770,
 ]);
 /// Twice the prime: more than any element, limb by limb.
 const TWO_PRIMES: [u64; 5] = [2 * (M51 - 18), 2 * M51, 2 * M51, 2 * M51, 2 * M51];
@@ -83,7 +91,7 @@ impl OneElement {
 
     /// Limbs with signs, whose absolute values are below 2^52; the result has no carries.
     #[inline(always)]
-    pub(super) fn from_signed(limbs: &[i64; 5]) -> Self {
+    fn from_signed(limbs: &[i64; 5]) -> Self {
         let mut z = TWO_PRIMES;
         for (limb, signed) in z.iter_mut().zip(limbs) {
             *limb = limb.wrapping_add_signed(*signed);
@@ -213,7 +221,7 @@ impl OneElement {
     /// The inverse, and 0 of 0.
     #[inline(always)]
     pub(crate) fn inverse(&self) -> Self {
-        divsteps::inverse(&self.to_words())
+        Self::from_signed(&divsteps::scaled_inverse(&self.to_words())).mul(&SCALE)
     }
 
     /// The inverse of a public element, in two thirds of the time; 0 of 0.
