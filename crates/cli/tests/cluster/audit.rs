@@ -258,7 +258,7 @@ fn checkpoints_that_somebody_removes_from_etcd_or_invents_are_found() {
 
 #[test]
 fn without_etcd_a_log_goes_on_and_its_checkpoint_arrives_afterwards() {
-    let logs = Logs::start(1);
+    let mut logs = Logs::start(1);
     logs.nodes.all[0].set_ways(Gate::Closed);
     logs.sign(0, 2);
     let folder = logs.folder(0);

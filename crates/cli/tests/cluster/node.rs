@@ -80,10 +80,15 @@ impl Nodes {
         nodes
     }
 
-    /// Waits until all nodes are as current as etcd.
-    pub(crate) fn wait(&self) {
-        for node in &self.all {
-            eventually("the node is current", || node.is_current());
+    /// Waits until all nodes are as current as etcd. A node that found etcd out of reach when it started is started again, as systemd does.
+    pub(crate) fn wait(&mut self) {
+        for node in &mut self.all {
+            eventually("the node is current", || {
+                if node.found_no_cluster() {
+                    node.spawn();
+                }
+                node.is_current()
+            });
         }
     }
 
@@ -137,6 +142,18 @@ impl Node {
         let status = self.process.take().expect("it was started").wait().expect("it ends");
         assert!(!status.success(), "{}", self.log());
         self.log()
+    }
+
+    /// Whether the process has ended because etcd did not answer when it started.
+    fn found_no_cluster(&mut self) -> bool {
+        let ended =
+            self.process.as_mut().is_some_and(|process| process.try_wait().expect("our child").is_some());
+        ended
+            && self
+                .log()
+                .lines()
+                .last()
+                .is_some_and(|line| line.ends_with("try again when the cluster is whole"))
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -7,7 +7,7 @@ use serde_json::json;
 /// Puts etcd back to where it was, while the nodes run and while they do not.
 fn put_back(guarded: Guarded) -> (Cluster, Nodes) {
     let mut cluster = Cluster::start(1);
-    let nodes = Nodes::start(&cluster, 2, guarded);
+    let mut nodes = Nodes::start(&cluster, 2, guarded);
     let mut client = nodes.all[0].client();
     client.post("/api/v1/keys/default/rotate", &json!({})).expect("an answer");
     cluster.kill(0);
