@@ -5,8 +5,7 @@ use ed25519_dalek::VerifyingKey;
 use ed25519_dalek::hazmat::{ExpandedSecretKey, raw_sign};
 use sha2::Sha512;
 use std::fmt;
-use zeroize::ZeroizeOnDrop;
-use zeroize::zeroize_stack;
+use zeroize::{ZeroizeOnDrop, zeroize_stack};
 
 /// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section 5.1.5).
 ///

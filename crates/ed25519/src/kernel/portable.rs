@@ -16,8 +16,7 @@ use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
 use std::sync::LazyLock;
-use zeroize::Zeroizing;
-use zeroize::zeroize_stack;
+use zeroize::{Zeroizing, zeroize_stack};
 
 /// The engine, with one of two ways to verify.
 pub(crate) struct Portable {
