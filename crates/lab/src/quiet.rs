@@ -3,7 +3,7 @@
 //!
 //! It affects ratios, and a control copy of the peer does not show it: a kernel that keeps all ports of the core busy loses more than one that waits
 //! for its own results. Eight independent chains of additions need all of the core's integer units: beside another thread, which takes some, they
-//! take 1.25 to 1.8 times as long. One chain takes the same time in both cases, so it serves as the clock for the eight: the core's own clock
+//! take 1.15 to 1.8 times as long. One chain takes the same time in both cases, so it serves as the clock for the eight: the core's own clock
 //! changes by a tenth within a second.
 
 use std::{
@@ -19,12 +19,11 @@ const STEPS: u32 = 4096;
 /// The number of operations of the eight chains, including half a branch, while one chain does one.
 const OPERATIONS: f64 = 8.5;
 
-/// A probe may take this many times as long as a core's adders need for these operations. Alone, it takes 1.09 times as long on Golden Cove, whose
-/// scheduler does not always choose a free adder. Beside another thread, it takes at least 1.25 times as long.
-const MARGIN: f64 = 1.15;
+/// A probe may take this many times as long as alone. Beside another thread, it takes at least 1.15 times as long.
+const MARGIN: f64 = 1.055;
 
-/// The number of adders of an unknown core: the fewest of any fast core.
-const ADDERS: u32 = 4;
+/// The additions per cycle of an unknown core: the fewest that we measured.
+const ADDITIONS: f64 = 3.43;
 
 /// One chain may take this many times as long as the fastest recent one. Otherwise something interrupted it, or the
 /// clock is changing.
@@ -49,10 +48,9 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// The state for a core that does this many additions per cycle.
-    pub fn new(adders: Option<u32>) -> Self {
-        let adders = f64::from(adders.unwrap_or(ADDERS));
-        Self { one: f64::INFINITY, most: MARGIN * OPERATIONS / adders, streak: 0 }
+    /// The state for a core that, alone, does this many of the eight chains' additions per cycle.
+    pub fn new(additions: Option<f64>) -> Self {
+        Self { one: f64::INFINITY, most: MARGIN * OPERATIONS / additions.unwrap_or(ADDITIONS), streak: 0 }
     }
 
     /// Whether the core is currently ours alone.
@@ -117,18 +115,22 @@ mod tests {
 
     #[test]
     fn a_shared_core_is_known_by_its_times() {
-        let mut quiet = Quiet::new(Some(5));
+        let mut quiet = Quiet::new(Some(4.6));
         assert!(quiet.is_own([ONE, 1.86 * ONE, ONE]));
         assert!(!quiet.is_own([ONE, 2.1 * ONE, ONE]));
         // Relative to the current clock.
         assert!(quiet.is_own([1.05 * ONE, 1.05 * 1.86 * ONE, 1.05 * ONE]));
-        assert!(!Quiet::new(Some(6)).is_own([ONE, 1.86 * ONE, ONE]));
-        assert!(Quiet::new(None).is_own([ONE, 2.2 * ONE, ONE]));
+        assert!(!Quiet::new(Some(5.5)).is_own([ONE, 1.86 * ONE, ONE]));
+        // Zen 4: alone, and beside another thread.
+        let mut quiet = Quiet::new(Some(3.43));
+        assert!(quiet.is_own([ONE, 2.48 * ONE, ONE]));
+        assert!(!quiet.is_own([ONE, 2.9 * ONE, ONE]));
+        assert!(Quiet::new(None).is_own([ONE, 2.48 * ONE, ONE]));
     }
 
     #[test]
     fn an_interrupted_chain_does_not_make_a_core_quiet() {
-        let mut quiet = Quiet::new(Some(5));
+        let mut quiet = Quiet::new(Some(4.6));
         assert!(!quiet.is_own([2.0 * ONE, 2.5 * ONE, ONE]));
         assert!(!quiet.is_own([2.0 * ONE, 2.5 * ONE, 2.0 * ONE]));
     }

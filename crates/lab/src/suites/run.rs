@@ -62,7 +62,7 @@ impl Suite {
         let cases: Vec<_> = (self.cases)().into_iter().filter(|case| filter.takes(self.name, case)).collect();
         ensure!(!cases.is_empty(), "no case of the suite {} fits the filter", self.name);
         let mut random = fastrand::Rng::new();
-        let mut quiet = Quiet::new(lane::of(&Machine::this())?.adders);
+        let mut quiet = Quiet::new(lane::of(&Machine::this())?.additions);
         let template = self.template(launch);
         for mut case in cases {
             if let Some(percent) = filter.slowed(&case) {
