@@ -1,9 +1,19 @@
-//! Tells the crate whether it is optimised: without optimisation, secrets reach deeper into the stack, and more of it is wiped.
+//! Tells the crate two things about its build:
+//! - `unoptimised`: without optimisation, secrets reach deeper into the stack, and more of it is wiped.
+//! - `lanes`: there are vectors to compute with, or their model.
+
+use std::env::var;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(unoptimised)");
-    if std::env::var("OPT_LEVEL").is_ok_and(|level| level == "0") {
+    println!("cargo::rustc-check-cfg=cfg(unoptimised, lanes)");
+    if var("OPT_LEVEL").is_ok_and(|level| level == "0") {
         println!("cargo::rustc-cfg=unoptimised");
+    }
+    let is_x86_64 = var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
+    let has_sse2 = var("CARGO_CFG_TARGET_FEATURE")
+        .is_ok_and(|features| features.split(',').any(|feature| feature == "sse2"));
+    if is_x86_64 && has_sse2 || var("CARGO_FEATURE_MODEL").is_ok() {
+        println!("cargo::rustc-cfg=lanes");
     }
 }

@@ -26,10 +26,12 @@
 pub mod cofactored;
 #[cfg(feature = "dalek-batch")]
 pub mod dalek_batch;
+#[cfg_attr(not(any(test, lanes)), expect(dead_code, reason = "no vectors to compute with"))]
 mod generic;
 mod item;
 pub mod kernel;
 mod lanes;
+#[cfg(any(test, lanes))]
 mod message;
 #[cfg(feature = "rayon")]
 mod parallel;

@@ -49,6 +49,7 @@ impl SigningKey {
         &self.secret.scalar
     }
 
+    #[cfg(any(test, lanes))]
     pub(crate) fn scalar(&self) -> &[u8; 32] {
         self.secret.scalar.as_bytes()
     }

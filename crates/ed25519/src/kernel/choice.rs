@@ -1,10 +1,13 @@
 //! The compiled kernels, those that the CPU supports, and the one in use.
 
 use super::engine::{Engine, PreparedKey};
+#[cfg(lanes)]
 use super::lanes::LaneEngine;
+#[cfg(feature = "model")]
 use super::machine::Scalars;
 use super::portable::Portable;
 use crate::item::Item;
+#[cfg(feature = "model")]
 use crate::lanes::model::Model;
 use crate::signing_key::SignItem;
 use crate::verdict::Verdict;
@@ -46,9 +49,11 @@ static COMPILED: &[Entry] = &[
     Entry { name: "x86_64/avx2", engine: avx2, choice: Choice::Detected },
     Entry { name: "portable", engine: || Some(&Portable::BEST), choice: Choice::Detected },
     Entry { name: "dalek", engine: || Some(&Portable::DALEK), choice: Choice::Named },
+    #[cfg(feature = "model")]
     Entry { name: "model", engine: || Some(&MODEL), choice: Choice::Named },
 ];
 
+#[cfg(feature = "model")]
 static MODEL: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars);
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -177,8 +182,8 @@ impl fmt::Display for UnknownKernel {
 
 impl std::error::Error for UnknownKernel {}
 
-/// The kernels that this machine supports, best first. There is always `portable`. Two more are always there, for tests, and never chosen by
-/// detection: `dalek`, which verifies by ed25519-dalek, and `model`, the lanes of the vector kernels in plain Rust, which is slow.
+/// The kernels that this machine supports, best first. There is always `portable`. Two more are for tests, and detection never chooses them:
+/// `dalek`, which verifies by ed25519-dalek, and with the feature `model` the kernel of that name.
 pub fn available() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter_map(Entry::kernel)
 }

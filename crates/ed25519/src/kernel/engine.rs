@@ -25,6 +25,7 @@ pub(crate) trait Engine: Sync {
 
 /// A key, and its tables if it is a usable one.
 #[derive(Clone)]
+#[cfg_attr(not(any(test, lanes)), expect(dead_code, reason = "no vectors to compute with"))]
 pub(crate) struct PreparedKey {
     /// Why no signature under it is valid.
     pub(crate) fault: Option<Reason>,

@@ -13,6 +13,7 @@ use crate::generic::sign::{self, Signing};
 use crate::generic::single::{self, BaseRows, Factors, OwnRows};
 use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
 use crate::generic::verify::{self, Group};
+#[cfg(any(test, feature = "model"))]
 use crate::lanes::model::Model;
 use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -229,6 +230,7 @@ macro_rules! implement {
 }
 
 /// Any machine: lanes in plain Rust.
+#[cfg(any(test, feature = "model"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Scalars;
 
@@ -262,6 +264,7 @@ steps!(define!(Machine));
 eight_steps!(define!(EightMachine));
 
 /// The compiled steps in plain Rust.
+#[cfg(any(test, feature = "model"))]
 mod model {
     use super::*;
 

@@ -17,6 +17,7 @@ pub(crate) mod ifma;
 pub(crate) mod in_halves;
 #[cfg(test)]
 pub(crate) mod interval;
+#[cfg(any(test, feature = "model"))]
 pub(crate) mod model;
 
 /// The number of lanes of the longest vector. Memory for lanes has this size for every vector; shorter ones use only its beginning.

@@ -59,6 +59,7 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 }
 
 /// The model with a hostile item in each lane of each of two groups, and each message.
+#[cfg(feature = "model")]
 #[test]
 fn a_key_that_is_no_point_spoils_no_neighbour_in_the_model() {
     let model = Kernel::by_name("model").unwrap();
