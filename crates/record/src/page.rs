@@ -279,7 +279,8 @@ impl Case {
         self.against.push(Against {
             peer,
             ns: short(comparison.peer_ns()),
-            ratio: [1.0 / high, 1.0 / median, 1.0 / low].map(short),
+            // Five digits would move 1.01002 to the limit of what is even.
+            ratio: [1.0 / high, 1.0 / median, 1.0 / low].map(|ratio| rounded(ratio, 8)),
             launches: comparison.launches.iter().map(|launch| short((-launch.log_ratio).exp())).collect(),
             limit: cell.limit.map(|limit| short(1.0 / limit)),
             verdict: cell.verdict().to_string(),
@@ -293,7 +294,11 @@ fn ends(interval: Interval) -> [f64; 3] {
 
 /// Rounded to five digits: more are noise, and the page is loaded as a whole.
 fn short(value: f64) -> f64 {
-    format!("{value:.4e}").parse().unwrap_or(value)
+    rounded(value, 5)
+}
+
+fn rounded(value: f64, digits: usize) -> f64 {
+    format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }
 
 #[cfg(test)]
