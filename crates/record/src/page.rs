@@ -241,7 +241,7 @@ impl Fastest {
         let place = |label: Option<&str>| label.and_then(|label| place(peers, label));
         Self {
             peer: place(found.peer),
-            lead: short(found.lead),
+            lead: rounded(found.lead, 8),
             even: found.even.iter().map(|label| place(*label)).collect(),
         }
     }
@@ -279,7 +279,6 @@ impl Case {
         self.against.push(Against {
             peer,
             ns: short(comparison.peer_ns()),
-            // Five digits would move 1.01002 to the limit of what is even.
             ratio: [1.0 / high, 1.0 / median, 1.0 / low].map(|ratio| rounded(ratio, 8)),
             launches: comparison.launches.iter().map(|launch| short((-launch.log_ratio).exp())).collect(),
             limit: cell.limit.map(|limit| short(1.0 / limit)),
@@ -297,6 +296,8 @@ fn short(value: f64) -> f64 {
     rounded(value, 5)
 }
 
+/// Rounded to so many digits. What the page rounds again, and what it compares with a limit, has eight: with five, 11.334694 would be shown as 11.34,
+/// and 1.01002 would not be above 1.01.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }
