@@ -127,14 +127,18 @@ mod tests {
     const TESTS: &str = "--edges=normal,build,dev";
     const PROGRAMS: &str = "--edges=normal,build";
 
-    /// The crates of others that cargo builds for these arguments, each with its features.
-    fn crates(context: &Context, arguments: &[&str]) -> BTreeSet<String> {
+    /// What cargo builds for these arguments: a line for each crate, with its features.
+    fn tree(context: &Context, arguments: &[&str]) -> String {
         let mut tree = context.cargo();
         tree.args(["tree", "--quiet", "--locked", "--prefix=none", "--no-dedupe", "--format={p} with {f}"]);
-        let text = quiet(tree.args(arguments)).unwrap();
+        quiet(tree.args(arguments)).unwrap()
+    }
+
+    /// The crates of others that cargo builds for these arguments, each with its features.
+    fn crates(context: &Context, arguments: &[&str]) -> BTreeSet<String> {
         // Ours have a path.
         let crates: BTreeSet<_> =
-            text.lines().filter(|line| !line.contains("(/")).map(str::to_owned).collect();
+            tree(context, arguments).lines().filter(|line| !line.contains("(/")).map(str::to_owned).collect();
         assert!(crates.len() > 100, "{arguments:?}: {} crates", crates.len());
         crates
     }
@@ -164,6 +168,23 @@ mod tests {
         let tests = ["--workspace", "--features", &features, TESTS];
         share(&tests, &["-p", "bulla", "-p", FEATURES, PROGRAMS]);
         share(&tests, &["-p", "bulla-kms", "-p", FEATURES, TESTS]);
+    }
+
+    /// The model is two megabytes of code that no user needs, and without it the tests of Ed25519 would say less.
+    #[test]
+    fn only_tests_have_the_model_of_ed25519() {
+        let context = Context::find().unwrap();
+        let has_model = |arguments: &[&str]| {
+            let text = tree(&context, arguments);
+            let ours = text.lines().filter(|line| line.starts_with("bulla-ed25519 v"));
+            let features: Vec<_> = ours.filter_map(|line| line.split(" with ").nth(1)).collect();
+            assert!(!features.is_empty(), "{arguments:?}: no bulla-ed25519");
+            features.iter().any(|features| features.split(',').any(|feature| feature == "model"))
+        };
+        assert!(has_model(&["-p", "bulla-ed25519", TESTS]));
+        for package in ["bulla", "bulla-c", "bulla-kms", "bulla-lab", "bulla-server"] {
+            assert!(!has_model(&["-p", package, PROGRAMS]), "{package}");
+        }
     }
 
     fn metadata() -> Value {
