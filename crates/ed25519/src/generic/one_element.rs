@@ -2,6 +2,7 @@
 //!
 //! No branch and no address depends on an element.
 
+use super::power::{self, Base};
 use super::{divsteps, euclid};
 
 /// The low 51 bits.
@@ -209,15 +210,6 @@ impl OneElement {
         ])
     }
 
-    #[inline(always)]
-    fn squares(self, times: u32) -> Self {
-        let mut x = self;
-        for _ in 0..times {
-            x = x.square();
-        }
-        x
-    }
-
     /// The inverse, and 0 of 0.
     #[inline(always)]
     pub(crate) fn inverse(&self) -> Self {
@@ -229,21 +221,24 @@ impl OneElement {
         euclid::inverse(&self.to_words()).map_or_else(|| self.inverse(), |words| Self::from_words(&words))
     }
 
-    /// The power (p - 5) / 8 = 2^252 - 3, for roots.
+    /// [`power::root_power`].
     pub(crate) fn root_power(&self) -> Self {
-        let z2 = self.squares(1);
-        let z9 = z2.squares(2).mul(self);
-        let z11 = z9.mul(&z2);
-        // From here on, a name that ends in n is self^(2^n - 1).
-        let z_5 = z11.squares(1).mul(&z9);
-        let z_10 = z_5.squares(5).mul(&z_5);
-        let z_20 = z_10.squares(10).mul(&z_10);
-        let z_40 = z_20.squares(20).mul(&z_20);
-        let z_50 = z_40.squares(10).mul(&z_10);
-        let z_100 = z_50.squares(50).mul(&z_50);
-        let z_200 = z_100.squares(100).mul(&z_100);
-        let z_250 = z_200.squares(50).mul(&z_50);
-        z_250.squares(2).mul(self)
+        power::root_power(*self)
+    }
+}
+
+impl Base for OneElement {
+    #[inline(always)]
+    fn squares(mut self, times: u32) -> Self {
+        for _ in 0..times {
+            self = self.square();
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn times(self, other: &Self) -> Self {
+        self.mul(other)
     }
 }
 

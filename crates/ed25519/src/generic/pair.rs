@@ -4,6 +4,7 @@
 //! carries are computed at once, while those of radix 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
 use super::one_element::OneElement;
+use super::power::{self, Base};
 use crate::lanes::{EightLanes, LANES, Mask};
 
 /// The low 51 bits.
@@ -164,37 +165,26 @@ fn load<V: EightLanes>(like: V, halves: &[[OneElement; 4]; 2]) -> [V; 5] {
     columns
 }
 
-/// Squares of squares in every lane.
-#[inline(always)]
-pub(crate) fn squares<V: EightLanes>(mut x: Coordinates<V>, times: u32) -> Coordinates<V> {
-    for _ in 0..times {
-        x = Columns(V::square_51(&x.0)).carry();
+impl<V: EightLanes> Base for Coordinates<V> {
+    #[inline(always)]
+    fn squares(mut self, times: u32) -> Self {
+        for _ in 0..times {
+            self = Columns(V::square_51(&self.0)).carry();
+        }
+        self
     }
-    x
+
+    #[inline(always)]
+    fn times(self, other: &Self) -> Self {
+        Columns::product(&self, other).carry()
+    }
 }
 
+/// [`power::root_power`] of two elements.
 #[inline(always)]
-fn times<V: EightLanes>(a: Coordinates<V>, b: &Coordinates<V>) -> Coordinates<V> {
-    Columns::product(&a, b).carry()
-}
-
-/// Two elements to the power (p - 5) / 8.
-#[inline(always)]
-pub(crate) fn power<V: EightLanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
-    let z = Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]]));
-    let z2 = squares(z, 1);
-    let z9 = times(squares(z2, 2), &z);
-    // From here on, a name that ends in n is z^(2^n - 1).
-    let z_5 = times(squares(times(z9, &z2), 1), &z9);
-    let z_10 = times(squares(z_5, 5), &z_5);
-    let z_20 = times(squares(z_10, 10), &z_10);
-    let z_40 = times(squares(z_20, 20), &z_20);
-    let z_50 = times(squares(z_40, 10), &z_10);
-    let z_100 = times(squares(z_50, 50), &z_50);
-    let z_200 = times(squares(z_100, 100), &z_100);
-    let z_250 = times(squares(z_200, 50), &z_50);
-    let power = times(squares(z_250, 2), &z);
-    [power.lane(0), power.lane(4)]
+pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
+    let powers = power::root_power(Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]])));
+    [powers.lane(0), powers.lane(4)]
 }
 
 impl<V: EightLanes> Pair<V> {

@@ -5,45 +5,73 @@ use super::field::{D, Element, SQRT_M1};
 use super::one_element::OneElement;
 use crate::lanes::{Lanes, Mask};
 
-#[inline(always)]
-fn squares<V: Lanes, const K: usize>(mut x: [Element<V>; K], times: u32) -> [Element<V>; K] {
-    for _ in 0..times {
-        for element in &mut x {
-            *element = element.square();
+/// What [`root_power`] raises: an element, or several in lock step.
+pub(super) trait Base: Copy {
+    /// Squared so many times.
+    fn squares(self, times: u32) -> Self;
+    /// The product.
+    fn times(self, other: &Self) -> Self;
+}
+
+impl<V: Lanes, const K: usize> Base for [Element<V>; K] {
+    #[inline(always)]
+    fn squares(mut self, times: u32) -> Self {
+        for _ in 0..times {
+            for element in &mut self {
+                *element = element.square();
+            }
         }
+        self
     }
-    x
+
+    #[inline(always)]
+    fn times(mut self, other: &Self) -> Self {
+        for k in 0..K {
+            self[k] = self[k].mul(&other[k]);
+        }
+        self
+    }
 }
 
-#[inline(always)]
-fn products<V: Lanes, const K: usize>(mut x: [Element<V>; K], y: &[Element<V>; K]) -> [Element<V>; K] {
-    for k in 0..K {
-        x[k] = x[k].mul(&y[k]);
-    }
-    x
+/// A step of [`root_power`].
+struct Step {
+    /// How often the power is squared.
+    squares: u32,
+    /// The kept power that it is then multiplied by.
+    factor: usize,
+    /// Where the result is kept.
+    into: usize,
 }
 
-/// z^(2^252 - 3).
+/// The steps from z^2 on, with z, z^2 and z^2 kept. A loop over them has one product and one square: written out, the eleven products of
+/// every chain are half of the machine code of its kernel.
+const STEPS: [Step; 11] = [
+    // z^9 and z^11.
+    Step { squares: 2, factor: 0, into: 2 },
+    Step { squares: 0, factor: 1, into: 1 },
+    // z^(2^n - 1) for n = 5, 10, 20, 40, 50, 100, 200 and 250: a step doubles n, or adds the n of a kept power.
+    Step { squares: 1, factor: 2, into: 1 },
+    Step { squares: 5, factor: 1, into: 2 },
+    Step { squares: 10, factor: 2, into: 1 },
+    Step { squares: 20, factor: 1, into: 1 },
+    Step { squares: 10, factor: 2, into: 1 },
+    Step { squares: 50, factor: 1, into: 2 },
+    Step { squares: 100, factor: 2, into: 2 },
+    Step { squares: 50, factor: 1, into: 1 },
+    // z^(2^252 - 3).
+    Step { squares: 2, factor: 0, into: 1 },
+];
+
+/// z^(2^252 - 3), which is the power (p - 5) / 8.
 #[inline(always)]
-fn root_power<V: Lanes, const K: usize>(z: &[Element<V>; K]) -> [Element<V>; K] {
-    let z2 = squares(*z, 1);
-    let z9 = products(squares(z2, 2), z);
-    let z11 = products(z9, &z2);
-    let mut power = products(squares(z11, 1), &z9);
-    // power is z^(2^n - 1). A step doubles n, or adds the n of a kept power.
-    let z5 = power;
-    power = products(squares(power, 5), &z5);
-    let z10 = power;
-    power = products(squares(power, 10), &z10);
-    let z20 = power;
-    power = products(squares(power, 20), &z20);
-    power = products(squares(power, 10), &z10);
-    let z50 = power;
-    power = products(squares(power, 50), &z50);
-    let z100 = power;
-    power = products(squares(power, 100), &z100);
-    power = products(squares(power, 50), &z50);
-    products(squares(power, 2), z)
+pub(super) fn root_power<T: Base>(z: T) -> T {
+    let mut power = z.squares(1);
+    let mut kept = [z, power, power];
+    for step in &STEPS {
+        power = power.squares(step.squares).times(&kept[step.factor]);
+        kept[step.into] = power;
+    }
+    power
 }
 
 /// The inverse in every lane, and 0 of 0: the product of all lanes is inverted in general registers. A chain of squares in lanes would take several
@@ -91,10 +119,9 @@ pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element
         v[k] = yy.mul(&Element::splat(like, &D)).masked().add(&one);
     }
     // x = u v^3 (u v^7)^((p-5)/8), or that times the root of -1
-    let v2 = squares(v, 1);
-    let uv3 = products(products(v2, &v), &u);
-    let uv7 = products(products(v2, &v2), &uv3);
-    let root = products(root_power(&uv7), &uv3);
+    let v2 = v.squares(1);
+    let uv3 = v2.times(&v).times(&u);
+    let root = root_power(v2.times(&v2).times(&uv3)).times(&uv3);
     let mut out = [(one, one, 0); K];
     for k in 0..K {
         let (x, valid) = signed_root(&root[k], &u[k], &v[k], words[k][3].negative());

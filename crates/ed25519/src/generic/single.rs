@@ -30,7 +30,7 @@ pub(crate) const EMPTY_OWN_ROWS: OwnRows = [[Row::NEUTRAL; 9]; 2];
 #[inline(always)]
 pub(crate) fn decode<V: EightLanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
     let decoding = Decoding::new(words);
-    decoding.finish(&pair::power(like, &decoding.uv7))
+    decoding.finish(&pair::root_powers(like, &decoding.uv7))
 }
 
 /// The factors as digits.
