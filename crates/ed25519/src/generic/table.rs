@@ -331,39 +331,29 @@ pub(crate) fn multiply_own<V: Lanes>(
     }
 }
 
-/// k A + s B by some tables of each key and as many of the base point: table j holds multiples of its point doubled as often as
+/// k A + s B by `S` tables of each key and of the base point: table j holds multiples of its point doubled as often as
 /// `j` times [`key_step`] or [`base_step`] windows have bits.
 #[inline(always)]
-pub(crate) fn multiply<V: Lanes>(
+pub(crate) fn multiply<V: Lanes, const S: usize>(
     k: &Scalar<V>,
     s: &Scalar<V>,
-    keys: &[[&KeyTable; LANES]],
-    base: &[&BaseTable],
+    keys: &[[&KeyTable; LANES]; S],
+    base: &[&BaseTable; S],
 ) -> Projective<V> {
-    let tables = keys.len();
     let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
     let mut sum = Completed::identity(k.0[0]);
-    let mut at = stops(tables) - 1;
+    let mut at = stops(S) - 1;
     loop {
-        let (key_digit, base_digit) = (KEY_WINDOWS.digit(&k, at), BASE_WINDOWS.digit(&s, at / 2));
-        // Look up before the last doubling, so that the loads run in parallel with its products.
-        let key = key_multiple(&keys[0], key_digit);
-        let other = base_multiple(base[0], base_digit);
-        if at + 1 < stops(tables) {
-            sum = sum.projective().double();
-        }
-        sum = sum.point().add(&key, key_digit.negative());
-        for (j, key) in keys.iter().enumerate().skip(1) {
-            let window = at + j as u32 * key_step(tables);
+        for (j, tables) in keys.iter().enumerate() {
+            let window = at + j as u32 * key_step(S);
             if window < KEY_WINDOWS.count {
                 let digit = KEY_WINDOWS.digit(&k, window);
-                sum = sum.point().add(&key_multiple(key, digit), digit.negative());
+                sum = sum.point().add(&key_multiple(tables, digit), digit.negative());
             }
         }
         if at.is_multiple_of(2) {
-            sum = sum.add_affine(&other, base_digit.negative());
-            for (j, table) in base.iter().enumerate().skip(1) {
-                let window = at / 2 + j as u32 * base_step(tables);
+            for (j, table) in base.iter().enumerate() {
+                let window = at / 2 + j as u32 * base_step(S);
                 if window <= BASE_WINDOWS.count {
                     let digit = BASE_WINDOWS.digit(&s, window);
                     sum = sum.add_affine(&base_multiple(table, digit), digit.negative());
@@ -375,32 +365,31 @@ pub(crate) fn multiply<V: Lanes>(
         }
         at -= 1;
         prefetch(&k, &s, keys, base, at);
-        sum = double_times(sum.projective(), KEY_WINDOWS.bits - 1);
+        sum = double_times(sum.projective(), KEY_WINDOWS.bits);
     }
 }
 
 /// Prefetches the rows for a stop of [`multiply`] while the sum is doubled: the tables of many keys do not fit into
 /// near caches.
 #[inline(always)]
-fn prefetch<V: Lanes>(
+fn prefetch<V: Lanes, const S: usize>(
     k: &Scalar<V>,
     s: &Scalar<V>,
-    keys: &[[&KeyTable; LANES]],
-    base: &[&BaseTable],
+    keys: &[[&KeyTable; LANES]; S],
+    base: &[&BaseTable; S],
     at: u32,
 ) {
-    let tables = keys.len();
-    for (j, key) in keys.iter().enumerate() {
-        let window = at + j as u32 * key_step(tables);
+    for (j, tables) in keys.iter().enumerate() {
+        let window = at + j as u32 * key_step(S);
         if window < KEY_WINDOWS.count {
-            prefetch_rows(KEY_WINDOWS.digit(k, window), key);
+            prefetch_rows(KEY_WINDOWS.digit(k, window), tables);
         }
     }
     if !at.is_multiple_of(2) {
         return;
     }
     for (j, table) in base.iter().enumerate() {
-        let window = at / 2 + j as u32 * base_step(tables);
+        let window = at / 2 + j as u32 * base_step(S);
         if window <= BASE_WINDOWS.count {
             prefetch_rows(BASE_WINDOWS.digit(s, window), &[*table; LANES]);
         }

@@ -97,7 +97,11 @@ impl<V: Lanes> Group<V> {
 
     /// Multiplies by existing tables of each key.
     #[inline(always)]
-    pub(crate) fn multiply_prepared(&mut self, keys: &[[&KeyTable; LANES]], base: &[&BaseTable]) {
+    pub(crate) fn multiply_prepared<const S: usize>(
+        &mut self,
+        keys: &[[&KeyTable; LANES]; S],
+        base: &[&BaseTable; S],
+    ) {
         let sum = table::multiply(&self.k, &self.s, keys, base);
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }

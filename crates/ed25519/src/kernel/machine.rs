@@ -91,8 +91,16 @@ macro_rules! steps {
             fn multiply_own(group: &mut Group<V>, keys: &OwnTables, base: &BaseTable) {
                 group.multiply_own(keys, base)
             }
-            /// [`Group::multiply_prepared`].
-            fn multiply_prepared(group: &mut Group<V>, keys: &[[&KeyTable; LANES]], base: &[&BaseTable]) {
+            /// [`Group::multiply_prepared`] by one table of each key.
+            fn multiply_by_one(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 1], base: &[&BaseTable; 1]) {
+                group.multiply_prepared(keys, base)
+            }
+            /// [`Group::multiply_prepared`] by two.
+            fn multiply_by_two(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 2], base: &[&BaseTable; 2]) {
+                group.multiply_prepared(keys, base)
+            }
+            /// [`Group::multiply_prepared`] by four.
+            fn multiply_by_four(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 4], base: &[&BaseTable; 4]) {
                 group.multiply_prepared(keys, base)
             }
             /// [`table::next_rows`].

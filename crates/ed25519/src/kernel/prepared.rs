@@ -92,14 +92,27 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
+    /// Tables of the base point for keys with four tables.
+    fn four_bases(&self) -> [&BaseTable; 4] {
+        std::array::from_fn(|n| self.base(10 * n as u32 * table::base_step(4)))
+    }
+
     fn multiply_under(&self, group: &mut Group<V>, keys: &[&PreparedKey]) {
-        let tables = keys[0].tables.len();
         let key = |lane: usize| keys[lane.min(keys.len() - 1)];
-        let of_keys: [[&KeyTable; LANES]; MOST_TABLES] =
-            std::array::from_fn(|n| std::array::from_fn(|lane| &key(lane).tables[n % tables]));
-        let of_base: [&BaseTable; MOST_TABLES] =
-            std::array::from_fn(|n| self.base(10 * (n % tables) as u32 * table::base_step(tables)));
-        self.machine.multiply_prepared(group, &of_keys[..tables], &of_base[..tables]);
+        let table = |n: usize| -> [&KeyTable; LANES] { std::array::from_fn(|lane| &key(lane).tables[n]) };
+        match keys[0].tables.len() {
+            1 => self.machine.multiply_by_one(group, &[table(0)], &[self.base(0)]),
+            2 => self.machine.multiply_by_two(
+                group,
+                &[table(0), table(1)],
+                &[self.base(0), self.base(10 * table::base_step(2))],
+            ),
+            _ => self.machine.multiply_by_four(
+                group,
+                &[table(0), table(1), table(2), table(3)],
+                &self.four_bases(),
+            ),
+        }
         pass_keys(group, keys);
     }
 }
