@@ -194,6 +194,11 @@ impl ApiError {
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         KmsError::new(Code::Internal, message).into()
     }
+
+    /// Code of the service panicked, and its log says where.
+    pub(crate) fn panicked() -> Self {
+        Self::internal("a part of the service failed; its log says where")
+    }
 }
 
 impl From<KmsError> for ApiError {

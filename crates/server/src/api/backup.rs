@@ -90,7 +90,7 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
             Err(error) => sink.send(Err(error)),
         };
     });
-    let lost = || ApiError::internal("a part of the service failed; its log says where");
+    let lost = || ApiError::panicked();
     let first = pieces.recv().await.ok_or_else(lost)??;
     let BackupSummary { keys, private_keys, made, .. } = summary.await.map_err(|_| lost())?;
     let mut response = no_store(Response::new(Body::new(Pieces { first: Some(first), rest: pieces })));

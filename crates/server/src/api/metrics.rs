@@ -10,14 +10,13 @@ use axum::response::Response;
 use bulla_kms::token::Operation;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::scope::check_operator_session;
-use crate::error::{ApiError, ErrorBody, Result};
+use crate::error::{ErrorBody, Result};
 use crate::request::{Caller, Peer, token};
-use crate::service::{App, Service};
+use crate::service::{App, Service, blocking};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(metrics))
@@ -44,8 +43,7 @@ async fn metrics(
     };
     check_operator_session(&app, &session, Operation::Read)?;
     let service = Arc::clone(&app.service);
-    let text = spawn_blocking(move || text(&service)).await;
-    let text = text.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?;
+    let text = blocking(move || text(&service)).await?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
     Ok(response)

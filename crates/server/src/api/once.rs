@@ -13,7 +13,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::{Code, KmsError};
 use hyper::body::Bytes;
-use tokio::task::spawn_blocking;
 use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
 use utoipa::openapi::{ObjectBuilder, OpenApi, Required, Type};
 
@@ -21,7 +20,7 @@ use super::described::operations;
 use crate::cluster::{Begun, Ticket};
 use crate::error::{ApiError, Problem, Result};
 use crate::request::{Caller, Content};
-use crate::service::{Answer, App, Before, Ended, Opened, Owner, RequestDigest};
+use crate::service::{Answer, App, Before, Ended, Opened, Owner, RequestDigest, blocking};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// What an answer that is given again has.
@@ -64,7 +63,7 @@ async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         running.keep(response).await
     });
-    run.await.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?
+    run.await.map_err(|_| ApiError::panicked())?
 }
 
 /// # Errors
@@ -89,8 +88,7 @@ async fn digest(app: &App, opened: &Opened, parts: &Parts, body: Bytes) -> Resul
     let body = if body.len() <= SHORT {
         bulla_blake3::hash(&body)
     } else {
-        let hash = spawn_blocking(move || bulla_blake3::hash(&body)).await;
-        hash.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?
+        blocking(move || bulla_blake3::hash(&body)).await?
     };
     text.extend_from_slice(body.as_bytes());
     // Hashed with the service's secret, so that the stored digest reveals nothing about a secret in the request.
@@ -149,8 +147,7 @@ impl Running {
     async fn ask_others(&mut self, request: RequestDigest) -> Result<Option<Before>> {
         let Some(cluster) = self.app.service.cluster.clone() else { return Ok(None) };
         let (opened, owner, key) = (Arc::clone(&self.opened), self.owner.clone(), self.key.clone());
-        let begun = spawn_blocking(move || cluster.begin(&opened.keystore, &owner, &key, request)).await;
-        match begun.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))?? {
+        match blocking(move || cluster.begin(&opened.keystore, &owner, &key, request)).await?? {
             Begun::Run(ticket) => {
                 self.ticket = Some(ticket);
                 Ok(None)
@@ -165,7 +162,7 @@ impl Running {
         let Some(((cluster, ticket), ended)) = others else { return };
         let opened = Arc::clone(&self.opened);
         // If this fails, the row says that the request runs, until this node ends.
-        let _ = spawn_blocking(move || cluster.end(&opened.keystore, ticket, &ended)).await;
+        let _ = blocking(move || cluster.end(&opened.keystore, ticket, &ended)).await;
     }
 
     async fn keep(mut self, response: Response) -> Result<Response> {

@@ -32,6 +32,11 @@ pub(super) async fn shut_down(down: &mut watch::Receiver<bool>) {
     let _ = down.wait_for(|down| *down).await;
 }
 
+/// The bytes of a connection, however they travel: so HTTP is compiled once.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 /// How a thread serves its connections.
 pub(super) struct Connections {
     router: Router,
@@ -45,10 +50,12 @@ impl Connections {
     }
 
     /// Serves a connection until it ends or, when the service shuts down, until its last request is answered.
-    pub(super) async fn serve<S>(&self, stream: S, evidence: Evidence, mut shutdown: watch::Receiver<bool>)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    pub(super) async fn serve(
+        &self,
+        stream: Box<dyn Stream>,
+        evidence: Evidence,
+        mut shutdown: watch::Receiver<bool>,
+    ) {
         let (router, reactor, live) =
             (self.router.clone(), Arc::clone(&self.reactor), Arc::clone(&self.live));
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {

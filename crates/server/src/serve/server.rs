@@ -241,7 +241,7 @@ impl Shared {
                 if let Ok(stream) = TcpStream::from_std(stream) {
                     // On the heap: otherwise each plain connection would take the memory of one with TLS, and the reverse.
                     match self.live.tls(listener) {
-                        None => Box::pin(connections.serve(stream, Evidence::Nothing, down)).await,
+                        None => Box::pin(connections.serve(Box::new(stream), Evidence::Nothing, down)).await,
                         Some(tls) => Box::pin(self.connect_tls(stream, tls, connections, down)).await,
                     }
                 }
@@ -251,7 +251,8 @@ impl Shared {
                 if let Ok(stream) = UnixStream::from_std(stream)
                     && let Ok(credentials) = stream.peer_cred()
                 {
-                    Box::pin(connections.serve(stream, Evidence::User(credentials.uid()), down)).await;
+                    let evidence = Evidence::User(credentials.uid());
+                    Box::pin(connections.serve(Box::new(stream), evidence, down)).await;
                 }
             }
         }
@@ -274,7 +275,7 @@ impl Shared {
             Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let evidence = shown.map_or(Evidence::Nothing, |leaf| Evidence::certificate(leaf));
-                connections.serve(stream, evidence, down).await;
+                connections.serve(Box::new(stream), evidence, down).await;
             }
             Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),

@@ -1,6 +1,7 @@
 //! The state that all threads of the service share, and the state of each thread.
 
 mod answers;
+mod blocking;
 mod counts;
 mod open;
 mod reactor;
@@ -9,6 +10,7 @@ mod sealing;
 mod shared;
 
 pub(crate) use self::answers::{Answer, Before, Ended, Owner, RequestDigest};
+pub(crate) use self::blocking::blocking;
 pub(crate) use self::open::Opened;
 pub use self::open::{KeystoreSource, OpenKeystore};
 pub(crate) use self::reactor::{App, Cost, Reactor};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulla_kms::{Algorithm, KeyId, KeyName, Keystore, Signature, Verdict};
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::yield_now;
 
+use super::blocking::blocking;
 use super::open::Opened;
 use super::shared::Service;
 use crate::access::{Session, Sessions};
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 
 /// What one thread has for itself.
 pub(crate) struct Reactor {
@@ -115,8 +116,7 @@ impl Reactor {
         run: impl FnOnce(&Keystore) -> bulla_kms::Result<T> + Send + 'static,
     ) -> Result<T> {
         let (opened, session) = (Arc::clone(opened), Arc::clone(session));
-        let done = spawn_blocking(move || session.actor.acting(|| run(&opened.keystore))).await;
-        Ok(done.map_err(|_| ApiError::internal("a part of the service failed; its log says where"))??)
+        Ok(blocking(move || session.actor.acting(|| run(&opened.keystore))).await??)
     }
 
     /// The results of a batch of `items`, in their order. `step` computes those of a range of them. A quick batch is computed on this
@@ -174,7 +174,7 @@ impl Reactor {
         while opened.batcher(self.number).waiting() > 0 {
             let (opened, number) = (Arc::clone(opened), self.number);
             // The batcher itself answers after a panic.
-            let _ = spawn_blocking(move || opened.batcher(number).compute_waiting()).await;
+            let _ = blocking(move || opened.batcher(number).compute_waiting()).await;
         }
     }
 }

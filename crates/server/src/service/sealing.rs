@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bulla_kms::audit_log::Actor;
 use bulla_kms::{Code, KmsError, SecretString};
-use tokio::task::spawn_blocking;
 
+use super::blocking::blocking;
 use super::open::Opened;
 use super::shared::Service;
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 
 impl Service {
     /// Closes the keystore for `actor`, whose request holds `opened`.
@@ -18,11 +18,11 @@ impl Service {
     pub(crate) async fn close(self: &Arc<Self>, opened: Arc<Opened>, actor: &Actor) -> Result<()> {
         let service = Arc::clone(self);
         // The last user of the keystore closes its files, which takes long.
-        let sealed = spawn_blocking(move || {
+        blocking(move || {
             service.seal();
             drop(opened);
-        });
-        sealed.await.map_err(|_| failed())?;
+        })
+        .await?;
         tracing::warn!(%actor, "an operator sealed the service");
         Ok(())
     }
@@ -55,11 +55,6 @@ impl Service {
     /// Opens the keystore on a thread that may wait.
     async fn unseal_apart(self: &Arc<Self>, passphrase: Option<SecretString>) -> Result<()> {
         let service = Arc::clone(self);
-        let unsealed = spawn_blocking(move || service.unseal(passphrase));
-        Ok(unsealed.await.map_err(|_| failed())??)
+        Ok(blocking(move || service.unseal(passphrase)).await??)
     }
-}
-
-fn failed() -> ApiError {
-    ApiError::internal("a part of the service failed; its log says where")
 }
