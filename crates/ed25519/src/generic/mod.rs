@@ -2,6 +2,7 @@
 //! bounds.
 
 pub(crate) mod alone;
+mod chain;
 pub(crate) mod comb;
 mod divsteps;
 mod euclid;

@@ -2,7 +2,7 @@
 //!
 //! No branch and no address depends on an element.
 
-use super::power::{self, Base};
+use super::chain::{self, Base};
 use super::{divsteps, euclid};
 
 /// The low 51 bits.
@@ -221,9 +221,9 @@ impl OneElement {
         euclid::inverse(&self.to_words()).map_or_else(|| self.inverse(), |words| Self::from_words(&words))
     }
 
-    /// [`power::root_power`].
+    /// [`chain::root_power`].
     pub(crate) fn root_power(&self) -> Self {
-        power::root_power(*self)
+        chain::root_power(*self)
     }
 }
 

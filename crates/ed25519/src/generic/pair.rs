@@ -3,8 +3,8 @@
 //! A step takes the time in which its longest chain of operations ends. So elements are in radix 2^51 here: limbs have a bit to spare, and all
 //! carries are computed at once, while those of radix 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
+use super::chain::{self, Base};
 use super::one_element::OneElement;
-use super::power::{self, Base};
 use crate::lanes::{EightLanes, LANES, Mask};
 
 /// The low 51 bits.
@@ -180,10 +180,10 @@ impl<V: EightLanes> Base for Coordinates<V> {
     }
 }
 
-/// [`power::root_power`] of two elements.
+/// [`chain::root_power`] of two elements.
 #[inline(always)]
 pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
-    let powers = power::root_power(Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]])));
+    let powers = chain::root_power(Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]])));
     [powers.lane(0), powers.lane(4)]
 }
 
