@@ -1,7 +1,7 @@
 //! The chain of squares and products to the power that a root needs, for elements of every kind.
 
 /// What [`root_power`] raises: an element, or several in lock step.
-pub(super) trait Base: Copy {
+pub(super) trait Multiply: Copy {
     /// Squared so many times.
     fn squares(self, times: u32) -> Self;
     /// The product.
@@ -18,8 +18,8 @@ struct Step {
     into: usize,
 }
 
-/// The steps from z^2 on, with z, z^2 and z^2 kept. A loop over them has one product and one square: written out, the eleven products of
-/// every chain are half of the machine code of its kernel.
+/// The steps from z^2 on, with z, z^2 and z^2 kept. A loop over them has one product and one square: written out, the eleven products were half
+/// of the machine code of every function that decodes.
 const STEPS: [Step; 11] = [
     // z^9 and z^11.
     Step { squares: 2, factor: 0, into: 2 },
@@ -39,7 +39,7 @@ const STEPS: [Step; 11] = [
 
 /// z^(2^252 - 3), which is the power (p - 5) / 8.
 #[inline(always)]
-pub(super) fn root_power<T: Base>(z: T) -> T {
+pub(super) fn root_power<T: Multiply>(z: T) -> T {
     let mut power = z.squares(1);
     let mut kept = [z, power, power];
     for step in &STEPS {

@@ -2,7 +2,7 @@
 //!
 //! No branch and no address depends on an element.
 
-use super::chain::{self, Base};
+use super::chain::{self, Multiply};
 use super::{divsteps, euclid};
 
 /// The low 51 bits.
@@ -227,7 +227,7 @@ impl OneElement {
     }
 }
 
-impl Base for OneElement {
+impl Multiply for OneElement {
     #[inline(always)]
     fn squares(mut self, times: u32) -> Self {
         for _ in 0..times {

@@ -3,7 +3,7 @@
 //! A step takes the time in which its longest chain of operations ends. So elements are in radix 2^51 here: limbs have a bit to spare, and all
 //! carries are computed at once, while those of radix 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
-use super::chain::{self, Base};
+use super::chain::{self, Multiply};
 use super::one_element::OneElement;
 use crate::lanes::{EightLanes, LANES, Mask};
 
@@ -165,7 +165,7 @@ fn load<V: EightLanes>(like: V, halves: &[[OneElement; 4]; 2]) -> [V; 5] {
     columns
 }
 
-impl<V: EightLanes> Base for Coordinates<V> {
+impl<V: EightLanes> Multiply for Coordinates<V> {
     #[inline(always)]
     fn squares(mut self, times: u32) -> Self {
         for _ in 0..times {

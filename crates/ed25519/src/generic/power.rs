@@ -1,12 +1,12 @@
 //! Powers: inversion, and the root that decoding a point needs. Several chains run in lock step, because a single one waits
 //! for its multiplications.
 
-use super::chain::{Base, root_power};
+use super::chain::{Multiply, root_power};
 use super::field::{D, Element, SQRT_M1};
 use super::one_element::OneElement;
 use crate::lanes::{Lanes, Mask};
 
-impl<V: Lanes, const K: usize> Base for [Element<V>; K] {
+impl<V: Lanes, const K: usize> Multiply for [Element<V>; K] {
     #[inline(always)]
     fn squares(mut self, times: u32) -> Self {
         for _ in 0..times {
