@@ -86,6 +86,7 @@ pub(crate) fn multiply<V: EightLanes>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generic::one_by_one;
     use crate::generic::one_element::encode_public;
     use crate::lanes::LANES;
     use crate::lanes::model::Model;
@@ -112,7 +113,7 @@ mod tests {
         let points = EIGHT_TORSION.map(|torsion| [torsion, EdwardsPoint::mul_base(&scalar()) + torsion]);
         for point in points.as_flattened() {
             let mut rows = Box::new(EMPTY_KEY_ROWS);
-            let [(x, y, valid), _] = single::decode(LIKE, &[words(point.compress().as_bytes()); 2]);
+            let [(x, y, valid), _] = one_by_one::decode(&[words(point.compress().as_bytes()); 2]);
             assert!(valid);
             fill(LIKE, [x, y], &mut rows);
             for k in &few {

@@ -318,7 +318,7 @@ impl<V: EightLanes> Addends<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generic::one_element::encode_public;
+    use crate::generic::one_element::{Decoding, encode_public};
     use crate::lanes::interval::Interval;
     use crate::lanes::model::Model;
     use curve25519_dalek::constants::EIGHT_TORSION;
@@ -331,7 +331,8 @@ mod tests {
     }
 
     fn pair(points: &[EdwardsPoint; 2]) -> Pair<Model> {
-        let decoded = crate::generic::single::decode(LIKE, &points.each_ref().map(words));
+        let decoding = Decoding::new(&points.each_ref().map(words));
+        let decoded = decoding.finish(&root_powers(LIKE, &decoding.uv7));
         Pair::from_affine(
             LIKE,
             &decoded.map(|(x, y, valid)| {

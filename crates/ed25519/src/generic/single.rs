@@ -3,8 +3,8 @@
 //! The lower four lanes have -c A and the lower half of the base point's factor, the upper four -d R and the upper half.
 
 use super::halving::Halved;
-use super::one_element::{Decoded, Decoding, OneElement};
-use super::pair::{self, Addends, Pair, Row};
+use super::one_element::OneElement;
+use super::pair::{Addends, Pair, Row};
 use crate::lanes::{EightLanes, Mask};
 
 /// The bits of a digit of c and d. Factors are -8 to 7, or their negatives.
@@ -25,13 +25,6 @@ pub(crate) type BaseRows = [[Row; 129]; TABLES];
 
 /// [`OwnRows`] before they are filled.
 pub(crate) const EMPTY_OWN_ROWS: OwnRows = [[Row::NEUTRAL; 9]; 2];
-
-/// Decodes two points: see [`one_element::Decoding`].
-#[inline(always)]
-pub(crate) fn decode<V: EightLanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
-    let decoding = Decoding::new(words);
-    decoding.finish(&pair::root_powers(like, &decoding.uv7))
-}
 
 /// The factors as digits.
 #[derive(Clone, Debug)]

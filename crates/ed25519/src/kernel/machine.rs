@@ -5,7 +5,7 @@ use crate::generic::alone::{self, Factors as AloneFactors, KeyRows};
 use crate::generic::comb::Comb;
 use crate::generic::msm::{self, Bucket, Decoded, Digits};
 use crate::generic::one_element::{Decoded as OneDecoded, OneElement};
-use crate::generic::pair::Pair;
+use crate::generic::pair::{self, Pair};
 use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
@@ -167,9 +167,9 @@ macro_rules! eight_steps {
             fn is_torsion(point: &Point<V>, out: &mut Mask) {
                 *out = msm::is_torsion(point)
             }
-            /// [`single::decode`].
-            fn decode_single(like: &V, words: &[[u64; 4]; 2], out: &mut [OneDecoded; 2]) {
-                *out = single::decode(*like, words)
+            /// [`pair::root_powers`].
+            fn root_powers(like: &V, elements: &[OneElement; 2], out: &mut [OneElement; 2]) {
+                *out = pair::root_powers(*like, elements)
             }
             /// [`single::fill_own`].
             fn fill_own_rows(points: &Pair<V>, rows: &mut OwnRows) {

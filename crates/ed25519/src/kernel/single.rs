@@ -4,16 +4,17 @@ use super::halved::Steps;
 use super::lanes::LaneEngine;
 use super::machine::EightMachine;
 use crate::generic::halving::Halved;
-use crate::generic::one_element::{Decoded, OneElement};
+use crate::generic::one_element::{Decoded, Decoding, OneElement};
 use crate::generic::pair::{Pair, Row};
 use crate::generic::single::{BaseRows, EMPTY_OWN_ROWS, Factors, TABLES};
 use crate::lanes::EightLanes;
 
 impl<V: EightLanes + 'static, M: EightMachine<V>> Steps for LaneEngine<V, M> {
     fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded; 2] {
-        let mut out = [(OneElement::ZERO, OneElement::ZERO, false); 2];
-        self.machine.decode_single(&self.machine.splat(0), words, &mut out);
-        out
+        let decoding = Decoding::new(words);
+        let mut powers = [OneElement::ZERO; 2];
+        self.machine.root_powers(&self.machine.splat(0), &decoding.uv7, &mut powers);
+        decoding.finish(&powers)
     }
 
     fn is_neutral(&self, points: &[[OneElement; 2]; 2], halved: &Halved, base: &[u64; 4]) -> bool {

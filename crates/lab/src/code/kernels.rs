@@ -64,7 +64,7 @@ const STEPS_OF_EIGHT: &[&str] = &[
     "accumulate",
     "sum_buckets",
     "is_torsion",
-    "decode_single",
+    "root_powers",
     "fill_own_rows",
     "fill_base_rows",
     "is_neutral",
@@ -345,8 +345,6 @@ impl Kernel {
         // Wide functions use some narrow registers: to read blocks in pieces of 128 bits, and to make counters.
         let least = match self.function {
             function if WIDE.contains(&function) => self.counts.vector() * 3 / 4,
-            // Its ends compute in general registers, and move their words through narrow ones.
-            "decode_single" => self.counts.vector() / 2,
             // Some write rows of one lane each, in pairs of words.
             function if is_step(function) => self.counts.vector() * 2 / 3,
             _ => 1,
