@@ -22,7 +22,7 @@ var (
 	// stream behind it.
 	staggered = order{[4]int{3, 0, 1, 2}, [4]int{0, 3, 6, 9}}
 	// Two streams lead, so that some rotate while others add. They take the diagonals whose b is from columns 1 and 0.
-	pairs = order{[4]int{0, 3, 1, 2}, [4]int{0, 0, 8, 12}}
+	pairs = order{[4]int{0, 3, 1, 2}, [4]int{0, 0, 4, 4}}
 )
 
 // orderOf is the order for registers of this width and a message in registers or in memory.

@@ -5487,1325 +5487,1325 @@ block1:
 	VPADDD        128(CX), Z1, Z1
 	VPADDD        Z4, Z0, Z0
 	VPADDD        Z5, Z1, Z1
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
 	VPADDD        256(CX), Z2, Z2
+	VPADDD        384(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
 	MOVQ          (DX), R8
 	PREFETCHT0    128(R8)(BX*1)
 	MOVQ          (R8)(BX*1), DI
 	MOVL          DI, (AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 64(AX)
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	VPRORD        $0x10, Z12, Z12
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z6, Z2, Z2
-	VPADDD        384(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
 	MOVQ          8(DX), R9
 	PREFETCHT0    128(R9)(BX*1)
 	MOVQ          (R9)(BX*1), DI
 	MOVL          DI, 4(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 68(AX)
-	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
-	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x10, Z14, Z14
 	VPXORD        Z3, Z15, Z15
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x10, Z14, Z14
+	VPRORD        $0x10, Z15, Z15
+	VPXORD        Z8, Z4, Z4
 	MOVQ          16(DX), R10
 	PREFETCHT0    128(R10)(BX*1)
 	MOVQ          (R10)(BX*1), DI
 	MOVL          DI, 8(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 72(AX)
+	VPXORD        Z9, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
 	VPRORD        $0x0c, Z4, Z4
 	VPRORD        $0x0c, Z5, Z5
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        64(CX), Z0, Z0
-	VPADDD        192(CX), Z1, Z1
+	VPXORD        Z10, Z6, Z6
 	MOVQ          24(DX), R11
 	PREFETCHT0    128(R11)(BX*1)
 	MOVQ          (R11)(BX*1), DI
 	MOVL          DI, 12(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 76(AX)
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPRORD        $0x0c, Z6, Z6
 	VPXORD        Z11, Z7, Z7
+	VPADDD        64(CX), Z0, Z0
+	VPADDD        192(CX), Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z4, Z0, Z0
 	MOVQ          8(R8)(BX*1), DI
 	MOVL          DI, 128(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 192(AX)
+	VPADDD        Z5, Z1, Z1
+	VPADDD        320(CX), Z2, Z2
+	VPADDD        448(CX), Z3, Z3
 	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPADDD        320(CX), Z2, Z2
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z6, Z2, Z2
 	MOVQ          8(R9)(BX*1), DI
 	MOVL          DI, 132(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 196(AX)
-	VPADDD        Z6, Z2, Z2
-	VPADDD        448(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z2, Z14, Z14
 	VPADDD        Z7, Z3, Z3
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPADDD        Z12, Z8, Z8
 	MOVQ          8(R10)(BX*1), DI
 	MOVL          DI, 136(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 200(AX)
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x08, Z14, Z14
+	VPRORD        $0x08, Z15, Z15
 	VPXORD        Z8, Z4, Z4
 	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x08, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
 	MOVQ          8(R11)(BX*1), DI
 	MOVL          DI, 140(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 204(AX)
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x08, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	VPADDD        512(CX), Z0, Z0
 	VPADDD        896(CX), Z3, Z3
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z5, Z0, Z0
 	MOVQ          16(R8)(BX*1), DI
 	MOVL          DI, 256(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 320(AX)
-	VPADDD        Z4, Z3, Z3
 	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
+	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
 	VPADDD        640(CX), Z1, Z1
+	VPADDD        768(CX), Z2, Z2
 	MOVQ          16(R9)(BX*1), DI
 	MOVL          DI, 260(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 324(AX)
-	VPRORD        $0x07, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	VPRORD        $0x10, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z6, Z1, Z1
-	VPADDD        768(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
 	MOVQ          16(R10)(BX*1), DI
 	MOVL          DI, 264(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 328(AX)
-	VPADDD        Z14, Z9, Z9
 	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
-	VPXORD        Z9, Z4, Z4
+	VPXORD        Z2, Z13, Z13
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
 	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
 	MOVQ          16(R11)(BX*1), DI
 	MOVL          DI, 268(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 332(AX)
-	VPXORD        Z2, Z13, Z13
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
 	VPRORD        $0x0c, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x10, Z13, Z13
-	VPADDD        576(CX), Z0, Z0
 	MOVQ          24(R8)(BX*1), DI
 	MOVL          DI, 384(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 448(AX)
-	VPADDD        960(CX), Z3, Z3
 	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z4, Z3, Z3
+	VPXORD        Z8, Z7, Z7
+	VPADDD        576(CX), Z0, Z0
+	VPADDD        960(CX), Z3, Z3
 	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
 	MOVQ          24(R9)(BX*1), DI
 	MOVL          DI, 388(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 452(AX)
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPADDD        704(CX), Z1, Z1
+	VPADDD        832(CX), Z2, Z2
 	VPXORD        Z0, Z15, Z15
 	VPXORD        Z3, Z14, Z14
-	VPADDD        704(CX), Z1, Z1
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z15, Z15
 	MOVQ          24(R10)(BX*1), DI
 	MOVL          DI, 392(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 456(AX)
-	VPRORD        $0x08, Z14, Z14
 	VPADDD        Z6, Z1, Z1
-	VPADDD        832(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
+	VPADDD        Z7, Z2, Z2
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
 	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	MOVQ          24(R11)(BX*1), DI
 	MOVL          DI, 396(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 460(AX)
-	VPADDD        Z7, Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
 	VPXORD        Z10, Z5, Z5
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x08, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
 	MOVQ          32(R8)(BX*1), DI
 	MOVL          DI, 512(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 576(AX)
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x08, Z13, Z13
-	VPADDD        128(CX), Z0, Z0
-	VPADDD        192(CX), Z1, Z1
-	VPXORD        Z11, Z6, Z6
 	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPADDD        128(CX), Z0, Z0
 	MOVQ          32(R9)(BX*1), DI
 	MOVL          DI, 516(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 580(AX)
+	VPADDD        192(CX), Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z4, Z0, Z0
 	VPADDD        Z5, Z1, Z1
-	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
+	VPADDD        448(CX), Z2, Z2
 	MOVQ          32(R10)(BX*1), DI
 	MOVL          DI, 520(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 584(AX)
-	VPADDD        448(CX), Z2, Z2
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z6, Z2, Z2
 	VPADDD        256(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
+	VPRORD        $0x10, Z12, Z12
 	MOVQ          32(R11)(BX*1), DI
 	MOVL          DI, 524(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 588(AX)
+	VPRORD        $0x10, Z13, Z13
+	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	VPADDD        Z12, Z8, Z8
 	VPADDD        Z13, Z9, Z9
-	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
-	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x10, Z14, Z14
 	MOVQ          40(R8)(BX*1), DI
 	MOVL          DI, 640(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 704(AX)
-	VPRORD        $0x10, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
-	VPADDD        Z14, Z10, Z10
 	VPRORD        $0x10, Z15, Z15
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x0c, Z4, Z4
 	MOVQ          40(R9)(BX*1), DI
 	MOVL          DI, 644(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 708(AX)
+	VPRORD        $0x0c, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	VPADDD        384(CX), Z0, Z0
 	VPADDD        640(CX), Z1, Z1
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
 	MOVQ          40(R10)(BX*1), DI
 	MOVL          DI, 648(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 712(AX)
-	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPADDD        (CX), Z2, Z2
 	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPADDD        (CX), Z2, Z2
+	VPADDD        832(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
 	MOVQ          40(R11)(BX*1), DI
 	MOVL          DI, 652(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 716(AX)
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	VPRORD        $0x08, Z12, Z12
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z6, Z2, Z2
-	VPADDD        832(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
 	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	MOVQ          48(R8)(BX*1), DI
 	MOVL          DI, 768(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 832(AX)
-	VPADDD        Z7, Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x08, Z14, Z14
+	VPRORD        $0x08, Z15, Z15
 	VPXORD        Z8, Z4, Z4
 	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x08, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x07, Z4, Z4
 	MOVQ          48(R9)(BX*1), DI
 	MOVL          DI, 772(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 836(AX)
-	VPRORD        $0x07, Z5, Z5
 	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        64(CX), Z0, Z0
-	VPADDD        960(CX), Z3, Z3
+	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
 	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	MOVQ          48(R10)(BX*1), DI
 	MOVL          DI, 776(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 840(AX)
-	VPADDD        Z15, Z11, Z11
+	VPADDD        64(CX), Z0, Z0
+	VPADDD        960(CX), Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z5, Z0, Z0
 	VPADDD        Z4, Z3, Z3
-	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z15, Z15
 	MOVQ          48(R11)(BX*1), DI
 	MOVL          DI, 780(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 844(AX)
-	VPXORD        Z3, Z14, Z14
 	VPADDD        768(CX), Z1, Z1
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z14, Z14
+	VPADDD        576(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
 	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	MOVQ          56(R8)(BX*1), DI
 	MOVL          DI, 896(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 960(AX)
-	VPADDD        576(CX), Z2, Z2
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	VPADDD        Z15, Z10, Z10
 	VPADDD        Z14, Z9, Z9
-	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
 	MOVQ          56(R9)(BX*1), DI
 	MOVL          DI, 900(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 964(AX)
-	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x10, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x10, Z13, Z13
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
 	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
 	MOVQ          56(R10)(BX*1), DI
 	MOVL          DI, 904(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 968(AX)
-	VPRORD        $0x10, Z13, Z13
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	VPADDD        704(CX), Z0, Z0
 	VPADDD        512(CX), Z3, Z3
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z5, Z0, Z0
 	MOVQ          56(R11)(BX*1), DI
 	MOVL          DI, 908(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 972(AX)
-	VPADDD        Z4, Z3, Z3
 	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
-	VPADDD        320(CX), Z1, Z1
 	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPADDD        320(CX), Z1, Z1
+	VPADDD        896(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
 	MOVQ          32(DX), R8
 	PREFETCHT0    128(R8)(BX*1)
 	MOVQ          (R8)(BX*1), DI
 	MOVL          DI, 16(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 80(AX)
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	VPRORD        $0x08, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z6, Z1, Z1
-	VPADDD        896(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
 	MOVQ          40(DX), R9
 	PREFETCHT0    128(R9)(BX*1)
 	MOVQ          (R9)(BX*1), DI
 	MOVL          DI, 20(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 84(AX)
-	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x08, Z12, Z12
 	VPXORD        Z2, Z13, Z13
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z10, Z5, Z5
 	MOVQ          48(DX), R10
 	PREFETCHT0    128(R10)(BX*1)
 	MOVQ          (R10)(BX*1), DI
 	MOVL          DI, 24(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 88(AX)
+	VPXORD        Z9, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
 	VPRORD        $0x07, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x08, Z13, Z13
-	VPADDD        192(CX), Z0, Z0
-	VPADDD        640(CX), Z1, Z1
+	VPXORD        Z11, Z6, Z6
 	MOVQ          56(DX), R11
 	PREFETCHT0    128(R11)(BX*1)
 	MOVQ          (R11)(BX*1), DI
 	MOVL          DI, 28(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 92(AX)
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
-	VPRORD        $0x07, Z6, Z6
 	VPXORD        Z8, Z7, Z7
+	VPADDD        192(CX), Z0, Z0
+	VPADDD        640(CX), Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z4, Z0, Z0
 	MOVQ          8(R8)(BX*1), DI
 	MOVL          DI, 144(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 208(AX)
+	VPADDD        Z5, Z1, Z1
+	VPADDD        832(CX), Z2, Z2
+	VPADDD        448(CX), Z3, Z3
 	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPADDD        832(CX), Z2, Z2
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z6, Z2, Z2
 	MOVQ          8(R9)(BX*1), DI
 	MOVL          DI, 148(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 212(AX)
-	VPADDD        Z6, Z2, Z2
-	VPADDD        448(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z2, Z14, Z14
 	VPADDD        Z7, Z3, Z3
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
+	VPADDD        Z12, Z8, Z8
 	MOVQ          8(R10)(BX*1), DI
 	MOVL          DI, 152(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 216(AX)
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x10, Z14, Z14
+	VPRORD        $0x10, Z15, Z15
 	VPXORD        Z8, Z4, Z4
 	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x10, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
 	MOVQ          8(R11)(BX*1), DI
 	MOVL          DI, 156(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 220(AX)
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x10, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	VPADDD        256(CX), Z0, Z0
 	VPADDD        768(CX), Z1, Z1
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z4, Z0, Z0
 	MOVQ          16(R8)(BX*1), DI
 	MOVL          DI, 272(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 336(AX)
-	VPADDD        Z5, Z1, Z1
 	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
 	VPADDD        128(CX), Z2, Z2
+	VPADDD        896(CX), Z3, Z3
 	MOVQ          16(R9)(BX*1), DI
 	MOVL          DI, 276(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 340(AX)
-	VPRORD        $0x0c, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	VPRORD        $0x08, Z12, Z12
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z6, Z2, Z2
-	VPADDD        896(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
 	MOVQ          16(R10)(BX*1), DI
 	MOVL          DI, 280(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 344(AX)
-	VPADDD        Z13, Z9, Z9
 	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z3, Z15, Z15
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
 	VPRORD        $0x08, Z14, Z14
+	VPRORD        $0x08, Z15, Z15
 	MOVQ          16(R11)(BX*1), DI
 	MOVL          DI, 284(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 348(AX)
-	VPXORD        Z3, Z15, Z15
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
 	VPRORD        $0x07, Z4, Z4
 	VPRORD        $0x07, Z5, Z5
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        384(CX), Z0, Z0
 	MOVQ          24(R8)(BX*1), DI
 	MOVL          DI, 400(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 464(AX)
-	VPADDD        512(CX), Z3, Z3
 	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z4, Z3, Z3
+	VPXORD        Z11, Z7, Z7
+	VPADDD        384(CX), Z0, Z0
+	VPADDD        512(CX), Z3, Z3
 	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
 	MOVQ          24(R9)(BX*1), DI
 	MOVL          DI, 404(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 468(AX)
-	VPXORD        Z11, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPADDD        576(CX), Z1, Z1
+	VPADDD        704(CX), Z2, Z2
 	VPXORD        Z0, Z15, Z15
 	VPXORD        Z3, Z14, Z14
-	VPADDD        576(CX), Z1, Z1
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z15, Z15
 	MOVQ          24(R10)(BX*1), DI
 	MOVL          DI, 408(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 472(AX)
-	VPRORD        $0x10, Z14, Z14
 	VPADDD        Z6, Z1, Z1
-	VPADDD        704(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
+	VPADDD        Z7, Z2, Z2
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
 	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	MOVQ          24(R11)(BX*1), DI
 	MOVL          DI, 412(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 476(AX)
-	VPADDD        Z7, Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
 	VPXORD        Z10, Z5, Z5
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x10, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
 	MOVQ          32(R8)(BX*1), DI
 	MOVL          DI, 528(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 592(AX)
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x10, Z13, Z13
-	VPADDD        320(CX), Z0, Z0
-	VPADDD        64(CX), Z3, Z3
-	VPXORD        Z11, Z6, Z6
 	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
+	VPADDD        320(CX), Z0, Z0
 	MOVQ          32(R9)(BX*1), DI
 	MOVL          DI, 532(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 596(AX)
+	VPADDD        64(CX), Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z5, Z0, Z0
 	VPADDD        Z4, Z3, Z3
-	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
+	VPADDD        (CX), Z1, Z1
 	MOVQ          32(R10)(BX*1), DI
 	MOVL          DI, 536(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 600(AX)
-	VPADDD        (CX), Z1, Z1
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z6, Z1, Z1
 	VPADDD        960(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
+	VPRORD        $0x08, Z15, Z15
 	MOVQ          32(R11)(BX*1), DI
 	MOVL          DI, 540(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 604(AX)
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	VPADDD        Z15, Z10, Z10
 	VPADDD        Z14, Z9, Z9
-	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
-	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x08, Z12, Z12
 	MOVQ          40(R8)(BX*1), DI
 	MOVL          DI, 656(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 720(AX)
-	VPRORD        $0x08, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z12, Z11, Z11
 	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x07, Z5, Z5
 	MOVQ          40(R9)(BX*1), DI
 	MOVL          DI, 660(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 724(AX)
+	VPRORD        $0x07, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	VPADDD        640(CX), Z0, Z0
 	VPADDD        768(CX), Z1, Z1
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
+	VPRORD        $0x07, Z6, Z6
 	MOVQ          40(R10)(BX*1), DI
 	MOVL          DI, 664(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 728(AX)
-	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPADDD        896(CX), Z2, Z2
 	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPADDD        896(CX), Z2, Z2
+	VPADDD        832(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
 	MOVQ          40(R11)(BX*1), DI
 	MOVL          DI, 668(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 732(AX)
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	VPRORD        $0x10, Z12, Z12
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z6, Z2, Z2
-	VPADDD        832(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
 	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	MOVQ          48(R8)(BX*1), DI
 	MOVL          DI, 784(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 848(AX)
-	VPADDD        Z7, Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x10, Z14, Z14
+	VPRORD        $0x10, Z15, Z15
 	VPXORD        Z8, Z4, Z4
 	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x10, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x0c, Z4, Z4
 	MOVQ          48(R9)(BX*1), DI
 	MOVL          DI, 788(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 852(AX)
-	VPRORD        $0x0c, Z5, Z5
 	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        448(CX), Z0, Z0
-	VPADDD        576(CX), Z1, Z1
+	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
 	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	MOVQ          48(R10)(BX*1), DI
 	MOVL          DI, 792(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 856(AX)
-	VPADDD        Z15, Z11, Z11
+	VPADDD        448(CX), Z0, Z0
+	VPADDD        576(CX), Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z4, Z0, Z0
 	VPADDD        Z5, Z1, Z1
-	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z12, Z12
 	MOVQ          48(R11)(BX*1), DI
 	MOVL          DI, 796(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 860(AX)
-	VPXORD        Z1, Z13, Z13
 	VPADDD        192(CX), Z2, Z2
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
+	VPADDD        960(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
 	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	MOVQ          56(R8)(BX*1), DI
 	MOVL          DI, 912(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 976(AX)
-	VPADDD        960(CX), Z3, Z3
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	VPADDD        Z12, Z8, Z8
 	VPADDD        Z13, Z9, Z9
-	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
 	MOVQ          56(R9)(BX*1), DI
 	MOVL          DI, 916(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 980(AX)
-	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x08, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x08, Z15, Z15
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
 	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
 	MOVQ          56(R10)(BX*1), DI
 	MOVL          DI, 920(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 984(AX)
-	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	VPADDD        256(CX), Z0, Z0
 	VPADDD        64(CX), Z3, Z3
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z5, Z0, Z0
 	MOVQ          56(R11)(BX*1), DI
 	MOVL          DI, 924(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 988(AX)
-	VPADDD        Z4, Z3, Z3
 	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
-	VPADDD        704(CX), Z1, Z1
 	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPADDD        704(CX), Z1, Z1
+	VPADDD        320(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
 	MOVQ          64(DX), R8
 	PREFETCHT0    128(R8)(BX*1)
 	MOVQ          (R8)(BX*1), DI
 	MOVL          DI, 32(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 96(AX)
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	VPRORD        $0x10, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z6, Z1, Z1
-	VPADDD        320(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
+	VPXORD        Z1, Z12, Z12
 	MOVQ          72(DX), R9
 	PREFETCHT0    128(R9)(BX*1)
 	MOVQ          (R9)(BX*1), DI
 	MOVL          DI, 36(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 100(AX)
-	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
-	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x10, Z12, Z12
 	VPXORD        Z2, Z13, Z13
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPXORD        Z10, Z5, Z5
 	MOVQ          80(DX), R10
 	PREFETCHT0    128(R10)(BX*1)
 	MOVQ          (R10)(BX*1), DI
 	MOVL          DI, 40(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 104(AX)
+	VPXORD        Z9, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
 	VPRORD        $0x0c, Z5, Z5
 	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x10, Z13, Z13
-	VPADDD        (CX), Z0, Z0
-	VPADDD        384(CX), Z3, Z3
+	VPXORD        Z11, Z6, Z6
 	MOVQ          88(DX), R11
 	PREFETCHT0    128(R11)(BX*1)
 	MOVQ          (R11)(BX*1), DI
 	MOVL          DI, 44(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 108(AX)
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z4, Z3, Z3
-	VPRORD        $0x0c, Z6, Z6
 	VPXORD        Z8, Z7, Z7
+	VPADDD        (CX), Z0, Z0
+	VPADDD        384(CX), Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z5, Z0, Z0
 	MOVQ          8(R8)(BX*1), DI
 	MOVL          DI, 160(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 224(AX)
+	VPADDD        Z4, Z3, Z3
+	VPADDD        128(CX), Z1, Z1
+	VPADDD        512(CX), Z2, Z2
 	VPXORD        Z0, Z15, Z15
 	VPXORD        Z3, Z14, Z14
-	VPADDD        128(CX), Z1, Z1
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z14, Z14
+	VPADDD        Z6, Z1, Z1
 	MOVQ          8(R9)(BX*1), DI
 	MOVL          DI, 164(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 228(AX)
-	VPADDD        Z6, Z1, Z1
-	VPADDD        512(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z1, Z12, Z12
 	VPADDD        Z7, Z2, Z2
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPADDD        Z15, Z10, Z10
 	MOVQ          8(R10)(BX*1), DI
 	MOVL          DI, 168(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 232(AX)
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
 	VPXORD        Z10, Z5, Z5
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x08, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z4, Z4
+	VPADDD        Z12, Z11, Z11
 	MOVQ          8(R11)(BX*1), DI
 	MOVL          DI, 172(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 236(AX)
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x08, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	VPADDD        768(CX), Z0, Z0
 	VPADDD        576(CX), Z1, Z1
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z4, Z0, Z0
 	MOVQ          16(R8)(BX*1), DI
 	MOVL          DI, 288(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 352(AX)
-	VPADDD        Z5, Z1, Z1
 	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
+	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
 	VPADDD        960(CX), Z2, Z2
+	VPADDD        896(CX), Z3, Z3
 	MOVQ          16(R9)(BX*1), DI
 	MOVL          DI, 292(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 356(AX)
-	VPRORD        $0x07, Z7, Z7
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	VPRORD        $0x10, Z12, Z12
 	VPRORD        $0x10, Z13, Z13
-	VPADDD        Z6, Z2, Z2
-	VPADDD        896(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
 	MOVQ          16(R10)(BX*1), DI
 	MOVL          DI, 296(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 360(AX)
-	VPADDD        Z13, Z9, Z9
 	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
-	VPXORD        Z9, Z5, Z5
+	VPXORD        Z3, Z15, Z15
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
 	VPRORD        $0x10, Z14, Z14
+	VPRORD        $0x10, Z15, Z15
 	MOVQ          16(R11)(BX*1), DI
 	MOVL          DI, 300(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 364(AX)
-	VPXORD        Z3, Z15, Z15
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
 	VPRORD        $0x0c, Z4, Z4
 	VPRORD        $0x0c, Z5, Z5
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        832(CX), Z0, Z0
 	MOVQ          24(R8)(BX*1), DI
 	MOVL          DI, 416(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 480(AX)
-	VPADDD        704(CX), Z1, Z1
 	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
+	VPXORD        Z11, Z7, Z7
+	VPADDD        832(CX), Z0, Z0
+	VPADDD        704(CX), Z1, Z1
 	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
 	MOVQ          24(R9)(BX*1), DI
 	MOVL          DI, 420(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 484(AX)
-	VPXORD        Z11, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPADDD        640(CX), Z2, Z2
+	VPADDD        512(CX), Z3, Z3
 	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPADDD        640(CX), Z2, Z2
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z12, Z12
 	MOVQ          24(R10)(BX*1), DI
 	MOVL          DI, 424(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 488(AX)
-	VPRORD        $0x08, Z13, Z13
 	VPADDD        Z6, Z2, Z2
-	VPADDD        512(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
+	VPADDD        Z7, Z3, Z3
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
 	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	MOVQ          24(R11)(BX*1), DI
 	MOVL          DI, 428(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 492(AX)
-	VPADDD        Z7, Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x08, Z14, Z14
+	VPRORD        $0x08, Z15, Z15
 	VPXORD        Z8, Z4, Z4
 	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x08, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
+	VPADDD        Z14, Z10, Z10
 	MOVQ          32(R8)(BX*1), DI
 	MOVL          DI, 544(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 608(AX)
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        448(CX), Z0, Z0
-	VPADDD        384(CX), Z3, Z3
-	VPXORD        Z10, Z6, Z6
 	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x07, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPADDD        448(CX), Z0, Z0
 	MOVQ          32(R9)(BX*1), DI
 	MOVL          DI, 548(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 612(AX)
+	VPADDD        384(CX), Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z5, Z0, Z0
 	VPADDD        Z4, Z3, Z3
-	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
+	VPADDD        320(CX), Z1, Z1
 	MOVQ          32(R10)(BX*1), DI
 	MOVL          DI, 552(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 616(AX)
-	VPADDD        320(CX), Z1, Z1
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z6, Z1, Z1
 	VPADDD        (CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
+	VPRORD        $0x10, Z15, Z15
 	MOVQ          32(R11)(BX*1), DI
 	MOVL          DI, 556(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 620(AX)
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	VPADDD        Z15, Z10, Z10
 	VPADDD        Z14, Z9, Z9
-	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
-	VPXORD        Z9, Z4, Z4
+	VPRORD        $0x10, Z12, Z12
 	MOVQ          40(R8)(BX*1), DI
 	MOVL          DI, 672(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 736(AX)
-	VPRORD        $0x10, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z4, Z4
-	VPADDD        Z12, Z11, Z11
 	VPRORD        $0x10, Z13, Z13
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x0c, Z5, Z5
 	MOVQ          40(R9)(BX*1), DI
 	MOVL          DI, 676(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 740(AX)
+	VPRORD        $0x0c, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	VPADDD        128(CX), Z0, Z0
 	VPADDD        256(CX), Z3, Z3
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
 	MOVQ          40(R10)(BX*1), DI
 	MOVL          DI, 680(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 744(AX)
-	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
-	VPADDD        192(CX), Z1, Z1
 	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPADDD        192(CX), Z1, Z1
+	VPADDD        64(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
 	MOVQ          40(R11)(BX*1), DI
 	MOVL          DI, 684(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 748(AX)
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	VPRORD        $0x08, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z6, Z1, Z1
-	VPADDD        64(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
 	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	MOVQ          48(R8)(BX*1), DI
 	MOVL          DI, 800(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 864(AX)
-	VPADDD        Z7, Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
 	VPXORD        Z10, Z5, Z5
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x08, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x07, Z5, Z5
 	MOVQ          48(R9)(BX*1), DI
 	MOVL          DI, 804(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 868(AX)
-	VPRORD        $0x07, Z4, Z4
 	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x08, Z13, Z13
-	VPADDD        576(CX), Z0, Z0
-	VPADDD        704(CX), Z1, Z1
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
 	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	MOVQ          48(R10)(BX*1), DI
 	MOVL          DI, 808(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 872(AX)
-	VPADDD        Z13, Z8, Z8
+	VPADDD        576(CX), Z0, Z0
+	VPADDD        704(CX), Z1, Z1
+	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
 	VPADDD        Z4, Z0, Z0
 	VPADDD        Z5, Z1, Z1
-	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z12, Z12
 	MOVQ          48(R11)(BX*1), DI
 	MOVL          DI, 812(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 876(AX)
-	VPXORD        Z1, Z13, Z13
 	VPADDD        512(CX), Z2, Z2
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z12, Z12
-	VPRORD        $0x10, Z13, Z13
+	VPADDD        960(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
 	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	MOVQ          56(R8)(BX*1), DI
 	MOVL          DI, 928(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 992(AX)
-	VPADDD        960(CX), Z3, Z3
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
+	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	VPADDD        Z12, Z8, Z8
 	VPADDD        Z13, Z9, Z9
-	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
 	MOVQ          56(R9)(BX*1), DI
 	MOVL          DI, 932(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 996(AX)
-	VPXORD        Z9, Z5, Z5
 	VPRORD        $0x10, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x10, Z15, Z15
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
 	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
 	MOVQ          56(R10)(BX*1), DI
 	MOVL          DI, 936(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 1000(AX)
-	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	VPADDD        896(CX), Z0, Z0
 	VPADDD        320(CX), Z1, Z1
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z4, Z0, Z0
 	MOVQ          56(R11)(BX*1), DI
 	MOVL          DI, 940(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 1004(AX)
-	VPADDD        Z5, Z1, Z1
 	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
-	VPADDD        768(CX), Z2, Z2
 	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPADDD        768(CX), Z2, Z2
+	VPADDD        64(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
 	MOVQ          96(DX), R8
 	PREFETCHT0    128(R8)(BX*1)
 	MOVQ          (R8)(BX*1), DI
 	MOVL          DI, 48(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 112(AX)
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
 	VPRORD        $0x08, Z12, Z12
 	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z6, Z2, Z2
-	VPADDD        64(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
+	VPXORD        Z2, Z14, Z14
 	MOVQ          104(DX), R9
 	PREFETCHT0    128(R9)(BX*1)
 	MOVQ          (R9)(BX*1), DI
 	MOVL          DI, 52(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 116(AX)
-	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
-	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x08, Z14, Z14
 	VPXORD        Z3, Z15, Z15
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x08, Z14, Z14
+	VPRORD        $0x08, Z15, Z15
+	VPXORD        Z8, Z4, Z4
 	MOVQ          112(DX), R10
 	PREFETCHT0    128(R10)(BX*1)
 	MOVQ          (R10)(BX*1), DI
 	MOVL          DI, 56(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 120(AX)
+	VPXORD        Z9, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
 	VPRORD        $0x07, Z4, Z4
 	VPRORD        $0x07, Z5, Z5
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x08, Z15, Z15
-	VPADDD        832(CX), Z0, Z0
-	VPADDD        256(CX), Z3, Z3
+	VPXORD        Z10, Z6, Z6
 	MOVQ          120(DX), R11
 	PREFETCHT0    128(R11)(BX*1)
 	MOVQ          (R11)(BX*1), DI
 	MOVL          DI, 60(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 124(AX)
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z4, Z3, Z3
-	VPRORD        $0x07, Z6, Z6
 	VPXORD        Z11, Z7, Z7
+	VPADDD        832(CX), Z0, Z0
+	VPADDD        256(CX), Z3, Z3
+	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
 	MOVQ          8(R8)(BX*1), DI
 	MOVL          DI, 176(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 240(AX)
+	VPADDD        Z4, Z3, Z3
+	VPADDD        (CX), Z1, Z1
+	VPADDD        128(CX), Z2, Z2
 	VPXORD        Z0, Z15, Z15
 	VPXORD        Z3, Z14, Z14
-	VPADDD        (CX), Z1, Z1
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z15, Z15
-	VPRORD        $0x10, Z14, Z14
+	VPADDD        Z6, Z1, Z1
 	MOVQ          8(R9)(BX*1), DI
 	MOVL          DI, 180(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 244(AX)
-	VPADDD        Z6, Z1, Z1
-	VPADDD        128(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z1, Z12, Z12
 	VPADDD        Z7, Z2, Z2
+	VPRORD        $0x10, Z15, Z15
+	VPRORD        $0x10, Z14, Z14
+	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
+	VPADDD        Z15, Z10, Z10
 	MOVQ          8(R10)(BX*1), DI
 	MOVL          DI, 184(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 248(AX)
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
 	VPXORD        Z10, Z5, Z5
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x10, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x0c, Z5, Z5
-	VPRORD        $0x0c, Z4, Z4
+	VPADDD        Z12, Z11, Z11
 	MOVQ          8(R11)(BX*1), DI
 	MOVL          DI, 188(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 252(AX)
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x10, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
+	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	VPADDD        192(CX), Z0, Z0
 	VPADDD        448(CX), Z3, Z3
-	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z5, Z0, Z0
 	MOVQ          16(R8)(BX*1), DI
 	MOVL          DI, 304(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 368(AX)
-	VPADDD        Z4, Z3, Z3
 	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
+	VPRORD        $0x0c, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
 	VPADDD        640(CX), Z1, Z1
+	VPADDD        384(CX), Z2, Z2
 	MOVQ          16(R9)(BX*1), DI
 	MOVL          DI, 308(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 372(AX)
-	VPRORD        $0x0c, Z7, Z7
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	VPRORD        $0x08, Z15, Z15
 	VPRORD        $0x08, Z14, Z14
-	VPADDD        Z6, Z1, Z1
-	VPADDD        384(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
 	MOVQ          16(R10)(BX*1), DI
 	MOVL          DI, 312(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 376(AX)
-	VPADDD        Z14, Z9, Z9
 	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
-	VPXORD        Z9, Z4, Z4
+	VPXORD        Z2, Z13, Z13
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
 	VPRORD        $0x08, Z12, Z12
+	VPRORD        $0x08, Z13, Z13
 	MOVQ          16(R11)(BX*1), DI
 	MOVL          DI, 316(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 380(AX)
-	VPXORD        Z2, Z13, Z13
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
+	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
 	VPRORD        $0x07, Z5, Z5
 	VPRORD        $0x07, Z4, Z4
-	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x08, Z13, Z13
-	VPADDD        704(CX), Z0, Z0
 	MOVQ          24(R8)(BX*1), DI
 	MOVL          DI, 432(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 496(AX)
-	VPADDD        320(CX), Z1, Z1
 	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPADDD        Z4, Z0, Z0
-	VPADDD        Z5, Z1, Z1
+	VPXORD        Z8, Z7, Z7
+	VPADDD        704(CX), Z0, Z0
+	VPADDD        320(CX), Z1, Z1
 	VPRORD        $0x07, Z6, Z6
+	VPRORD        $0x07, Z7, Z7
 	MOVQ          24(R9)(BX*1), DI
 	MOVL          DI, 436(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 500(AX)
-	VPXORD        Z8, Z7, Z7
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPADDD        64(CX), Z2, Z2
+	VPADDD        512(CX), Z3, Z3
 	VPXORD        Z0, Z12, Z12
 	VPXORD        Z1, Z13, Z13
-	VPADDD        64(CX), Z2, Z2
-	VPRORD        $0x07, Z7, Z7
-	VPRORD        $0x10, Z12, Z12
 	MOVQ          24(R10)(BX*1), DI
 	MOVL          DI, 440(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 504(AX)
-	VPRORD        $0x10, Z13, Z13
 	VPADDD        Z6, Z2, Z2
-	VPADDD        512(CX), Z3, Z3
-	VPADDD        Z12, Z8, Z8
-	VPADDD        Z13, Z9, Z9
+	VPADDD        Z7, Z3, Z3
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
 	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	MOVQ          24(R11)(BX*1), DI
 	MOVL          DI, 444(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 508(AX)
-	VPADDD        Z7, Z3, Z3
+	VPADDD        Z12, Z8, Z8
+	VPADDD        Z13, Z9, Z9
+	VPRORD        $0x10, Z14, Z14
+	VPRORD        $0x10, Z15, Z15
 	VPXORD        Z8, Z4, Z4
 	VPXORD        Z9, Z5, Z5
-	VPRORD        $0x10, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x0c, Z4, Z4
-	VPRORD        $0x0c, Z5, Z5
+	VPADDD        Z14, Z10, Z10
 	MOVQ          32(R8)(BX*1), DI
 	MOVL          DI, 560(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 624(AX)
-	VPADDD        Z14, Z10, Z10
-	VPRORD        $0x10, Z15, Z15
-	VPADDD        960(CX), Z0, Z0
-	VPADDD        (CX), Z1, Z1
-	VPXORD        Z10, Z6, Z6
 	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x0c, Z4, Z4
+	VPRORD        $0x0c, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
+	VPADDD        960(CX), Z0, Z0
 	MOVQ          32(R9)(BX*1), DI
 	MOVL          DI, 564(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 628(AX)
+	VPADDD        (CX), Z1, Z1
+	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z4, Z0, Z0
 	VPADDD        Z5, Z1, Z1
-	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z12, Z12
-	VPXORD        Z1, Z13, Z13
+	VPADDD        576(CX), Z2, Z2
 	MOVQ          32(R10)(BX*1), DI
 	MOVL          DI, 568(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 632(AX)
-	VPADDD        576(CX), Z2, Z2
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z12, Z12
-	VPRORD        $0x08, Z13, Z13
-	VPADDD        Z6, Z2, Z2
 	VPADDD        384(CX), Z3, Z3
+	VPXORD        Z0, Z12, Z12
+	VPXORD        Z1, Z13, Z13
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
+	VPRORD        $0x08, Z12, Z12
 	MOVQ          32(R11)(BX*1), DI
 	MOVL          DI, 572(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 636(AX)
+	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z2, Z14, Z14
+	VPXORD        Z3, Z15, Z15
 	VPADDD        Z12, Z8, Z8
 	VPADDD        Z13, Z9, Z9
-	VPXORD        Z2, Z14, Z14
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z8, Z4, Z4
-	VPXORD        Z9, Z5, Z5
+	VPRORD        $0x08, Z14, Z14
 	MOVQ          40(R8)(BX*1), DI
 	MOVL          DI, 688(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 752(AX)
-	VPRORD        $0x08, Z14, Z14
-	VPXORD        Z3, Z15, Z15
-	VPRORD        $0x07, Z4, Z4
-	VPRORD        $0x07, Z5, Z5
-	VPADDD        Z14, Z10, Z10
 	VPRORD        $0x08, Z15, Z15
+	VPXORD        Z8, Z4, Z4
+	VPXORD        Z9, Z5, Z5
+	VPADDD        Z14, Z10, Z10
+	VPADDD        Z15, Z11, Z11
+	VPRORD        $0x07, Z4, Z4
 	MOVQ          40(R9)(BX*1), DI
 	MOVL          DI, 692(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 756(AX)
+	VPRORD        $0x07, Z5, Z5
+	VPXORD        Z10, Z6, Z6
+	VPXORD        Z11, Z7, Z7
 	VPADDD        896(CX), Z0, Z0
 	VPADDD        448(CX), Z3, Z3
-	VPXORD        Z10, Z6, Z6
-	VPADDD        Z15, Z11, Z11
-	VPADDD        Z5, Z0, Z0
-	VPADDD        Z4, Z3, Z3
+	VPRORD        $0x07, Z6, Z6
 	MOVQ          40(R10)(BX*1), DI
 	MOVL          DI, 696(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 760(AX)
-	VPRORD        $0x07, Z6, Z6
-	VPXORD        Z11, Z7, Z7
-	VPXORD        Z0, Z15, Z15
-	VPXORD        Z3, Z14, Z14
-	VPADDD        128(CX), Z1, Z1
 	VPRORD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPADDD        Z4, Z3, Z3
+	VPADDD        128(CX), Z1, Z1
+	VPADDD        192(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
 	MOVQ          40(R11)(BX*1), DI
 	MOVL          DI, 700(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 764(AX)
+	VPXORD        Z3, Z14, Z14
+	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	VPRORD        $0x10, Z15, Z15
 	VPRORD        $0x10, Z14, Z14
-	VPADDD        Z6, Z1, Z1
-	VPADDD        192(CX), Z2, Z2
-	VPADDD        Z15, Z10, Z10
-	VPADDD        Z14, Z9, Z9
 	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	MOVQ          48(R8)(BX*1), DI
 	MOVL          DI, 816(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 880(AX)
-	VPADDD        Z7, Z2, Z2
+	VPADDD        Z15, Z10, Z10
+	VPADDD        Z14, Z9, Z9
+	VPRORD        $0x10, Z12, Z12
+	VPRORD        $0x10, Z13, Z13
 	VPXORD        Z10, Z5, Z5
 	VPXORD        Z9, Z4, Z4
-	VPRORD        $0x10, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x0c, Z5, Z5
 	MOVQ          48(R9)(BX*1), DI
 	MOVL          DI, 820(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 884(AX)
-	VPRORD        $0x0c, Z4, Z4
 	VPADDD        Z12, Z11, Z11
-	VPRORD        $0x10, Z13, Z13
-	VPADDD        640(CX), Z0, Z0
-	VPADDD        832(CX), Z3, Z3
+	VPADDD        Z13, Z8, Z8
+	VPRORD        $0x0c, Z5, Z5
+	VPRORD        $0x0c, Z4, Z4
 	VPXORD        Z11, Z6, Z6
+	VPXORD        Z8, Z7, Z7
 	MOVQ          48(R10)(BX*1), DI
 	MOVL          DI, 824(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 888(AX)
-	VPADDD        Z13, Z8, Z8
+	VPADDD        640(CX), Z0, Z0
+	VPADDD        832(CX), Z3, Z3
+	VPRORD        $0x0c, Z6, Z6
+	VPRORD        $0x0c, Z7, Z7
 	VPADDD        Z5, Z0, Z0
 	VPADDD        Z4, Z3, Z3
-	VPRORD        $0x0c, Z6, Z6
-	VPXORD        Z8, Z7, Z7
-	VPXORD        Z0, Z15, Z15
 	MOVQ          48(R11)(BX*1), DI
 	MOVL          DI, 828(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 892(AX)
-	VPXORD        Z3, Z14, Z14
 	VPADDD        768(CX), Z1, Z1
-	VPRORD        $0x0c, Z7, Z7
-	VPRORD        $0x08, Z15, Z15
-	VPRORD        $0x08, Z14, Z14
+	VPADDD        256(CX), Z2, Z2
+	VPXORD        Z0, Z15, Z15
+	VPXORD        Z3, Z14, Z14
 	VPADDD        Z6, Z1, Z1
+	VPADDD        Z7, Z2, Z2
 	MOVQ          56(R8)(BX*1), DI
 	MOVL          DI, 944(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 1008(AX)
-	VPADDD        256(CX), Z2, Z2
+	VPRORD        $0x08, Z15, Z15
+	VPRORD        $0x08, Z14, Z14
+	VPXORD        Z1, Z12, Z12
+	VPXORD        Z2, Z13, Z13
 	VPADDD        Z15, Z10, Z10
 	VPADDD        Z14, Z9, Z9
-	VPXORD        Z1, Z12, Z12
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z10, Z5, Z5
 	MOVQ          56(R9)(BX*1), DI
 	MOVL          DI, 948(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 1012(AX)
-	VPXORD        Z9, Z4, Z4
 	VPRORD        $0x08, Z12, Z12
-	VPXORD        Z2, Z13, Z13
-	VPRORD        $0x07, Z5, Z5
-	VPRORD        $0x07, Z4, Z4
+	VPRORD        $0x08, Z13, Z13
+	VPXORD        Z10, Z5, Z5
+	VPXORD        Z9, Z4, Z4
 	VPADDD        Z12, Z11, Z11
+	VPADDD        Z13, Z8, Z8
 	MOVQ          56(R10)(BX*1), DI
 	MOVL          DI, 952(AX)
 	SHRQ          $0x20, DI
 	MOVL          DI, 1016(AX)
-	VPRORD        $0x08, Z13, Z13
+	VPRORD        $0x07, Z5, Z5
+	VPRORD        $0x07, Z4, Z4
 	VPXORD        Z11, Z6, Z6
-	VPADDD        Z13, Z8, Z8
-	VPRORD        $0x07, Z6, Z6
 	VPXORD        Z8, Z7, Z7
+	VPRORD        $0x07, Z6, Z6
 	VPRORD        $0x07, Z7, Z7
 	MOVQ          56(R11)(BX*1), DI
 	MOVL          DI, 956(AX)
@@ -7041,1309 +7041,1309 @@ woven3:
 	VPADDD       128(R9), Z1, Z1
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
 	VPADDD       256(R9), Z2, Z2
+	VPADDD       384(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
 	PREFETCHT0   (CX)(DI*1)
 	MOVQ         (CX), R12
 	MOVL         R12, (R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 64(R10)
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	VPRORD       $0x10, Z12, Z12
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z6, Z2, Z2
-	VPADDD       384(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
 	PREFETCHT0   1024(CX)(DI*1)
 	MOVQ         1024(CX), R12
 	MOVL         R12, 4(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 68(R10)
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x10, Z14, Z14
 	VPXORD       Z3, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
+	VPXORD       Z8, Z4, Z4
 	PREFETCHT0   2048(CX)(DI*1)
 	MOVQ         2048(CX), R12
 	MOVL         R12, 8(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 72(R10)
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
 	VPRORD       $0x0c, Z4, Z4
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       64(R9), Z0, Z0
-	VPADDD       192(R9), Z1, Z1
+	VPXORD       Z10, Z6, Z6
 	PREFETCHT0   3072(CX)(DI*1)
 	MOVQ         3072(CX), R12
 	MOVL         R12, 12(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 76(R10)
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPRORD       $0x0c, Z6, Z6
 	VPXORD       Z11, Z7, Z7
+	VPADDD       64(R9), Z0, Z0
+	VPADDD       192(R9), Z1, Z1
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
 	MOVQ         8(CX), R12
 	MOVL         R12, 128(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 192(R10)
+	VPADDD       Z5, Z1, Z1
+	VPADDD       320(R9), Z2, Z2
+	VPADDD       448(R9), Z3, Z3
 	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPADDD       320(R9), Z2, Z2
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z6, Z2, Z2
 	MOVQ         1032(CX), R12
 	MOVL         R12, 132(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 196(R10)
-	VPADDD       Z6, Z2, Z2
-	VPADDD       448(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
-	VPXORD       Z2, Z14, Z14
 	VPADDD       Z7, Z3, Z3
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPADDD       Z12, Z8, Z8
 	MOVQ         2056(CX), R12
 	MOVL         R12, 136(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 200(R10)
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
 	VPXORD       Z8, Z4, Z4
 	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x08, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z14, Z10, Z10
 	MOVQ         3080(CX), R12
 	MOVL         R12, 140(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 204(R10)
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x08, Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	VPADDD       512(R9), Z0, Z0
 	VPADDD       896(R9), Z3, Z3
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z5, Z0, Z0
 	MOVQ         16(CX), R12
 	MOVL         R12, 256(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 320(R10)
-	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
 	VPADDD       640(R9), Z1, Z1
+	VPADDD       768(R9), Z2, Z2
 	MOVQ         1040(CX), R12
 	MOVL         R12, 260(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 324(R10)
-	VPRORD       $0x07, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	VPRORD       $0x10, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z6, Z1, Z1
-	VPADDD       768(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
 	MOVQ         2064(CX), R12
 	MOVL         R12, 264(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 328(R10)
-	VPADDD       Z14, Z9, Z9
 	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
-	VPXORD       Z9, Z4, Z4
+	VPXORD       Z2, Z13, Z13
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
 	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
 	MOVQ         3088(CX), R12
 	MOVL         R12, 268(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 332(R10)
-	VPXORD       Z2, Z13, Z13
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
 	VPRORD       $0x0c, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       576(R9), Z0, Z0
 	MOVQ         24(CX), R12
 	MOVL         R12, 384(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 448(R10)
-	VPADDD       960(R9), Z3, Z3
 	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z8, Z7, Z7
+	VPADDD       576(R9), Z0, Z0
+	VPADDD       960(R9), Z3, Z3
 	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
 	MOVQ         1048(CX), R12
 	MOVL         R12, 388(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 452(R10)
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPADDD       704(R9), Z1, Z1
+	VPADDD       832(R9), Z2, Z2
 	VPXORD       Z0, Z15, Z15
 	VPXORD       Z3, Z14, Z14
-	VPADDD       704(R9), Z1, Z1
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z15, Z15
 	MOVQ         2072(CX), R12
 	MOVL         R12, 392(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 456(R10)
-	VPRORD       $0x08, Z14, Z14
 	VPADDD       Z6, Z1, Z1
-	VPADDD       832(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
+	VPADDD       Z7, Z2, Z2
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
 	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	MOVQ         3096(CX), R12
 	MOVL         R12, 396(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 460(R10)
-	VPADDD       Z7, Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
 	VPXORD       Z10, Z5, Z5
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x08, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
 	MOVQ         32(CX), R12
 	MOVL         R12, 512(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 576(R10)
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       128(R9), Z0, Z0
-	VPADDD       192(R9), Z1, Z1
-	VPXORD       Z11, Z6, Z6
 	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPADDD       128(R9), Z0, Z0
 	MOVQ         1056(CX), R12
 	MOVL         R12, 516(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 580(R10)
+	VPADDD       192(R9), Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
+	VPADDD       448(R9), Z2, Z2
 	MOVQ         2080(CX), R12
 	MOVL         R12, 520(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 584(R10)
-	VPADDD       448(R9), Z2, Z2
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z6, Z2, Z2
 	VPADDD       256(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPRORD       $0x10, Z12, Z12
 	MOVQ         3104(CX), R12
 	MOVL         R12, 524(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 588(R10)
+	VPRORD       $0x10, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPADDD       Z12, Z8, Z8
 	VPADDD       Z13, Z9, Z9
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
-	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x10, Z14, Z14
 	MOVQ         40(CX), R12
 	MOVL         R12, 640(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 704(R10)
-	VPRORD       $0x10, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z14, Z10, Z10
 	VPRORD       $0x10, Z15, Z15
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x0c, Z4, Z4
 	MOVQ         1064(CX), R12
 	MOVL         R12, 644(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 708(R10)
+	VPRORD       $0x0c, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	VPADDD       384(R9), Z0, Z0
 	VPADDD       640(R9), Z1, Z1
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x0c, Z6, Z6
 	MOVQ         2088(CX), R12
 	MOVL         R12, 648(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 712(R10)
-	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPADDD       (R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       (R9), Z2, Z2
+	VPADDD       832(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
 	MOVQ         3112(CX), R12
 	MOVL         R12, 652(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 716(R10)
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	VPRORD       $0x08, Z12, Z12
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z6, Z2, Z2
-	VPADDD       832(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
 	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	MOVQ         48(CX), R12
 	MOVL         R12, 768(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 832(R10)
-	VPADDD       Z7, Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
 	VPXORD       Z8, Z4, Z4
 	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x08, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x07, Z4, Z4
 	MOVQ         1072(CX), R12
 	MOVL         R12, 772(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 836(R10)
-	VPRORD       $0x07, Z5, Z5
 	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       64(R9), Z0, Z0
-	VPADDD       960(R9), Z3, Z3
+	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
 	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	MOVQ         2096(CX), R12
 	MOVL         R12, 776(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 840(R10)
-	VPADDD       Z15, Z11, Z11
+	VPADDD       64(R9), Z0, Z0
+	VPADDD       960(R9), Z3, Z3
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z5, Z0, Z0
 	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z15, Z15
 	MOVQ         3120(CX), R12
 	MOVL         R12, 780(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 844(R10)
-	VPXORD       Z3, Z14, Z14
 	VPADDD       768(R9), Z1, Z1
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
+	VPADDD       576(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	MOVQ         56(CX), R12
 	MOVL         R12, 896(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 960(R10)
-	VPADDD       576(R9), Z2, Z2
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	VPADDD       Z15, Z10, Z10
 	VPADDD       Z14, Z9, Z9
-	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
 	MOVQ         1080(CX), R12
 	MOVL         R12, 900(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 964(R10)
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x10, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x10, Z13, Z13
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
 	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
 	MOVQ         2104(CX), R12
 	MOVL         R12, 904(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 968(R10)
-	VPRORD       $0x10, Z13, Z13
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPADDD       704(R9), Z0, Z0
 	VPADDD       512(R9), Z3, Z3
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z5, Z0, Z0
 	MOVQ         3128(CX), R12
 	MOVL         R12, 908(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 972(R10)
-	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
-	VPADDD       320(R9), Z1, Z1
 	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPADDD       320(R9), Z1, Z1
+	VPADDD       896(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
 	PREFETCHT0   4096(CX)(DI*1)
 	MOVQ         4096(CX), R12
 	MOVL         R12, 16(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 80(R10)
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	VPRORD       $0x08, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z6, Z1, Z1
-	VPADDD       896(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
 	PREFETCHT0   5120(CX)(DI*1)
 	MOVQ         5120(CX), R12
 	MOVL         R12, 20(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 84(R10)
-	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x08, Z12, Z12
 	VPXORD       Z2, Z13, Z13
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z10, Z5, Z5
 	PREFETCHT0   6144(CX)(DI*1)
 	MOVQ         6144(CX), R12
 	MOVL         R12, 24(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 88(R10)
+	VPXORD       Z9, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
 	VPRORD       $0x07, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       192(R9), Z0, Z0
-	VPADDD       640(R9), Z1, Z1
+	VPXORD       Z11, Z6, Z6
 	PREFETCHT0   7168(CX)(DI*1)
 	MOVQ         7168(CX), R12
 	MOVL         R12, 28(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 92(R10)
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
-	VPRORD       $0x07, Z6, Z6
 	VPXORD       Z8, Z7, Z7
+	VPADDD       192(R9), Z0, Z0
+	VPADDD       640(R9), Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z4, Z0, Z0
 	MOVQ         4104(CX), R12
 	MOVL         R12, 144(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 208(R10)
+	VPADDD       Z5, Z1, Z1
+	VPADDD       832(R9), Z2, Z2
+	VPADDD       448(R9), Z3, Z3
 	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPADDD       832(R9), Z2, Z2
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z6, Z2, Z2
 	MOVQ         5128(CX), R12
 	MOVL         R12, 148(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 212(R10)
-	VPADDD       Z6, Z2, Z2
-	VPADDD       448(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
-	VPXORD       Z2, Z14, Z14
 	VPADDD       Z7, Z3, Z3
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPADDD       Z12, Z8, Z8
 	MOVQ         6152(CX), R12
 	MOVL         R12, 152(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 216(R10)
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
 	VPXORD       Z8, Z4, Z4
 	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x10, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z14, Z10, Z10
 	MOVQ         7176(CX), R12
 	MOVL         R12, 156(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 220(R10)
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x10, Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	VPADDD       256(R9), Z0, Z0
 	VPADDD       768(R9), Z1, Z1
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z4, Z0, Z0
 	MOVQ         4112(CX), R12
 	MOVL         R12, 272(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 336(R10)
-	VPADDD       Z5, Z1, Z1
 	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
 	VPADDD       128(R9), Z2, Z2
+	VPADDD       896(R9), Z3, Z3
 	MOVQ         5136(CX), R12
 	MOVL         R12, 276(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 340(R10)
-	VPRORD       $0x0c, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	VPRORD       $0x08, Z12, Z12
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z6, Z2, Z2
-	VPADDD       896(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
 	MOVQ         6160(CX), R12
 	MOVL         R12, 280(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 344(R10)
-	VPADDD       Z13, Z9, Z9
 	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z3, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
 	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
 	MOVQ         7184(CX), R12
 	MOVL         R12, 284(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 348(R10)
-	VPXORD       Z3, Z15, Z15
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
 	VPRORD       $0x07, Z4, Z4
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       384(R9), Z0, Z0
 	MOVQ         4120(CX), R12
 	MOVL         R12, 400(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 464(R10)
-	VPADDD       512(R9), Z3, Z3
 	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPXORD       Z11, Z7, Z7
+	VPADDD       384(R9), Z0, Z0
+	VPADDD       512(R9), Z3, Z3
 	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
 	MOVQ         5144(CX), R12
 	MOVL         R12, 404(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 468(R10)
-	VPXORD       Z11, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPADDD       576(R9), Z1, Z1
+	VPADDD       704(R9), Z2, Z2
 	VPXORD       Z0, Z15, Z15
 	VPXORD       Z3, Z14, Z14
-	VPADDD       576(R9), Z1, Z1
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z15, Z15
 	MOVQ         6168(CX), R12
 	MOVL         R12, 408(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 472(R10)
-	VPRORD       $0x10, Z14, Z14
 	VPADDD       Z6, Z1, Z1
-	VPADDD       704(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
+	VPADDD       Z7, Z2, Z2
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
 	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	MOVQ         7192(CX), R12
 	MOVL         R12, 412(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 476(R10)
-	VPADDD       Z7, Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
 	VPXORD       Z10, Z5, Z5
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
 	MOVQ         4128(CX), R12
 	MOVL         R12, 528(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 592(R10)
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       320(R9), Z0, Z0
-	VPADDD       64(R9), Z3, Z3
-	VPXORD       Z11, Z6, Z6
 	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPADDD       320(R9), Z0, Z0
 	MOVQ         5152(CX), R12
 	MOVL         R12, 532(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 596(R10)
+	VPADDD       64(R9), Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z5, Z0, Z0
 	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
+	VPADDD       (R9), Z1, Z1
 	MOVQ         6176(CX), R12
 	MOVL         R12, 536(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 600(R10)
-	VPADDD       (R9), Z1, Z1
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z6, Z1, Z1
 	VPADDD       960(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPRORD       $0x08, Z15, Z15
 	MOVQ         7200(CX), R12
 	MOVL         R12, 540(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 604(R10)
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	VPADDD       Z15, Z10, Z10
 	VPADDD       Z14, Z9, Z9
-	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
-	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x08, Z12, Z12
 	MOVQ         4136(CX), R12
 	MOVL         R12, 656(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 720(R10)
-	VPRORD       $0x08, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z12, Z11, Z11
 	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x07, Z5, Z5
 	MOVQ         5160(CX), R12
 	MOVL         R12, 660(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 724(R10)
+	VPRORD       $0x07, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPADDD       640(R9), Z0, Z0
 	VPADDD       768(R9), Z1, Z1
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
+	VPRORD       $0x07, Z6, Z6
 	MOVQ         6184(CX), R12
 	MOVL         R12, 664(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 728(R10)
-	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPADDD       896(R9), Z2, Z2
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       896(R9), Z2, Z2
+	VPADDD       832(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
 	MOVQ         7208(CX), R12
 	MOVL         R12, 668(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 732(R10)
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	VPRORD       $0x10, Z12, Z12
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z6, Z2, Z2
-	VPADDD       832(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
 	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	MOVQ         4144(CX), R12
 	MOVL         R12, 784(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 848(R10)
-	VPADDD       Z7, Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
 	VPXORD       Z8, Z4, Z4
 	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x10, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x0c, Z4, Z4
 	MOVQ         5168(CX), R12
 	MOVL         R12, 788(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 852(R10)
-	VPRORD       $0x0c, Z5, Z5
 	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       448(R9), Z0, Z0
-	VPADDD       576(R9), Z1, Z1
+	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
 	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	MOVQ         6192(CX), R12
 	MOVL         R12, 792(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 856(R10)
-	VPADDD       Z15, Z11, Z11
+	VPADDD       448(R9), Z0, Z0
+	VPADDD       576(R9), Z1, Z1
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z12, Z12
 	MOVQ         7216(CX), R12
 	MOVL         R12, 796(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 860(R10)
-	VPXORD       Z1, Z13, Z13
 	VPADDD       192(R9), Z2, Z2
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       960(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
 	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	MOVQ         4152(CX), R12
 	MOVL         R12, 912(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 976(R10)
-	VPADDD       960(R9), Z3, Z3
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPADDD       Z12, Z8, Z8
 	VPADDD       Z13, Z9, Z9
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
 	MOVQ         5176(CX), R12
 	MOVL         R12, 916(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 980(R10)
-	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x08, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x08, Z15, Z15
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
 	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
 	MOVQ         6200(CX), R12
 	MOVL         R12, 920(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 984(R10)
-	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	VPADDD       256(R9), Z0, Z0
 	VPADDD       64(R9), Z3, Z3
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z5, Z0, Z0
 	MOVQ         7224(CX), R12
 	MOVL         R12, 924(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 988(R10)
-	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
-	VPADDD       704(R9), Z1, Z1
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPADDD       704(R9), Z1, Z1
+	VPADDD       320(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
 	PREFETCHT0   8192(CX)(DI*1)
 	MOVQ         8192(CX), R12
 	MOVL         R12, 32(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 96(R10)
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	VPRORD       $0x10, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z6, Z1, Z1
-	VPADDD       320(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
+	VPXORD       Z1, Z12, Z12
 	PREFETCHT0   9216(CX)(DI*1)
 	MOVQ         9216(CX), R12
 	MOVL         R12, 36(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 100(R10)
-	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
-	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z12, Z12
 	VPXORD       Z2, Z13, Z13
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPXORD       Z10, Z5, Z5
 	PREFETCHT0   10240(CX)(DI*1)
 	MOVQ         10240(CX), R12
 	MOVL         R12, 40(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 104(R10)
+	VPXORD       Z9, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
 	VPRORD       $0x0c, Z5, Z5
 	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       (R9), Z0, Z0
-	VPADDD       384(R9), Z3, Z3
+	VPXORD       Z11, Z6, Z6
 	PREFETCHT0   11264(CX)(DI*1)
 	MOVQ         11264(CX), R12
 	MOVL         R12, 44(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 108(R10)
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x0c, Z6, Z6
 	VPXORD       Z8, Z7, Z7
+	VPADDD       (R9), Z0, Z0
+	VPADDD       384(R9), Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z5, Z0, Z0
 	MOVQ         8200(CX), R12
 	MOVL         R12, 160(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 224(R10)
+	VPADDD       Z4, Z3, Z3
+	VPADDD       128(R9), Z1, Z1
+	VPADDD       512(R9), Z2, Z2
 	VPXORD       Z0, Z15, Z15
 	VPXORD       Z3, Z14, Z14
-	VPADDD       128(R9), Z1, Z1
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
+	VPADDD       Z6, Z1, Z1
 	MOVQ         9224(CX), R12
 	MOVL         R12, 164(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 228(R10)
-	VPADDD       Z6, Z1, Z1
-	VPADDD       512(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
-	VPXORD       Z1, Z12, Z12
 	VPADDD       Z7, Z2, Z2
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPADDD       Z15, Z10, Z10
 	MOVQ         10248(CX), R12
 	MOVL         R12, 168(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 232(R10)
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
 	VPXORD       Z10, Z5, Z5
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x08, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
+	VPADDD       Z12, Z11, Z11
 	MOVQ         11272(CX), R12
 	MOVL         R12, 172(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 236(R10)
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x08, Z13, Z13
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPADDD       768(R9), Z0, Z0
 	VPADDD       576(R9), Z1, Z1
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z4, Z0, Z0
 	MOVQ         8208(CX), R12
 	MOVL         R12, 288(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 352(R10)
-	VPADDD       Z5, Z1, Z1
 	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
 	VPADDD       960(R9), Z2, Z2
+	VPADDD       896(R9), Z3, Z3
 	MOVQ         9232(CX), R12
 	MOVL         R12, 292(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 356(R10)
-	VPRORD       $0x07, Z7, Z7
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	VPRORD       $0x10, Z12, Z12
 	VPRORD       $0x10, Z13, Z13
-	VPADDD       Z6, Z2, Z2
-	VPADDD       896(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
 	MOVQ         10256(CX), R12
 	MOVL         R12, 296(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 360(R10)
-	VPADDD       Z13, Z9, Z9
 	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
-	VPXORD       Z9, Z5, Z5
+	VPXORD       Z3, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
 	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
 	MOVQ         11280(CX), R12
 	MOVL         R12, 300(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 364(R10)
-	VPXORD       Z3, Z15, Z15
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
 	VPRORD       $0x0c, Z4, Z4
 	VPRORD       $0x0c, Z5, Z5
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       832(R9), Z0, Z0
 	MOVQ         8216(CX), R12
 	MOVL         R12, 416(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 480(R10)
-	VPADDD       704(R9), Z1, Z1
 	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
+	VPXORD       Z11, Z7, Z7
+	VPADDD       832(R9), Z0, Z0
+	VPADDD       704(R9), Z1, Z1
 	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
 	MOVQ         9240(CX), R12
 	MOVL         R12, 420(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 484(R10)
-	VPXORD       Z11, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       640(R9), Z2, Z2
+	VPADDD       512(R9), Z3, Z3
 	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPADDD       640(R9), Z2, Z2
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z12, Z12
 	MOVQ         10264(CX), R12
 	MOVL         R12, 424(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 488(R10)
-	VPRORD       $0x08, Z13, Z13
 	VPADDD       Z6, Z2, Z2
-	VPADDD       512(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
+	VPADDD       Z7, Z3, Z3
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
 	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	MOVQ         11288(CX), R12
 	MOVL         R12, 428(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 492(R10)
-	VPADDD       Z7, Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
 	VPXORD       Z8, Z4, Z4
 	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x08, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
+	VPADDD       Z14, Z10, Z10
 	MOVQ         8224(CX), R12
 	MOVL         R12, 544(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 608(R10)
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       448(R9), Z0, Z0
-	VPADDD       384(R9), Z3, Z3
-	VPXORD       Z10, Z6, Z6
 	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPADDD       448(R9), Z0, Z0
 	MOVQ         9248(CX), R12
 	MOVL         R12, 548(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 612(R10)
+	VPADDD       384(R9), Z3, Z3
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z5, Z0, Z0
 	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
+	VPADDD       320(R9), Z1, Z1
 	MOVQ         10272(CX), R12
 	MOVL         R12, 552(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 616(R10)
-	VPADDD       320(R9), Z1, Z1
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z6, Z1, Z1
 	VPADDD       (R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPRORD       $0x10, Z15, Z15
 	MOVQ         11296(CX), R12
 	MOVL         R12, 556(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 620(R10)
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	VPADDD       Z15, Z10, Z10
 	VPADDD       Z14, Z9, Z9
-	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
-	VPXORD       Z9, Z4, Z4
+	VPRORD       $0x10, Z12, Z12
 	MOVQ         8232(CX), R12
 	MOVL         R12, 672(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 736(R10)
-	VPRORD       $0x10, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
-	VPADDD       Z12, Z11, Z11
 	VPRORD       $0x10, Z13, Z13
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x0c, Z5, Z5
 	MOVQ         9256(CX), R12
 	MOVL         R12, 676(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 740(R10)
+	VPRORD       $0x0c, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPADDD       128(R9), Z0, Z0
 	VPADDD       256(R9), Z3, Z3
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
 	MOVQ         10280(CX), R12
 	MOVL         R12, 680(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 744(R10)
-	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
-	VPADDD       192(R9), Z1, Z1
 	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPADDD       192(R9), Z1, Z1
+	VPADDD       64(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
 	MOVQ         11304(CX), R12
 	MOVL         R12, 684(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 748(R10)
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	VPRORD       $0x08, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z6, Z1, Z1
-	VPADDD       64(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
 	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	MOVQ         8240(CX), R12
 	MOVL         R12, 800(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 864(R10)
-	VPADDD       Z7, Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
 	VPXORD       Z10, Z5, Z5
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x08, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x07, Z5, Z5
 	MOVQ         9264(CX), R12
 	MOVL         R12, 804(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 868(R10)
-	VPRORD       $0x07, Z4, Z4
 	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       576(R9), Z0, Z0
-	VPADDD       704(R9), Z1, Z1
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
 	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	MOVQ         10288(CX), R12
 	MOVL         R12, 808(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 872(R10)
-	VPADDD       Z13, Z8, Z8
+	VPADDD       576(R9), Z0, Z0
+	VPADDD       704(R9), Z1, Z1
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z12, Z12
 	MOVQ         11312(CX), R12
 	MOVL         R12, 812(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 876(R10)
-	VPXORD       Z1, Z13, Z13
 	VPADDD       512(R9), Z2, Z2
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z12, Z12
-	VPRORD       $0x10, Z13, Z13
+	VPADDD       960(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
 	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	MOVQ         8248(CX), R12
 	MOVL         R12, 928(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 992(R10)
-	VPADDD       960(R9), Z3, Z3
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPADDD       Z12, Z8, Z8
 	VPADDD       Z13, Z9, Z9
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
 	MOVQ         9272(CX), R12
 	MOVL         R12, 932(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 996(R10)
-	VPXORD       Z9, Z5, Z5
 	VPRORD       $0x10, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x10, Z15, Z15
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
 	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
 	MOVQ         10296(CX), R12
 	MOVL         R12, 936(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 1000(R10)
-	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	VPADDD       896(R9), Z0, Z0
 	VPADDD       320(R9), Z1, Z1
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z4, Z0, Z0
 	MOVQ         11320(CX), R12
 	MOVL         R12, 940(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 1004(R10)
-	VPADDD       Z5, Z1, Z1
 	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
-	VPADDD       768(R9), Z2, Z2
 	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       768(R9), Z2, Z2
+	VPADDD       64(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
 	PREFETCHT0   12288(CX)(DI*1)
 	MOVQ         12288(CX), R12
 	MOVL         R12, 48(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 112(R10)
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
 	VPRORD       $0x08, Z12, Z12
 	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z6, Z2, Z2
-	VPADDD       64(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
+	VPXORD       Z2, Z14, Z14
 	PREFETCHT0   13312(CX)(DI*1)
 	MOVQ         13312(CX), R12
 	MOVL         R12, 52(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 116(R10)
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
-	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x08, Z14, Z14
 	VPXORD       Z3, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x08, Z14, Z14
+	VPRORD       $0x08, Z15, Z15
+	VPXORD       Z8, Z4, Z4
 	PREFETCHT0   14336(CX)(DI*1)
 	MOVQ         14336(CX), R12
 	MOVL         R12, 56(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 120(R10)
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
 	VPRORD       $0x07, Z4, Z4
 	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x08, Z15, Z15
-	VPADDD       832(R9), Z0, Z0
-	VPADDD       256(R9), Z3, Z3
+	VPXORD       Z10, Z6, Z6
 	PREFETCHT0   15360(CX)(DI*1)
 	MOVQ         15360(CX), R12
 	MOVL         R12, 60(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 124(R10)
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x07, Z6, Z6
 	VPXORD       Z11, Z7, Z7
+	VPADDD       832(R9), Z0, Z0
+	VPADDD       256(R9), Z3, Z3
+	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
 	MOVQ         12296(CX), R12
 	MOVL         R12, 176(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 240(R10)
+	VPADDD       Z4, Z3, Z3
+	VPADDD       (R9), Z1, Z1
+	VPADDD       128(R9), Z2, Z2
 	VPXORD       Z0, Z15, Z15
 	VPXORD       Z3, Z14, Z14
-	VPADDD       (R9), Z1, Z1
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z15, Z15
-	VPRORD       $0x10, Z14, Z14
+	VPADDD       Z6, Z1, Z1
 	MOVQ         13320(CX), R12
 	MOVL         R12, 180(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 244(R10)
-	VPADDD       Z6, Z1, Z1
-	VPADDD       128(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
-	VPXORD       Z1, Z12, Z12
 	VPADDD       Z7, Z2, Z2
+	VPRORD       $0x10, Z15, Z15
+	VPRORD       $0x10, Z14, Z14
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPADDD       Z15, Z10, Z10
 	MOVQ         14344(CX), R12
 	MOVL         R12, 184(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 248(R10)
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
 	VPXORD       Z10, Z5, Z5
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x0c, Z5, Z5
-	VPRORD       $0x0c, Z4, Z4
+	VPADDD       Z12, Z11, Z11
 	MOVQ         15368(CX), R12
 	MOVL         R12, 188(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 252(R10)
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x10, Z13, Z13
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	VPADDD       192(R9), Z0, Z0
 	VPADDD       448(R9), Z3, Z3
-	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z5, Z0, Z0
 	MOVQ         12304(CX), R12
 	MOVL         R12, 304(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 368(R10)
-	VPADDD       Z4, Z3, Z3
 	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
+	VPRORD       $0x0c, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
 	VPADDD       640(R9), Z1, Z1
+	VPADDD       384(R9), Z2, Z2
 	MOVQ         13328(CX), R12
 	MOVL         R12, 308(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 372(R10)
-	VPRORD       $0x0c, Z7, Z7
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	VPRORD       $0x08, Z15, Z15
 	VPRORD       $0x08, Z14, Z14
-	VPADDD       Z6, Z1, Z1
-	VPADDD       384(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
 	MOVQ         14352(CX), R12
 	MOVL         R12, 312(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 376(R10)
-	VPADDD       Z14, Z9, Z9
 	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
-	VPXORD       Z9, Z4, Z4
+	VPXORD       Z2, Z13, Z13
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
 	VPRORD       $0x08, Z12, Z12
+	VPRORD       $0x08, Z13, Z13
 	MOVQ         15376(CX), R12
 	MOVL         R12, 316(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 380(R10)
-	VPXORD       Z2, Z13, Z13
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
 	VPRORD       $0x07, Z5, Z5
 	VPRORD       $0x07, Z4, Z4
-	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       704(R9), Z0, Z0
 	MOVQ         12312(CX), R12
 	MOVL         R12, 432(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 496(R10)
-	VPADDD       320(R9), Z1, Z1
 	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPADDD       Z4, Z0, Z0
-	VPADDD       Z5, Z1, Z1
+	VPXORD       Z8, Z7, Z7
+	VPADDD       704(R9), Z0, Z0
+	VPADDD       320(R9), Z1, Z1
 	VPRORD       $0x07, Z6, Z6
+	VPRORD       $0x07, Z7, Z7
 	MOVQ         13336(CX), R12
 	MOVL         R12, 436(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 500(R10)
-	VPXORD       Z8, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       64(R9), Z2, Z2
+	VPADDD       512(R9), Z3, Z3
 	VPXORD       Z0, Z12, Z12
 	VPXORD       Z1, Z13, Z13
-	VPADDD       64(R9), Z2, Z2
-	VPRORD       $0x07, Z7, Z7
-	VPRORD       $0x10, Z12, Z12
 	MOVQ         14360(CX), R12
 	MOVL         R12, 440(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 504(R10)
-	VPRORD       $0x10, Z13, Z13
 	VPADDD       Z6, Z2, Z2
-	VPADDD       512(R9), Z3, Z3
-	VPADDD       Z12, Z8, Z8
-	VPADDD       Z13, Z9, Z9
+	VPADDD       Z7, Z3, Z3
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
 	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	MOVQ         15384(CX), R12
 	MOVL         R12, 444(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 508(R10)
-	VPADDD       Z7, Z3, Z3
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPRORD       $0x10, Z14, Z14
+	VPRORD       $0x10, Z15, Z15
 	VPXORD       Z8, Z4, Z4
 	VPXORD       Z9, Z5, Z5
-	VPRORD       $0x10, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x0c, Z4, Z4
-	VPRORD       $0x0c, Z5, Z5
+	VPADDD       Z14, Z10, Z10
 	MOVQ         12320(CX), R12
 	MOVL         R12, 560(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 624(R10)
-	VPADDD       Z14, Z10, Z10
-	VPRORD       $0x10, Z15, Z15
-	VPADDD       960(R9), Z0, Z0
-	VPADDD       (R9), Z1, Z1
-	VPXORD       Z10, Z6, Z6
 	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x0c, Z4, Z4
+	VPRORD       $0x0c, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPADDD       960(R9), Z0, Z0
 	MOVQ         13344(CX), R12
 	MOVL         R12, 564(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 628(R10)
+	VPADDD       (R9), Z1, Z1
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z1, Z1
-	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z12, Z12
-	VPXORD       Z1, Z13, Z13
+	VPADDD       576(R9), Z2, Z2
 	MOVQ         14368(CX), R12
 	MOVL         R12, 568(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 632(R10)
-	VPADDD       576(R9), Z2, Z2
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z12, Z12
-	VPRORD       $0x08, Z13, Z13
-	VPADDD       Z6, Z2, Z2
 	VPADDD       384(R9), Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPRORD       $0x08, Z12, Z12
 	MOVQ         15392(CX), R12
 	MOVL         R12, 572(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 636(R10)
+	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
 	VPADDD       Z12, Z8, Z8
 	VPADDD       Z13, Z9, Z9
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z7, Z3, Z3
-	VPXORD       Z8, Z4, Z4
-	VPXORD       Z9, Z5, Z5
+	VPRORD       $0x08, Z14, Z14
 	MOVQ         12328(CX), R12
 	MOVL         R12, 688(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 752(R10)
-	VPRORD       $0x08, Z14, Z14
-	VPXORD       Z3, Z15, Z15
-	VPRORD       $0x07, Z4, Z4
-	VPRORD       $0x07, Z5, Z5
-	VPADDD       Z14, Z10, Z10
 	VPRORD       $0x08, Z15, Z15
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPRORD       $0x07, Z4, Z4
 	MOVQ         13352(CX), R12
 	MOVL         R12, 692(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 756(R10)
+	VPRORD       $0x07, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
 	VPADDD       896(R9), Z0, Z0
 	VPADDD       448(R9), Z3, Z3
-	VPXORD       Z10, Z6, Z6
-	VPADDD       Z15, Z11, Z11
-	VPADDD       Z5, Z0, Z0
-	VPADDD       Z4, Z3, Z3
+	VPRORD       $0x07, Z6, Z6
 	MOVQ         14376(CX), R12
 	MOVL         R12, 696(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 760(R10)
-	VPRORD       $0x07, Z6, Z6
-	VPXORD       Z11, Z7, Z7
-	VPXORD       Z0, Z15, Z15
-	VPXORD       Z3, Z14, Z14
-	VPADDD       128(R9), Z1, Z1
 	VPRORD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z4, Z3, Z3
+	VPADDD       128(R9), Z1, Z1
+	VPADDD       192(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
 	MOVQ         15400(CX), R12
 	MOVL         R12, 700(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 764(R10)
+	VPXORD       Z3, Z14, Z14
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	VPRORD       $0x10, Z15, Z15
 	VPRORD       $0x10, Z14, Z14
-	VPADDD       Z6, Z1, Z1
-	VPADDD       192(R9), Z2, Z2
-	VPADDD       Z15, Z10, Z10
-	VPADDD       Z14, Z9, Z9
 	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	MOVQ         12336(CX), R12
 	MOVL         R12, 816(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 880(R10)
-	VPADDD       Z7, Z2, Z2
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z14, Z9, Z9
+	VPRORD       $0x10, Z12, Z12
+	VPRORD       $0x10, Z13, Z13
 	VPXORD       Z10, Z5, Z5
 	VPXORD       Z9, Z4, Z4
-	VPRORD       $0x10, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x0c, Z5, Z5
 	MOVQ         13360(CX), R12
 	MOVL         R12, 820(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 884(R10)
-	VPRORD       $0x0c, Z4, Z4
 	VPADDD       Z12, Z11, Z11
-	VPRORD       $0x10, Z13, Z13
-	VPADDD       640(R9), Z0, Z0
-	VPADDD       832(R9), Z3, Z3
+	VPADDD       Z13, Z8, Z8
+	VPRORD       $0x0c, Z5, Z5
+	VPRORD       $0x0c, Z4, Z4
 	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
 	MOVQ         14384(CX), R12
 	MOVL         R12, 824(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 888(R10)
-	VPADDD       Z13, Z8, Z8
+	VPADDD       640(R9), Z0, Z0
+	VPADDD       832(R9), Z3, Z3
+	VPRORD       $0x0c, Z6, Z6
+	VPRORD       $0x0c, Z7, Z7
 	VPADDD       Z5, Z0, Z0
 	VPADDD       Z4, Z3, Z3
-	VPRORD       $0x0c, Z6, Z6
-	VPXORD       Z8, Z7, Z7
-	VPXORD       Z0, Z15, Z15
 	MOVQ         15408(CX), R12
 	MOVL         R12, 828(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 892(R10)
-	VPXORD       Z3, Z14, Z14
 	VPADDD       768(R9), Z1, Z1
-	VPRORD       $0x0c, Z7, Z7
-	VPRORD       $0x08, Z15, Z15
-	VPRORD       $0x08, Z14, Z14
+	VPADDD       256(R9), Z2, Z2
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z3, Z14, Z14
 	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
 	MOVQ         12344(CX), R12
 	MOVL         R12, 944(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 1008(R10)
-	VPADDD       256(R9), Z2, Z2
+	VPRORD       $0x08, Z15, Z15
+	VPRORD       $0x08, Z14, Z14
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
 	VPADDD       Z15, Z10, Z10
 	VPADDD       Z14, Z9, Z9
-	VPXORD       Z1, Z12, Z12
-	VPADDD       Z7, Z2, Z2
-	VPXORD       Z10, Z5, Z5
 	MOVQ         13368(CX), R12
 	MOVL         R12, 948(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 1012(R10)
-	VPXORD       Z9, Z4, Z4
 	VPRORD       $0x08, Z12, Z12
-	VPXORD       Z2, Z13, Z13
-	VPRORD       $0x07, Z5, Z5
-	VPRORD       $0x07, Z4, Z4
+	VPRORD       $0x08, Z13, Z13
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z9, Z4, Z4
 	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
 	MOVQ         14392(CX), R12
 	MOVL         R12, 952(R10)
 	SHRQ         $0x20, R12
 	MOVL         R12, 1016(R10)
-	VPRORD       $0x08, Z13, Z13
+	VPRORD       $0x07, Z5, Z5
+	VPRORD       $0x07, Z4, Z4
 	VPXORD       Z11, Z6, Z6
-	VPADDD       Z13, Z8, Z8
-	VPRORD       $0x07, Z6, Z6
 	VPXORD       Z8, Z7, Z7
+	VPRORD       $0x07, Z6, Z6
 	VPRORD       $0x07, Z7, Z7
 	MOVQ         15416(CX), R12
 	MOVL         R12, 956(R10)
